@@ -1,7 +1,7 @@
 """Temporary folders that a later process removes if their own was killed.
 
-Each folder has a lock, which the system releases however its holder ends. Before a process makes a folder, it
-removes those whose lock is free.
+Each folder has a lock, which the system releases however its holder ends. Before a process makes a
+folder, it removes those whose lock is free.
 """
 
 import shutil
@@ -19,7 +19,7 @@ _LOCK: Final = ".lock"
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a folder among the system's temporary files, and remove it with its contents when the block ends.
+    """Yield a temporary folder of the system, and remove it when the block ends.
 
     Raises:
         OSError: the folder cannot be made.
@@ -47,7 +47,7 @@ def _locked() -> tuple[Path, BaseFileLock]:
 
 
 def _remove_left_over(place: Path) -> None:
-    """Remove the folders of processes that have ended, except those of other users and other programs."""
+    """Remove the folders of ended processes, but not those of other users and programs."""
     for file in place.glob(f"{_PREFIX}*/{_LOCK}"):
         with suppress(Timeout, OSError), FileLock(file).acquire(blocking=False):
             shutil.rmtree(file.parent, ignore_errors=True)

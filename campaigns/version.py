@@ -2,9 +2,11 @@
 
 The version comes from the first of these that exists:
 
-- ``built.json`` beside this file. Wheels, source distributions and the archive for Spark's executors have it.
-- The checkout: a tag such as ``v0.3.0``, or a commit after a tag, such as ``0.3.1.dev12+g1a2b3c4d``. Without tags,
-  commits are counted from the first one. A shallow clone lacks some of them, so there the count is 0.
+- ``built.json`` beside this file. Wheels, source distributions and the archive for Spark's
+  executors have it.
+- The checkout: a tag such as ``v0.3.0``, or a commit after a tag, such as
+  ``0.3.1.dev12+g1a2b3c4d``. Without tags, commits are counted from the first one. A shallow clone
+  lacks some of them, so there the count is 0.
 - `RELEASE`.
 
 A version names a commit. Only the digest shows whether files have changed since.
@@ -28,7 +30,7 @@ HOME: Final = "https://github.com/kafka-harrow/harrow"
 """The repository, as in `[project.urls]` of pyproject.toml."""
 
 SCHEMA_URL: Final = f"{HOME}/releases/download/v{RELEASE}/campaign.schema.json"
-"""The JSON Schema of campaigns as the last release published it: an editor downloads it from here."""
+"""The JSON Schema of campaigns as the last release published it; editors download it."""
 
 BUILT: Final = "built.json"
 
@@ -103,7 +105,7 @@ def another_harrow(recorded_version: str, recorded_model: str | None) -> str | N
 
 
 def reads_records_of(recorded: str) -> bool:
-    """Return whether this version can read runs that another one recorded. It tries those of unknown versions."""
+    """Return whether this version reads runs that another one recorded; it tries unknown ones."""
     numbers = _numbers(recorded)
     return numbers is None or _RECORDS_SINCE <= numbers <= (_numbers(version()) or numbers)
 
@@ -121,8 +123,8 @@ def _built() -> dict[str, Any]:
     """Return the contents of ``built.json``; a checkout has none."""
     loader = getattr(__spec__, "loader", None)
     try:
-        # Spark's executors have the code in an archive. Only the loader can read it, and only by its own path, which
-        # may start with "./"; a `Path` would drop that.
+        # Spark's executors have the code in an archive. Only the loader can read it, and only by
+        # its own path, which may start with "./"; a `Path` would drop that.
         beside = os.path.join(os.path.dirname(__file__), BUILT)  # noqa: PTH118, PTH120 - a Path drops "./"
         text = loader.get_data(beside) if loader else b"{}"
         content = json.loads(text)
@@ -132,7 +134,8 @@ def _built() -> dict[str, Any]:
 
 
 def _version_of_checkout() -> str | None:
-    # If harrow is copied into another project's repository, git would report that project's commits.
+    # If harrow is copied into another project's repository, git would report that project's
+    # commits.
     if not (_ROOMS / ".git").exists():
         return None
     described = _git("describe", "--tags", "--long", f"--match={_TAGS}", f"--abbrev={_COMMIT_DIGITS}")

@@ -21,7 +21,7 @@ class ApplicationSession(Protocol):
     """A process of an application instance."""
 
     processes: tuple[int, int]
-    """The history processes of its consumer and its producer; the same number twice if it writes no records."""
+    """The history processes of its consumer and producer; one number twice if it writes nothing."""
 
     @property
     def is_running(self) -> bool:
@@ -71,7 +71,7 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
         """Return the names of all partitions."""
 
     def next_number(self) -> int:
-        """Return a number for the next record written. It is unique across the processes of the instance."""
+        """Return the number of the next record, unique across the processes of the instance."""
         self._written += 1
         return self._written - 1
 

@@ -18,7 +18,8 @@ class Client(ABC):
     def stop(self) -> None:
         """Stop for good."""
 
-    # Faults on its process (`harrow.faults.fault.ClientApplication`). A kind overrides those that it supports.
+    # Faults on its process (`harrow.faults.fault.ClientApplication`). A kind overrides those that
+    # it supports.
 
     def is_running(self) -> bool:
         """Return whether it has a process that faults can act on."""
@@ -58,7 +59,7 @@ class Client(ABC):
     # Faults on an application's loop. Other clients have no steps.
 
     def steps(self) -> tuple[str, ...]:
-        """Return the steps between its calls, in order; empty if it has no loop that can be held."""
+        """Return the steps between its calls in order; none if it has no loop to hold."""
         return ()
 
     def hold_at(self, step: str, passes: int) -> None:
@@ -102,7 +103,10 @@ class Client(ABC):
 
 
 class Sender(Client, RecordSender):
-    """A client that sends the records of a script. Its kind overrides the transactional calls if it supports them."""
+    """A client that sends the records of a script.
+
+    Its kind overrides the transactional calls if it supports them.
+    """
 
     def begin_transaction(self) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -134,7 +138,7 @@ class Reader(Client):
 
 
 class GroupReader(Client):
-    """An application instance: a group member that a run waits for until it has processed all of its input."""
+    """An application instance, whose group a run waits for until all input is processed."""
 
     @abstractmethod
     def group(self) -> str: ...

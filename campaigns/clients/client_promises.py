@@ -19,7 +19,7 @@ def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
 
 
 def promised_to_consumer(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
-    """Return the promises to a consumer. If it assigns itself partitions, it is not a member of its group."""
+    """Return the promises to a consumer. One that assigns itself partitions is in no group."""
     group = "" if spec.partitions else spec.group
     return _promised_to_reader(spec.name, group, config, spec.topics, spec.partitions)
 
@@ -46,12 +46,14 @@ def _promised_to_reader(
 
 
 def _patience_us(config: ConsumerConfig) -> int:
-    """Return how long a group may take to read on: the sum of the delays that can follow one another.
+    """Return how long a group may take to read on: the sum of all delays in sequence.
 
-    - ``metadata.max.age.ms``: the group's leader learns of new partitions, and a member learns of new leaders.
-    - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator removes a dead member, and the others
-      notice.
-    - ``request.timeout.ms``, three times: to find the coordinator, to fetch offsets, to fetch records.
+    - ``metadata.max.age.ms``: the group's leader learns of new partitions, and a member learns of
+      new leaders.
+    - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator removes a dead member,
+      and the others notice.
+    - ``request.timeout.ms``, three times: to find the coordinator, to fetch offsets, to fetch
+      records.
     - ``auto.commit.interval.ms``: members commit before they give up partitions.
     """
     return (
@@ -66,7 +68,7 @@ def _patience_us(config: ConsumerConfig) -> int:
 def promised_to_application(
     spec: ApplicationSpec, processes: Sequence[tuple[int, int]]
 ) -> ApplicationSettings:
-    """Return the promises to an application; *processes* are its consumers and producers in the history."""
+    """Return the promises to an application; *processes* are its consumers and producers."""
     return ApplicationSettings(
         name=spec.name,
         group=spec.group,

@@ -23,10 +23,11 @@ from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, Produce
 class ClientKind:
     """A kind of client: its section of a campaign, and its factory on each kind of target.
 
-    A client without a name of its own is called ``name`` and a number. ``spec`` is a frozen dataclass with a name.
-    Each target adds its factory to ``made_on``; it takes the spec and the host that the target's clients run on, which
-    is the `Cluster` for the model. Strategies draw only kinds that are ``is_drawn``: the others need topics of their
-    own, and enough brokers for the topics of their coordinators.
+    A client without a name of its own is called ``name`` and a number. ``spec`` is a frozen
+    dataclass with a name. Each target adds its factory to ``made_on``; it takes the spec and the
+    host that the target's clients run on, which is the `Cluster` for the model. Strategies draw
+    only kinds that are ``is_drawn``: the others need topics of their own, and enough brokers for
+    the topics of their coordinators.
     """
 
     name: str
@@ -175,10 +176,11 @@ class Clients:
         return max(timeouts_ms, default=0) * US_PER_MS
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
-        """Start a consumer that reads everything from the beginning, with *bootstrap* as its bootstrap brokers.
+        """Start a consumer that reads everything from the beginning, via *bootstrap* brokers.
 
-        It reads uncommitted: a leader must serve everything below its high watermark, even records of transactions that
-        are open or aborted. So a record that it reads is no evidence that a transaction was committed.
+        It reads uncommitted: a leader must serve everything below its high watermark, even records
+        of transactions that are open or aborted. So a record that it reads is no evidence that a
+        transaction was committed.
         """
         return self._reader(
             CORE_READER, {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}, bootstrap=bootstrap
@@ -193,7 +195,7 @@ class Clients:
         return reader
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        """Return the settings of the workload's consumers, and of the run's readers that are read_committed."""
+        """Return the settings of the workload's consumers, and of read_committed readers."""
         return {
             process: settings
             for client in (*self._clients.values(), *self._readers)

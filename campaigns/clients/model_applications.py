@@ -1,4 +1,4 @@
-"""Applications on the model: the processes of each instance in sequence, and zombies beside them."""
+"""Applications on the model: the processes of each instance, and zombies beside them."""
 
 from collections.abc import Mapping
 

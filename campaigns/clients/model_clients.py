@@ -217,7 +217,7 @@ class _Session:
             self._advance(is_due)
 
     def _advance(self, answer: Any) -> None:
-        """Resume the program with the answer of its step, until it waits for a record or a call, or ends."""
+        """Resume the program with an answer, until it waits for a record or a call, or ends."""
         while True:
             try:
                 step = self._program.send(answer)
@@ -248,8 +248,8 @@ class _Session:
 class TransactionalSession(_Session):
     """A process of an application with transactions.
 
-    It calls its producer from one thread. Calls of a script that come while it waits are made after the current call
-    returns; generated records that are due meanwhile are skipped.
+    It calls its producer from one thread. Calls of a script that come while it waits are made after
+    the current call returns; generated records that are due meanwhile are skipped.
     """
 
     _PRODUCER = TransactionalProducer
@@ -265,7 +265,7 @@ class TransactionalSession(_Session):
         return self.producer
 
     def unfinished(self) -> int:
-        """Count the records in flight and the calls that have not returned. An open transaction does not count."""
+        """Count the records in flight and the unfinished calls, but not an open transaction."""
         return super().unfinished() + (self._is_waiting + len(self._calls) if self.process.running else 0)
 
     # Scripts

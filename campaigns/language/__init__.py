@@ -1,1 +1,1 @@
-"""A campaign as text: read, checked, written."""
+"""Campaign files: reading, checking and writing them."""

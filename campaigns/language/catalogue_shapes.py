@@ -1,7 +1,7 @@
-"""Sections that follow from catalogues: settings, behaviours, faults, actions, events, conditions.
+"""The sections that follow from catalogues: settings, behaviours, faults, actions, events, facts.
 
-A new fault, setting, switch or trace event brings its syntax with it: these shapes are made from the
-catalogues when they are first needed.
+They are built from the catalogues when they are first needed, so a new fault, setting, switch or
+trace event gets its syntax without a change here.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,11 +39,9 @@ def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
 
 @derived
 def open_settings_section() -> SectionShape:
-    """Return the section of settings that are left open: a list of values for each."""
+    """Return the section of a swarm's settings: a list of values for each."""
     settings = settings_section()
-    keys = {
-        name: Key(Listed(known.shape, one_will_do=True), known.doc) for name, known in settings.keys.items()
-    }
+    keys = {name: Key(Listed(key.shape, one_will_do=True), key.doc) for name, key in settings.keys.items()}
     doc = "Settings under Kafka's names, with the values to draw from."
     return replace(settings, title="OpenSettings", doc=doc, keys=keys)
 
@@ -130,7 +128,7 @@ def _faults() -> Keys:
 
 
 def summary(declared: type[Any]) -> str:
-    """Return the first line of what documents it."""
+    """Return the first line of the documentation."""
     return (declared.__doc__ or "").partition("\n")[0]
 
 
@@ -152,7 +150,7 @@ def action_section() -> SectionShape:
     actions = {name: Key(_action_shape(action), summary(action)) for name, action in ACTIONS.items()}
     return SectionShape(
         title="Action",
-        doc="One action: a record to send, something to assert, a fault ...",
+        doc="One action: a record to send, a condition to assert, a fault ...",
         keys={**actions, **_faults()},
         noun="action or fault",
         named_alone=True,
@@ -171,7 +169,7 @@ def _action_shape(action: type[Action]) -> Shape:
 
 @derived
 def _nothing_section() -> SectionShape:
-    return SectionShape(title="NothingSection", doc="Nothing more to say.", keys={}, emptiable=True)
+    return SectionShape(title="NothingSection", doc="An action without fields.", keys={}, emptiable=True)
 
 
 # Trace events
@@ -180,14 +178,13 @@ _NUMBERS: Final = frozenset(
     (FieldKind.BROKER, FieldKind.BROKERS, FieldKind.OFFSET, FieldKind.EPOCH, FieldKind.NUMBER)
 )
 _MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
-"""Kinds of fields in which a number is a number, true and false are flags, and all else is text."""
-
+"""Kinds of fields that take numbers, true and false, and otherwise text."""
 
 _EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
 
 
 class EventValue(Leaf):
-    """The value of a trace event's field: a single value or a list, which becomes a tuple."""
+    """The value of a trace event's field: a single value, or a list, which is read as a tuple."""
 
     def value(self, node: Node) -> Any:
         if isinstance(node, ListNode):
@@ -249,32 +246,31 @@ _OR_UNKNOWN: Final = shapes.whole(-1)
 
 @derived
 def condition_section() -> SectionShape:
-    """Return the section of a condition: a key for each of the facts that it can be made of."""
+    """Return the section of a condition, with a key for each kind of fact."""
     return SectionShape(
         title="ConditionSection",
-        doc="A condition: all of what is given has to hold.",
+        doc="A condition: all of its facts have to hold.",
         keys={name: Key(_fact_shape(fact), summary(fact)) for name, fact in FACTS.items()},
     )
 
 
 def unkeyed_fields(fact: type[Fact]) -> list[DeclaredField]:
-    """Return the fields of a fact that are not its keys."""
     return [item for item in fields_of(fact) if item.attribute not in fact.keyed_by]
 
 
 def is_value(items: list[DeclaredField]) -> bool:
-    """Return whether a campaign writes no section, but the value of the only field."""
+    """Return whether a campaign writes the value of the only field instead of a section."""
     return len(items) == 1 and items[0].required
 
 
 def _fact_shape(fact: type[Fact]) -> Shape:
     items = unkeyed_fields(fact)
-    found = shape_of(items[0]) if is_value(items) else _row(fact, items)
+    shape = shape_of(items[0]) if is_value(items) else _row(fact, items)
     declared = {item.attribute: item for item in fields_of(fact)}
     for attribute in reversed(fact.keyed_by):
-        found = Mapped(by_kind(_KEYS, declared[attribute].kind) or NAME, found)
+        shape = Mapped(by_kind(_KEYS, declared[attribute].kind) or NAME, shape)
     is_list = fact.repeats or not (fact.keyed_by or fact.once)
-    return Listed(found, one_will_do=True) if is_list else found
+    return Listed(shape, one_will_do=True) if is_list else shape
 
 
 def _row(fact: type[Fact], items: list[DeclaredField]) -> SectionShape:

@@ -1,4 +1,4 @@
-"""The shapes of what dataclasses declare (`harrow.cluster_model.fields`)."""
+"""The shapes of the fields that dataclasses declare (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -80,21 +80,21 @@ SHAPES: Final[dict[type[Any], Shape]] = {
     bool: Leaf(literals.boolean, {"type": "boolean"}),
     str: shapes.TEXT,
 }
-"""How values of a kind are read from a file, where neither bounds nor words of a field matter.
+"""The shapes of kinds of values that do not depend on the bounds or choices of a field.
 
-Modules that know more kinds add them.
+Other modules add the kinds that they define.
 """
 
 NAMES: Final[dict[type[Any], Callable[[], Leaf]]] = {}
-"""Shapes that list the names in a catalogue, which may have more names later."""
+"""Shapes that list the names in a catalogue, built late because the catalogue may grow."""
 
 SECTIONS: Final[dict[type[Any], Callable[[DeclaredField], SectionShape]]] = {}
-"""Sections that are made when they are first needed, because they follow from catalogues."""
+"""Sections that are derived from catalogues, and are built when they are first needed."""
 
 
 @derived
 def section_of(declared: type[Any], *, emptiable: bool = False) -> SectionShape:
-    """Return the section that says what *declared* has."""
+    """Return the section with a key for each field of *declared*."""
     return SectionShape(
         title=f"{declared.__name__.removesuffix('Spec')}Section",
         doc=declared.__doc__ or "",
@@ -104,24 +104,27 @@ def section_of(declared: type[Any], *, emptiable: bool = False) -> SectionShape:
 
 
 def keys_of(declared: type[Any], **more: Keys) -> Keys:
-    """Return a key for each field that *declared* has; keys with dots become sections of their own, which may have *more*."""
+    """Return a key for each field of *declared*.
+
+    A key with a dot becomes a section with an inner key; *more* are further inner keys, by section.
+    """
     docs: Mapping[str, str] = getattr(declared, "SECTIONS", {})
-    found: Keys = {}
+    keys: Keys = {}
     inner: dict[str, Keys] = {}
     for item in fields_of(declared):
         head, dot, key = item.key.partition(".")
         if not dot:
-            found[head] = key_of(item)
+            keys[head] = key_of(item)
             continue
         if head not in inner:
             inner[head] = {}
             title = f"{head.capitalize()}Section"
             section = SectionShape(title=title, doc=docs[head], keys=inner[head])
-            found[head] = Key(section, docs[head])
+            keys[head] = Key(section, docs[head])
         inner[head][key] = key_of(item)
-    for head, keys in more.items():
-        inner[head] |= keys
-    return found
+    for head, further in more.items():
+        inner[head] |= further
+    return keys
 
 
 def key_of(item: DeclaredField, *, optional: bool = False) -> Key:
@@ -146,15 +149,15 @@ def _single(item: DeclaredField) -> Shape:
         return shape
     if (names := by_kind(NAMES, item.kind)) is not None:
         return names()
-    if (made := by_kind(SECTIONS, item.kind)) is not None:
-        return Later(partial(made, item))
+    if (section := by_kind(SECTIONS, item.kind)) is not None:
+        return Later(partial(section, item))
     if is_dataclass(item.kind):
         return Later(partial(section_of, item.kind, emptiable=item.options.emptiable))
     raise TypeError(f"a campaign has no syntax for {item.kind}")
 
 
 def _leaf(item: DeclaredField) -> Leaf | None:
-    """Return how a field's values are read, where its bounds or words matter."""
+    """Return the shape of a field whose bounds or choices matter; None for other fields."""
     maximum = LONG_MAX if item.options.maximum is None else item.options.maximum
     if item.choices:
         return shapes.one_of(*item.choices)

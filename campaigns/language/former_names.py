@@ -1,4 +1,4 @@
-"""Hints for settings that a file cannot name: Kafka renamed them, or a campaign has its own key for them."""
+"""Hints for settings that Kafka renamed, or for which a campaign has a key of its own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
@@ -12,23 +12,23 @@ from harrow.cluster_model.settings import former_names
 
 @derived
 def campaign_keys() -> Mapping[str, str]:
-    """Return the keys of a campaign that stand for settings of Kafka, by the names of the settings."""
+    """Return the campaign keys that replace settings of Kafka, by the names of the settings."""
     return dict(_instead_of(Plan, {Plan}))
 
 
-def _instead_of(declared: type[Any], seen: set[type[Any]]) -> Iterator[tuple[str, str]]:
+def _instead_of(declared: type[Any], visited: set[type[Any]]) -> Iterator[tuple[str, str]]:
     for item in fields_of(declared):
         yield from ((setting, item.key) for setting in item.options.instead_of)
-        if is_dataclass(item.kind) and item.kind not in seen:
-            seen.add(item.kind)
-            yield from _instead_of(item.kind, seen)
+        if is_dataclass(item.kind) and item.kind not in visited:
+            visited.add(item.kind)
+            yield from _instead_of(item.kind, visited)
 
 
 def former_name_hint(name: str) -> str:
-    """Return how the message about an unknown name ends; nothing for a name that was never a setting."""
+    """Return a hint to append to the message about an unknown name, or an empty string."""
     folded = name.lower()
     if folded in former_names():
-        return f"; today it is `{former_names()[folded]}`"
+        return f"; it is called `{former_names()[folded]}` now"
     if folded in campaign_keys():
-        return f"; a campaign says `{campaign_keys()[folded]}`"
+        return f"; in a campaign it is `{campaign_keys()[folded]}`"
     return ""

@@ -1,4 +1,4 @@
-"""The words of Kafka and of harrow that output and documentation use, each explained once."""
+"""The glossary: the terms of Kafka and of harrow that output and documentation use."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word, and the other words for the same thing. ``see`` names other terms, settings, rules, probes or campaigns."""
+    """A term and its synonyms; ``see`` names related terms, settings, rules or campaigns."""
 
     name: str
     also: tuple[str, ...] = ()
@@ -18,21 +18,21 @@ _KAFKA: Final = (
     Term(
         name="LEO",
         also=("log end offset",),
-        doc="The offset that the next record of a replica's log gets: one above its last record. Each replica has its own.",
+        doc="The offset of the next record in a replica's log: one above its last record. Each replica has its own.",
         see=("HW", "remote LEO"),
     ),
     Term(
         name="HW",
         also=("high watermark",),
         doc=(
-            "The offset below which all records are committed. The leader sets it to the smallest LEO of the ISR as far as it knows "
-            "these; followers hear of it with their next fetch, so theirs lags. Consumers read below it."
+            "The offset below which all records are committed. The leader sets it to the smallest LEO that it knows in the ISR; "
+            "followers learn it with their next fetch, so theirs lags. Consumers read below it."
         ),
         see=("LEO", "ISR", "hw-two-rounds"),
     ),
     Term(
         name="remote LEO",
-        doc="What a leader knows of a follower's LEO: the offset from which that follower last fetched. It lags behind the follower.",
+        doc="A leader's view of a follower's LEO: the offset of that follower's last fetch. It lags behind the follower.",
         see=("LEO", "HW"),
     ),
     Term(
@@ -50,21 +50,21 @@ _KAFKA: Final = (
         name="ISR",
         also=("in-sync replicas",),
         doc=(
-            "The replicas that have kept up with their leader, with the leader itself. A record is committed when all of them have it, "
-            "and clean elections choose among them. A follower that is behind for replica.lag.time.max.ms leaves."
+            "The leader and the followers that keep up with it. A record is committed when all of them have it, "
+            "and clean elections choose among them. A follower that stays behind for replica.lag.time.max.ms is removed."
         ),
         see=("replica.lag.time.max.ms", "min.insync.replicas", "acks-all-degrades"),
     ),
     Term(
         name="maximal ISR",
-        doc="The ISR with every replica that a leader has asked to add. The HW waits for all of them until the answer has come (KIP-497).",
+        doc="The ISR plus the replicas that the leader has asked to add. The HW waits for all of them until the response (KIP-497).",
         see=("KIP-497", "maximal_isr"),
     ),
     Term(
         name="ELR",
         also=("eligible leader replicas",),
         doc=(
-            "In KRaft, replicas that left the ISR while it was smaller than min.insync.replicas. They have everything that is committed, "
+            "In KRaft, replicas that left the ISR while it was smaller than min.insync.replicas. They have all committed records, "
             "so one of them may lead when no member of the ISR can (KIP-966)."
         ),
         see=("KIP-966", "eligible_leader_replicas"),
@@ -73,52 +73,52 @@ _KAFKA: Final = (
         name="leader epoch",
         doc=(
             "A number that each election of a partition's leader raises. Every batch carries the epoch in which it was appended, so two "
-            "replicas can find out where their logs part."
+            "replicas can find out where their logs diverge."
         ),
         see=("KIP-101", "KIP-279", "KIP-320"),
     ),
     Term(
         name="epoch cache",
         also=("leader-epoch-checkpoint",),
-        doc="A replica's list of leader epochs, each with the offset at which it begins. It is kept in the file leader-epoch-checkpoint.",
+        doc="A replica's list of leader epochs and their start offsets, stored in the file leader-epoch-checkpoint.",
         see=("leader epoch",),
     ),
     Term(
         name="controller epoch",
-        doc="A number that each election of a controller raises. Brokers refuse requests of a controller with an older one.",
+        doc="A number that each election of a controller raises. Brokers refuse requests with an older one.",
         see=("controller-split-brain",),
     ),
     Term(
         name="broker epoch",
-        doc="A number that a broker gets each time it registers. It tells requests for one life of a broker from those for the next.",
+        doc="A number that a broker gets each time it registers. It distinguishes requests for one life of a broker from those for the next.",
         see=("KIP-380", "broker_epoch"),
     ),
     Term(
         name="truncation",
-        doc="A follower cuts off the end of its log where that differs from its leader's, and fetches the leader's records instead.",
+        doc="A follower removes the end of its log where it differs from its leader's, and fetches the leader's records instead.",
         see=("follower_truncation", "loss-by-hw-truncation"),
     ),
     Term(
         name="purgatory",
         doc=(
             "Where a broker keeps requests that it cannot answer yet: a produce with acks=all until the HW has passed its records, a fetch "
-            "until there is something to read. A request leaves when that happens, or when its time is over."
+            "until there is something to read. A request leaves when that happens, or when it expires."
         ),
         see=("fetch-woken-from-purgatory", "replica.fetch.wait.max.ms"),
     ),
     Term(
         name="fetch session",
-        doc="What a broker remembers of a client's fetches, so that each fetch names only what has changed (KIP-227).",
+        doc="A broker's memory of a client's fetches. With it, each fetch names only the partitions that changed (KIP-227).",
         see=("KIP-227", "fetch_sessions"),
     ),
     Term(
         name="checkpoint",
-        doc="A small file in which a broker notes now and then how far its logs are: high watermarks, recovery points, log starts.",
+        doc="A small file in which a broker periodically writes offsets of its logs: high watermarks, recovery points, log starts.",
         see=("replica.high.watermark.checkpoint.interval.ms",),
     ),
     Term(
         name="recovery point",
-        doc="The offset up to which a log is known to be flushed. After an unclean stop the log is checked from there on.",
+        doc="The offset up to which a log is certainly flushed. After an unclean stop the broker checks the log from there.",
         see=("power-loss",),
     ),
     Term(
@@ -128,22 +128,22 @@ _KAFKA: Final = (
     ),
     Term(
         name="preferred leader",
-        doc="The first replica in a partition's assignment. The controller moves leadership back to it when it is in the ISR again.",
+        doc="The first replica in a partition's assignment. The controller moves leadership back to it once it has rejoined the ISR.",
         see=("auto.leader.rebalance.enable", "preferred-leader"),
     ),
     Term(
         name="controlled shutdown",
-        doc="A broker that is stopped in good order first has its partitions led by others, and then flushes its logs.",
+        doc="An orderly stop: the broker first moves leadership of its partitions to others, and then flushes its logs.",
         see=("controlled.shutdown.enable", "rolling-restart"),
     ),
     Term(
         name="fencing",
-        doc="Refusing a request because its sender was succeeded: it carries an epoch that is older than the receiver's.",
+        doc="Refusing a request because its sender has been replaced: the request carries an epoch older than the receiver's.",
         see=("leader epoch", "controller epoch", "zombie-fenced"),
     ),
     Term(
         name="zombie",
-        doc="A process that goes on working although another one was put in its place, mostly after a pause.",
+        doc="A process that keeps working although it has been replaced, usually after a pause.",
         see=("fencing", "zombie-application"),
     ),
     Term(
@@ -154,75 +154,78 @@ _KAFKA: Final = (
     Term(
         name="transaction marker",
         also=("control record",),
-        doc="The record with which a coordinator ends a transaction in a partition, as committed or as aborted.",
+        doc="The record that ends a transaction in a partition, as committed or aborted. The coordinator has it written.",
         see=("LSO", "exactly-once"),
     ),
     Term(
         name="coordinator",
-        doc="The broker that leads the partition of an internal topic in which a group or a transactional id is kept.",
+        doc="The broker responsible for a group or a transactional id. It leads the partition of the internal topic that stores it.",
         see=("coordinator-failover",),
     ),
     Term(
         name="tombstone",
-        doc="A record without a value. Compaction removes the earlier records of its key, and after delete.retention.ms the tombstone itself.",
+        doc="A record with a key and no value. Compaction removes the key's earlier records, and after delete.retention.ms the tombstone.",
         see=("cleanup.policy", "slow-tombstone"),
     ),
     Term(
         name="KRaft",
-        doc="Metadata without ZooKeeper: controllers replicate a metadata log among themselves, and brokers follow it.",
+        doc="Kafka's control plane without ZooKeeper: controllers replicate a metadata log, and brokers follow it.",
         see=("quorum-lost", "swarm-kraft"),
     ),
 )
 _HARROW: Final = (
     Term(
         name="campaign",
-        doc="A file that says what to run: a cluster, a workload, a script or faults, and the expected verdict. Variants change parts of it.",
+        doc="A file that describes runs: a cluster, a workload, a script or faults, and the expected verdict. Variants change parts of it.",
     ),
     Term(
         name="seed",
-        doc="The number from which all chance of a run comes. The same campaign and seed give the same run on any machine.",
+        doc="The number that determines every random choice of a run. The same campaign and seed give the same run on any machine.",
     ),
     Term(
         name="verdict",
-        doc="What a run comes to: held, permitted, violated, inconclusive or skipped.",
+        doc="The result of a run: held, permitted, violated, inconclusive or skipped.",
         see=("held", "permitted", "violated", "inconclusive", "skipped"),
     ),
-    Term(name="held", doc="Everything that the settings promise was kept."),
+    Term(name="held", doc="Every promise of the settings was kept."),
     Term(
         name="permitted",
-        doc="Something went wrong for a client, and a setting says that it may: acks=1 permits the loss of an acknowledged record.",
+        doc="A client saw an anomaly that a setting permits: acks=1 permits the loss of an acknowledged record.",
     ),
-    Term(name="violated", doc="Something went wrong for a client that the settings promise to prevent."),
+    Term(name="violated", doc="A client saw an anomaly that the settings promise to prevent."),
     Term(
         name="inconclusive",
-        doc="The run does not tell: its script waited in vain, or the cluster had not recovered at the end. The reason is printed with it.",
+        doc="The run proves nothing: its script waited in vain, or the cluster had not recovered at the end. The reason is printed with it.",
     ),
-    Term(name="skipped", doc="The target cannot do or show what the campaign asks for, so nothing was run."),
+    Term(
+        name="skipped",
+        doc="The campaign needs something that the target cannot do or show, so it was not run.",
+    ),
     Term(
         name="otherwise",
-        doc="A campaign that was written for one release came out differently as of another. That is no failure.",
+        doc="A campaign for one release had another outcome on another release. That is not a failure.",
     ),
     Term(
         name="rule",
-        doc="A kind of anomaly that harrow looks for, such as lost-write or duplicate, with the settings that promise it away.",
+        doc="A kind of anomaly that harrow looks for, such as lost-write or duplicate, with the settings that promise to prevent it.",
         see=("lost-write",),
     ),
     Term(
         name="finding",
-        doc="One anomaly in one run: which rule, which record, how it came about, and what would have prevented it.",
+        doc="One anomaly in one run: its rule, its record, the chain of events that caused it, and remedies that would have prevented it.",
     ),
     Term(
         name="probe",
         also=("rare state",),
         doc=(
-            "A rare state of a cluster that runs are hoped to reach, such as an unclean election. harrow counts how often each run did, and a "
+            "A rare state of a cluster that runs should reach, such as an unclean election. harrow counts how often each run reached it, and a "
             "campaign can require it. `harrow list probes` shows all."
         ),
     ),
     Term(
         name="behaviour",
         also=("switch",),
-        doc="One thing that releases of Kafka do differently. A campaign can set it alone: `--set behaviours.NAME=VALUE`.",
+        doc="One difference between releases of Kafka. A campaign can set it alone: `--set behaviours.NAME=VALUE`.",
     ),
     Term(
         name="mutant",
@@ -230,28 +233,28 @@ _HARROW: Final = (
     ),
     Term(
         name="swarm",
-        doc="A campaign that leaves its cluster, settings and faults open, so that each seed draws others.",
+        doc="A campaign that leaves its cluster, settings and faults open, so that each seed draws its own.",
         see=("swarm", "swarm-kraft", "swarm-eos", "swarm-disks"),
     ),
     Term(
         name="outage",
-        doc="A time for which a partition acknowledged nothing while a producer was sending to it. The longest one is a cost of the run.",
+        doc="A period in which a partition acknowledged nothing while a producer was sending to it. The longest one is a cost of the run.",
     ),
     Term(
         name="healing",
-        doc="What happens after the last fault: everything is repaired, the cluster recovers, and a new consumer reads everything back.",
+        doc="The end of a run, after the last fault: everything is repaired, the cluster recovers, and a new consumer reads everything back.",
     ),
     Term(
         name="core",
-        doc="A part of the brokers that is healed first while the others stay as they are, to see whether it suffices.",
+        doc="A subset of the brokers that is healed first, to see whether it is enough for the cluster to serve clients.",
     ),
     Term(
         name="trace digest",
-        doc="A number made of everything that happened in a run. Two runs with the same digest are the same run.",
+        doc="A hash of everything that happened in a run. Two runs with the same digest are the same run.",
     ),
     Term(
         name="target",
-        doc="Where a campaign runs: the model, real brokers that harrow starts, or your own cluster.",
+        doc="The cluster that a campaign runs on: the model, real brokers that harrow starts, or your own cluster.",
     ),
 )
 
@@ -260,9 +263,9 @@ TERMS: Final[dict[str, Term]] = {term.name: term for term in (*_KAFKA, *_HARROW)
 
 
 def term_of(word: str) -> Term | None:
-    """Return the term that a word stands for; upper and lower case do not matter, nor do hyphens for blanks."""
-    wanted = _folded(word)
-    return next((term for term in TERMS.values() if wanted in map(_folded, (term.name, *term.also))), None)
+    """Return the term with a name or synonym; case, hyphens and underscores do not matter."""
+    folded = _folded(word)
+    return next((term for term in TERMS.values() if folded in map(_folded, (term.name, *term.also))), None)
 
 
 def _folded(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds campaign files: by path, in a folder, or by the name of a campaign that ships."""
+"""Finds campaign files: by path, in a folder, or by their name in the library."""
 
 import atexit
 from contextlib import ExitStack
@@ -15,26 +15,26 @@ _SUFFIXES: Final = (".yaml", ".yml")
 
 
 def library_names() -> list[str]:
-    """Return the names of the campaigns that ship, sorted."""
+    """Return the sorted names of the campaigns in the library."""
     return sorted(_library())
 
 
 def resolve(argument: str) -> list[Path]:
-    """Return the campaign files that a path, a folder or a library name stands for, sorted.
+    """Return the sorted campaign files that a path, a folder or a library name refers to.
 
     Raises:
         CampaignError: there are none.
 
     """
     if not argument:
-        return _fail(argument, "an empty name names nothing")
+        return _fail(argument, "the name of a campaign is empty")
     path = Path(argument)
     in_library = _library().get(argument)
     try:
         if path.is_dir():
-            found = sorted(file for file in path.iterdir() if _is_campaign(file))
-            if found or in_library is None:
-                return found or _fail(argument, "the folder has no campaign files (*.yaml)")
+            campaigns = sorted(file for file in path.iterdir() if _is_campaign(file))
+            if campaigns or in_library is None:
+                return campaigns or _fail(argument, "the folder has no campaign files (*.yaml)")
         elif path.exists():
             return [path]
     except (OSError, ValueError) as error:
@@ -58,7 +58,7 @@ def _is_campaign(path: Path) -> bool:
 
 @cache
 def _library() -> dict[str, Path]:
-    """Return the campaigns that ship, by name; out of a zip file they are unpacked until the exit."""
+    """Return the campaigns of the library by name; a zip file is unpacked until the exit."""
     folder = files("harrow.campaigns") / "library"
     if not folder.is_dir():
         return {}
@@ -67,7 +67,7 @@ def _library() -> dict[str, Path]:
 
 
 def _unpacked(folder: Traversable) -> Path:
-    from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - an archive alone needs it
+    from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - only archives need it
 
     until_exit = ExitStack()
     atexit.register(until_exit.close)

@@ -1,8 +1,7 @@
-"""How single values are written in a campaign: durations, rates, numbers, brokers.
+"""The notation of single values in a campaign: durations, rates, numbers, brokers.
 
-A function that is called like a kind of value takes text as it stands in the file and returns what it
-means; it raises `LiteralError`, whose message says what would be right. One that ends in ``_text`` is
-the way back.
+A function with the name of a kind of value parses text from the file. It raises `LiteralError`,
+whose message says what would be right. A function whose name ends in ``_text`` is the inverse.
 """
 
 import re
@@ -47,7 +46,7 @@ BOUND_PATTERN: Final = "(<=|>=|<|>) *"
 _BOUND: Final = re.compile(BOUND_PATTERN)
 _MILLIONTHS_PER_PERCENT: Final = 10_000
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
-# As many digits as it takes to tell any two floats apart.
+# Enough digits to distinguish any two floats.
 _PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?")
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
@@ -66,9 +65,9 @@ ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
 LATEST_RELEASE: Final = "latest"
-"""The newest release that has a profile, as a campaign may call it."""
+"""A campaign's name for the newest release of the model."""
 QUORUM: Final = "quorum"
-"""Another word for ``zookeeper``, for who has none."""
+"""Another word for ``zookeeper``, for clusters that have none."""
 _QUORUM_ROLES: Final = ("leader of", "follower of", "followers of")
 _RESERVED_CLIENT: Final = re.compile(
     rf"zookeeper|quorum|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
@@ -76,7 +75,7 @@ _RESERVED_CLIENT: Final = re.compile(
 
 
 class LiteralError(ValueError):
-    """A value that a campaign cannot have there; the message says what would be right."""
+    """A value that a campaign cannot have in this place; the message says what would be right."""
 
 
 def boolean(text: str) -> bool:
@@ -84,8 +83,8 @@ def boolean(text: str) -> bool:
     if word in ("true", "false"):
         return word == "true"
     if word in ("on", "yes", "y", "1", "off", "no", "n", "0"):
-        meant = "true" if word in ("on", "yes", "y", "1") else "false"
-        raise LiteralError(f"write true or false, not {quoted(text)} (did you mean {meant}?)")
+        intended = "true" if word in ("on", "yes", "y", "1") else "false"
+        raise LiteralError(f"write true or false, not {quoted(text)} (did you mean {intended}?)")
     raise LiteralError(f"write true or false, not {quoted(text)}")
 
 
@@ -111,7 +110,7 @@ def _whole_number_hint(text: str) -> str:
 
 
 def duration(text: str) -> int:
-    """Return a duration such as ``500ms``, ``2s``, ``1.5s`` or ``1m`` in microseconds; at most 24 h."""
+    """Parse a duration such as ``500ms``, ``1.5s`` or ``1m`` into microseconds; at most 24 h."""
     us = _unbounded_duration(text)
     if us > LONGEST_US:
         raise LiteralError(f"{text} is too long: at most 24h")
@@ -119,14 +118,14 @@ def duration(text: str) -> int:
 
 
 def time_of_run(text: str) -> int:
-    """Return a time of a run in microseconds: a duration, negative (``-1s``) where the cluster is only starting."""
+    """Parse a time of a run into microseconds, negative (``-1s``) while the cluster starts."""
     return -duration(text[1:]) if text.startswith("-") else duration(text)
 
 
 def positive_duration(text: str) -> int:
     us = duration(text)
     if us == 0:
-        raise LiteralError(f"{text} is too short: it has to be more than 0")
+        raise LiteralError(f"{text} is too short: it must be more than 0")
     return us
 
 
@@ -149,16 +148,17 @@ def _not_a_duration(text: str) -> str:
         seconds = sum(part * 60**power for power, part in enumerate(reversed(parts)))
         return f"{quoted(text)} is not a duration: write it with a unit, such as `{seconds}s`"
     if text.startswith("-"):
-        return f"a duration cannot be negative, as {quoted(text)} is"
+        return f"a duration cannot be negative: {quoted(text)}"
     if ".." in text:
         return f"expected one duration, not a range such as {quoted(text)}"
     return f"{quoted(text)} is not a duration: write one such as `500ms`, `2s`, `1m` or `1h`"
 
 
 def range_of(read: Callable[[str], int], *, is_falling: bool = False) -> Callable[[str], tuple[int, int]]:
-    """Return the reader of a value, or of a range such as ``1s..10s``, as a pair; both ends belong to it.
+    """Return a parser for a value or a range such as ``1s..10s``, as a pair with both ends.
 
-    With *is_falling* a value that is written as more means less, as a rate does whose mean time is meant.
+    With *is_falling* a larger value parses to a smaller number: a higher rate has a shorter mean
+    interval.
     """
 
     def read_range(text: str) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def range_of(read: Callable[[str], int], *, is_falling: bool = False) -> Callabl
 
 
 def range_pattern(pattern: str) -> str:
-    """Return the pattern of a value with this one, or of a range of such values."""
+    """Return the pattern of a value with *pattern*, or of a range of such values."""
     return rf"{pattern}( *\.\. *{pattern})?"
 
 
@@ -181,12 +181,12 @@ duration_range: Final = range_of(duration)
 
 
 def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
-    """Return the reader of a bound such as ``< 500ms``, as the comparison and what is compared with."""
+    """Return a parser for a bound such as ``< 500ms``; it returns the comparison and the value."""
 
     def read_bound(text: str) -> tuple[str, int]:
         match = _BOUND.match(text)
         if match is None:
-            raise LiteralError(f"{quoted(text)} is not a bound: begin with `<`, `<=`, `>` or `>=`")
+            raise LiteralError(f"{quoted(text)} is not a bound: a bound begins with `<`, `<=`, `>` or `>=`")
         if not text[match.end() :]:
             raise LiteralError(f"{quoted(text)} has no value to compare with")
         return match[1], read(text[match.end() :])
@@ -195,7 +195,7 @@ def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
 
 
 def share(text: str) -> int:
-    """Return a percentage such as ``99.9%`` in millionths."""
+    """Parse a percentage such as ``99.9%`` into millionths."""
     number = text.removesuffix("%").strip()
     if not text.endswith("%") or not _PROBABILITY.fullmatch(number) or Fraction(number) > 100:
         raise LiteralError(f"expected a percentage from 0% to 100%, such as 99.9%, not {quoted(text)}")
@@ -203,7 +203,7 @@ def share(text: str) -> int:
 
 
 def share_text(millionths: int) -> str:
-    """Return a part of a whole as a percentage, as in ``99.9%``."""
+    """Format millionths as a percentage, as in ``99.9%``."""
     whole, rest = divmod(millionths, _MILLIONTHS_PER_PERCENT)
     digits = str(rest).rjust(4, "0").rstrip("0")
     return f"{whole}.{digits}%" if digits else f"{whole}%"
@@ -218,7 +218,7 @@ def duration_or_never(text: str) -> int | None:
 
 
 def rate(text: str) -> int:
-    """Return the mean interval, in microseconds, of a rate such as ``10/s``, ``12/m`` or ``1/90s``."""
+    """Parse a rate such as ``10/s`` or ``1/90s`` into its mean interval in microseconds."""
     match = _RATE.fullmatch(text)
     if not match:
         number = f"; write `{text}/s`, `{text}/m` or `{text}/h`" if _NUMBER.fullmatch(text) else ""
@@ -227,9 +227,9 @@ def rate(text: str) -> int:
     count = Fraction(match[1])
     unit_us = _US_PER_UNIT.get(match[2]) or _unbounded_duration(match[2])
     if count == 0:
-        raise LiteralError("a rate has to be more than 0; leave the key out for nothing at all")
+        raise LiteralError("a rate must be more than 0; leave the key out instead")
     if unit_us == 0:
-        raise LiteralError(f"the time in {quoted(text)} has to be more than 0")
+        raise LiteralError(f"the time in {quoted(text)} must be more than 0")
     if count / unit_us * US_PER_SECOND > FASTEST_PER_SECOND:
         raise LiteralError(f"{text} is too fast: at most {FASTEST_PER_SECOND}/s")
     if unit_us / count > SLOWEST_HOURS * _US_PER_UNIT["h"]:
@@ -238,15 +238,17 @@ def rate(text: str) -> int:
 
 
 def bandwidth(text: str) -> int:
-    """Return how many bytes a second a bandwidth such as ``64KB/s`` is; a kilobyte has 1000 bytes, as links count."""
+    """Parse a bandwidth such as ``64KB/s`` into bytes per second; a kilobyte has 1000 bytes."""
     match = _BANDWIDTH.fullmatch(text)
     if not match or not int(match[1]):
-        raise LiteralError(f"{quoted(text)} is no bandwidth: write one such as `500B/s`, `64KB/s` or `1MB/s`")
+        raise LiteralError(
+            f"{quoted(text)} is not a bandwidth: write one such as `500B/s`, `64KB/s` or `1MB/s`"
+        )
     return int(match[1]) * _BYTES_PER_UNIT[match[2]]
 
 
 def bandwidth_text(bytes_per_second: int) -> str:
-    """Return a bandwidth in the largest unit of which it is a whole number."""
+    """Format a bandwidth in the largest unit that needs no fraction."""
     unit = next(unit for unit, size in reversed(_BYTES_PER_UNIT.items()) if bytes_per_second % size == 0)
     return f"{bytes_per_second // _BYTES_PER_UNIT[unit]}{unit}/s"
 
@@ -255,7 +257,7 @@ rate_range: Final = range_of(rate, is_falling=True)
 
 
 def whole_range(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], tuple[int, int]]:
-    """Return the reader of whole numbers, or ranges of them such as ``3..5``."""
+    """Return a parser for whole numbers, or ranges of them such as ``3..5``."""
     return range_of(whole_number(minimum, maximum))
 
 
@@ -278,20 +280,20 @@ def choice(options: Collection[str]) -> Callable[[str], str]:
     return read
 
 
-def _by_one_name(text: str) -> str:
-    """Return a text with single spaces, and the control plane by one name: in KRaft it is called the quorum."""
+def _normalised(text: str) -> str:
+    """Return a reference with single spaces, and ``zookeeper`` in place of ``quorum``."""
     *role, last = text.split() or [""]
-    is_quorum = last == QUORUM and role in ([], *(each.split() for each in _QUORUM_ROLES))
+    is_quorum = last == QUORUM and role in ([], *(words.split() for words in _QUORUM_ROLES))
     return " ".join((*role, ZOOKEEPER if is_quorum else last))
 
 
 def broker_reference(text: str) -> int | str:
-    """Return a broker's id, or which broker is meant: ``any``, ``leader of t-0`` and so on.
+    """Parse a broker's id, or a reference such as ``any`` or ``leader of t-0``.
 
-    ``zookeeper-1`` is the id of a server that is no broker, and that some faults strike as well; so is ``controller-3000``, and
-    ``leader of quorum`` is another word for ``leader of zookeeper``.
+    ``zookeeper-1`` and ``controller-3000`` are servers that are not brokers; some faults strike
+    them as well. ``leader of quorum`` is a synonym of ``leader of zookeeper``.
     """
-    words = _by_one_name(text)
+    words = _normalised(text)
     server = node_id(words)
     if server is not None:
         return server
@@ -300,14 +302,14 @@ def broker_reference(text: str) -> int | str:
     if _WHOLE_NUMBER.fullmatch(words):
         return broker_id(words)
     raise LiteralError(
-        f"{quoted(text)} is no broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
+        f"{quoted(text)} is not a broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
         "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper`, "
-        "`controller-3000`, `leader of quorum` or a list of such"
+        "`controller-3000`, `leader of quorum` or a list of these"
     )
 
 
 def name_in(reference: str) -> tuple[str, str]:
-    """Return what a reference to brokers names, and how it is called: a partition, a topic, a rack, ZooKeeper, or nothing."""
+    """Return the kind and name in a reference: a partition, topic, rack, ZooKeeper, or neither."""
     word, _, rest = reference.partition(" ")
     if rest.removeprefix("of ") == ZOOKEEPER and word in ("leader", "follower", "followers"):
         return ZOOKEEPER, ""
@@ -322,36 +324,36 @@ broker_id: Final = whole_number(0, BROKER_ID_MAX)
 
 
 def controller_id(text: str) -> int:
-    """Return the node id of a controller: a broker's, or in KRaft that of a voter such as ``controller-3000``, also by its number alone."""
+    """Parse a controller: a broker's id, or in KRaft a voter such as ``controller-3000``."""
     server = node_id(text) or node_id(f"controller-{text}")
     if server is None and not _WHOLE_NUMBER.fullmatch(text):
         raise LiteralError(
-            f"{quoted(text)} is no controller: write a broker's id, or in KRaft one such as `controller-3000`"
+            f"{quoted(text)} is not a controller: write a broker's id, or in KRaft one such as `controller-3000`"
         )
     return broker_id(text) if server is None else server
 
 
 def endpoint(text: str) -> int | str:
-    """Return one end of a link: a broker's id, that of a server such as ``zookeeper-1``, or the name of a client or of ``zookeeper``."""
+    """Parse an end of a link: a broker, a server such as ``zookeeper-1``, or a client."""
     server = node_id(text)
     if server is not None:
         return server
-    return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else _by_one_name(text)
+    return broker_id(text) if _WHOLE_NUMBER.fullmatch(text) else _normalised(text)
 
 
 def is_broker_reference(text: str) -> bool:
-    """Return whether a text names brokers by what they are."""
+    """Return whether a text refers to brokers by their role, as in ``leader of t-0``."""
     return bool(_BROKER.fullmatch(text))
 
 
 def link_end(text: str) -> int | str:
-    """Return one end of a link as `endpoint` does, or who it is when a fault strikes: ``leader of t-0``, ``clients``."""
-    words = _by_one_name(text)
+    """Parse an end of a link, or a reference that each strike resolves: ``leader of t-0``."""
+    words = _normalised(text)
     return words if is_broker_reference(words) else endpoint(words)
 
 
 def campaign_name(text: str) -> str:
-    """Return a campaign's name; it names a folder of results, so it is kept simple."""
+    """Check a campaign's name. It names a folder of results, so few characters are allowed."""
     if _name(text, _NAME, "campaign", "letters, digits, `.`, `_` and `-`, at most 100, no space") == "latest":
         raise LiteralError("`latest` cannot name a campaign: results/latest is the newest run")
     return text
@@ -364,7 +366,7 @@ def variant_name(text: str) -> str:
 
 
 def topic_name(text: str) -> str:
-    """Return a topic's name, as Kafka allows them."""
+    """Check a topic's name by Kafka's rules."""
     return _name(text, _TOPIC, "topic", "letters, digits, `.`, `_` and `-`, at most 249")
 
 
@@ -372,7 +374,7 @@ def client_name(text: str) -> str:
     if _RESERVED_CLIENT.fullmatch(
         _name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
     ):
-        raise LiteralError(f"{quoted(text)} cannot name a client: something else has this name")
+        raise LiteralError(f"{quoted(text)} cannot name a client: this name is reserved")
     return text
 
 
@@ -384,12 +386,12 @@ def _name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> str:
 
 def znode_path(text: str) -> str:
     if not (re.fullmatch(ZNODE_PATH_PATTERN, text) and text.isprintable()):
-        raise LiteralError(f"{quoted(text)} is no path of a znode; write it as `/controller`")
+        raise LiteralError(f"{quoted(text)} is not the path of a znode; write one such as `/controller`")
     return text
 
 
 def release(text: str) -> str:
-    """Return a release of the model. A plan has its number, so that a recorded run stays one of that release."""
+    """Parse a release; ``latest`` becomes a number, so that a recorded run keeps its release."""
     if text == LATEST_RELEASE:
         return NEWEST_RELEASE
     if text in RELEASES:
@@ -408,11 +410,11 @@ def version(text: str) -> str:
 
 
 def setting_value(setting: Setting, text: str) -> Value:
-    """Return a setting's value as the model takes it: times in the unit that the name ends in."""
+    """Parse a setting's value. Times are in the unit that the setting's name ends in."""
     if setting.kind == "bool":
         return boolean(text)
     if setting.kind == "choice":
-        # Kafka's clients take -1 for all.
+        # Kafka's clients accept -1 for all.
         word = "all" if setting.name == "acks" and text == "-1" else text
         return choice(setting.choices)(word)
     if setting.kind == "ratio":
@@ -427,7 +429,7 @@ def setting_value(setting: Setting, text: str) -> Value:
 
 
 def users_name(text: str) -> str:
-    """Return a setting that is a name of the user's."""
+    """Check a setting whose value is a name that users choose."""
     if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
         raise LiteralError(
             f"expected letters, digits, `.`, `_` and `-`, at most 249 and no space, not {quoted(text)}"
@@ -436,27 +438,27 @@ def users_name(text: str) -> str:
 
 
 def ratio(text: str) -> str:
-    """Return a number from 0 to 1, as it is written: the model gets no rounded one."""
+    """Check a number from 0 to 1, and return it as written, because a float could be rounded."""
     if not re.fullmatch(RATIO_PATTERN, text):
         raise LiteralError(f"expected a number from 0 to 1 such as 0.5, not {quoted(text)}")
     return text
 
 
 def replicas(text: str) -> str:
-    """Return a list of partitions' numbers with brokers, as ``ThrottledReplicaListValidator`` takes it."""
+    """Check a list of partitions and brokers by the rules of ``ThrottledReplicaListValidator``."""
     if not re.fullmatch(REPLICAS_PATTERN, text):
         raise LiteralError(f'expected a list such as 0:1,0:2 (partition:broker), or "*", not {quoted(text)}')
     return text
 
 
 def _in_unit(text: str, unit: str) -> str:
-    """Return a duration as a number of milliseconds or seconds."""
+    """Convert a duration to a number of milliseconds or seconds."""
     if _SEXAGESIMAL.fullmatch(text):
         raise LiteralError(_not_a_duration(text))
     if not _DURATION.fullmatch(text):
         number = "milliseconds" if unit == "ms" else unit
         raise LiteralError(
-            f"{quoted(text)} is no time: write a number of {number}, or a duration such as `10s`"
+            f"{quoted(text)} is not a time: write a number of {number}, or a duration such as `10s`"
         )
     whole, rest = divmod(_unbounded_duration(text), _US_PER_SETTING_UNIT[unit])
     if rest:
@@ -464,27 +466,27 @@ def _in_unit(text: str, unit: str) -> str:
     return str(whole)
 
 
-# The way back
+# Formatting
 
 _MINUTE_US: Final = _US_PER_UNIT["m"]
 _HOUR_US: Final = _US_PER_UNIT["h"]
 
-# Beyond these another form is plainer: 1/3.7s rather than 973/h.
+# Above these counts another form is easier to read: 1/3.7s rather than 973/h.
 _PLAIN_COUNT_MAX: Final = {"s": 10_000, "m": 120, "h": 120}
 
 
 def duration_text(us: int) -> str:
-    """Return a time of *us* microseconds exactly, as in ``1.5s``, ``250ms`` or ``10m``."""
+    """Format a duration exactly, as in ``1.5s``, ``250ms`` or ``10m``."""
     if us >= _HOUR_US and us % _HOUR_US == 0:
         return f"{us // _HOUR_US}h"
-    # A minute is 60s, as people say who set timeouts.
+    # One minute is written as 60s, as is usual for timeouts.
     if us > _MINUTE_US and us % _MINUTE_US == 0:
         return f"{us // _MINUTE_US}m"
     return spaced_duration_text(us).replace(" ", "")
 
 
 def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Callable[[tuple[int, int]], str]:
-    """Return how a range is written, or the one value that it consists of."""
+    """Return a formatter for ranges; a range of one value is written as that value."""
 
     def write(bounds: tuple[int, int]) -> str:
         low, high = reversed(bounds) if is_falling else bounds
@@ -494,7 +496,7 @@ def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Call
 
 
 def rate_text(interval_us: int) -> str:
-    """Return the rate that has this mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
+    """Format the rate with this mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
     for unit, count_max in _PLAIN_COUNT_MAX.items():
         period_us = _US_PER_UNIT[unit]
         count = round(period_us / interval_us)
@@ -504,18 +506,18 @@ def rate_text(interval_us: int) -> str:
 
 
 def probability_text(probability: float) -> str:
-    """Return a probability with all its digits; `1.0e-07`, for YAML knows no number without a point."""
+    """Format a probability with all its digits. YAML needs a point in `1.0e-07`."""
     digits, e, exponent = repr(probability).partition("e")
     return f"{digits if '.' in digits or not e else digits + '.0'}{e}{exponent}"
 
 
 def _node_text(node: object) -> str | None:
-    """Return how a server is written that is no broker; brokers, clients and references are written as they are."""
+    """Return the name of a server that is not a broker; None for anything else."""
     return process_name(node) if isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID else None
 
 
 def field_text(kind: type[Any], value: Any) -> str | None:
-    """Return how a value of a field of this kind is written, None where YAML says it as it is."""
+    """Format a value of a field of this kind; None if YAML writes the value itself."""
     text = kinds.by_kind(_FIELD_TEXTS, kind)
     return None if text is None else text(value)
 
@@ -539,13 +541,13 @@ _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str | None]]] = {
 
 
 def setting_text(name: str, value: Value) -> str:
-    """Return a setting's value: times as durations, where these are shorter to say."""
+    """Format a setting's value; times become durations if that is shorter."""
     scopes = scopes_of(name)
     kind = SETTINGS[scopes[0], name].kind if scopes else ""
     if isinstance(value, int) and not isinstance(value, bool) and kind in _US_PER_SETTING_UNIT:
         us = value * _US_PER_SETTING_UNIT[kind]
         least_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
-        # What is longer than a day stands for never, as Kafka's largest number does.
+        # More than a day stands for never, as Kafka's largest number does.
         if least_us <= us <= LONGEST_US:
             text = duration_text(us)
             return text if kind == "ms" or not text.endswith("s") else str(value)

@@ -1,4 +1,4 @@
-"""Reads a campaign file into plans, and reports all of its mistakes at once."""
+"""Reads a campaign file into plans, and reports all mistakes at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from harrow.campaigns.language.spelling import listed, printable, quoted
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 
-# A variant repeats the campaign; this bounds what all of them together can cost.
+# A variant repeats the whole campaign, so this bounds the cost of all variants together.
 _NODES_MAX: Final = 500_000
 
 VARIANTS_MAX: Final = 100
@@ -38,10 +38,11 @@ _FOR_EDITORS: Final = "yaml-language-server:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A campaign file that has been read: its plans are the base, then each variant.
+    """A loaded campaign file: its plans are the base, then each variant.
 
-    ``text`` is what was read; the file may have changed since. ``notes`` are about what it says in vain, and about plans that were
-    left out, for an option names a release that does not suit them.
+    ``text`` is the content when it was read; the file may have changed since. ``notes`` report keys
+    that have no effect, and plans that were left out because an option names a release that does
+    not suit them.
     """
 
     name: str
@@ -51,13 +52,13 @@ class Campaign:
     text: str = ""
     notes: tuple[Problem, ...] = ()
     brokers: BrokerRelease | None = None
-    """As of whose release plans were read that name none."""
+    """The release of these brokers was used for plans that name no release."""
 
     def heading(self) -> str:
-        """Return the comments above the first key, a line each."""
+        """Return the comment lines above the first key."""
         lines = takewhile(lambda line: line.startswith("#") or not line.strip(), self.text.splitlines())
         text = (line.removeprefix("#").removeprefix(" ").rstrip() for line in lines)
-        # Where an editor finds the schema depends on where the file is.
+        # The modeline's path to the schema is relative to the file.
         return "\n".join(line for line in text if not line.startswith(_FOR_EDITORS)).strip("\n")
 
 
@@ -67,7 +68,7 @@ def load_campaign(
     variants: Collection[str] = (),
     brokers: BrokerRelease | None = None,
 ) -> Campaign:
-    """Return the campaign in a file, with the options ``--set key=value`` applied (`load_text`).
+    """Load the campaign in a file, with the options ``--set key=value`` applied (`load_text`).
 
     Raises:
         CampaignError: the file cannot be read, or has mistakes.
@@ -83,31 +84,33 @@ def load_text(
     variants: Collection[str] = (),
     brokers: BrokerRelease | None = None,
 ) -> Campaign:
-    """Return the campaign in *text*; *file* is what messages call it.
+    """Load the campaign in *text*; messages call the file *file*.
 
-    Options need not suit every variant: where *variants* are named (``base`` for the campaign itself), others that do not go
-    with them are left out. Kafka 0.10.2, say, has no idempotence for a variant that asks for it. Where an option names a
-    release, plans that it does not suit are left out in any case, and of a swarm the aims alone, where the rest suits it; the
-    notes say so.
+    Options need not suit every variant. If *variants* are named (``base`` is the campaign itself),
+    other variants that the options do not suit are left out: Kafka 0.10.2, for example, has no
+    idempotence for a variant that needs it. If an option names a release, plans that it does not
+    suit are left out in any case. If it does not suit the aims of a swarm, only these aims are left
+    out. The notes report both.
 
-    A plan that names neither a release nor a control plane depends on none. For *brokers* it is read as of theirs, unless it has
-    something that they have not; then it stays one of the default release.
+    A plan that names neither a release nor a control plane depends on none. With *brokers* it is
+    read for their release, unless it needs something that they lack; then it keeps the default
+    release.
 
     Raises:
-        UnsuitedError: the text is right, but nothing of it can be had as of the release that an option names.
+        UnsuitedError: the text is correct, but no plan suits the release that an option names.
         CampaignError: the text has mistakes.
 
     """
     report = Report()
     campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report)
-    if campaign is None or report.found:
+    if campaign is None or report.mistakes:
         raise CampaignError(_problems(text, file, report))
-    notes = Report(found={note: [None] for note in report.notes})
+    notes = Report(mistakes={note: [None] for note in report.notes})
     return replace(campaign, notes=(*campaign.notes, *_problems(text, file, notes)))
 
 
 def read_file(path: Path) -> str:
-    """Return a file's text; a file larger than a campaign may be is not read to its end.
+    """Return a file's text, cut off if the file is larger than a campaign may be.
 
     Raises:
         CampaignError: it cannot be read, or is not UTF-8.
@@ -163,14 +166,14 @@ def _load(
         brokers=brokers,
     )
     plans.read_all(variants)
-    # A variant that somebody names is not left out in silence.
-    if not report.found and (not plans.found or (only and plans.unsuited.found)):
+    # A variant that the user names is never left out silently.
+    if not report.mistakes and (not plans.plans or (only and plans.unsuited.mistakes)):
         raise UnsuitedError(_problems(text, str(path), plans.unsuited))
     return Campaign(
         name=name,
         description=plans.description,
         path=path,
-        plans=tuple(plans.found),
+        plans=tuple(plans.plans),
         text=text,
         notes=tuple(_problems(text, str(path), plans.left_out())),
         brokers=brokers,
@@ -179,27 +182,27 @@ def _load(
 
 @dataclass(slots=True, kw_only=True)
 class _Plans:
-    """Reads the plans of a campaign: the base, then each variant, with the options laid over all of them."""
+    """Reads the plans of a campaign: the base, then each variant, each with the options applied."""
 
     name: str
     names: tuple[str, ...]
     base: nodes.MapNode
     read: nodes.MapNode
-    """The campaign as it was read, without options."""
+    """The campaign without options."""
     options: Sequence[Override]
     only: Collection[str]
     report: Report
     brokers: BrokerRelease | None
-    found: list[Plan] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
     description: str = ""
     unsuited: Report = field(default_factory=Report)
-    """What plans have that are right, but not as of the release of an option."""
+    """Mistakes of plans that are correct without the release of an option."""
     _reasons: dict[nodes.Mistake, list[str]] = field(default_factory=dict)
-    """The first such reason of each plan, with the names of those that have the same."""
+    """The first such mistake of each plan, with the names of all plans that have it."""
     _aims: dict[nodes.Mistake, str] = field(default_factory=dict)
-    """The first such reason of each aim of a swarm that is left out of a plan, with what it aims at."""
+    """The first such mistake of each swarm aim that was left out, with the aim's probe."""
     _others: dict[str, nodes.Mark] = field(default_factory=dict)
-    """Variants that name a release of their own, and where."""
+    """The places where variants name a release of their own."""
 
     def read_all(self, variants: Mapping[str, nodes.MapNode]) -> None:
         self._read(None, None)
@@ -207,9 +210,10 @@ class _Plans:
         for name, over in variants.items():
             if name not in others:
                 self._read(name, over)
-        if self._is_base_left_out() and not self.report.found and not self.only:
-            # What tells the same story with this control plane is what somebody wants who asks for its release, also
-            # where variants with stories of their own suit that release.
+        if self._is_base_left_out() and not self.report.mistakes and not self.only:
+            # The base does not suit the release that the user asked for. A variant that is the same
+            # campaign for that control plane runs in its place, even if other variants suit the
+            # release as well.
             for name in [name for name, over in others.items() if self._is_counterpart(over)]:
                 self._read(name, others.pop(name))
         marks = {name: release_mark(over) for name, over in others.items() if not self.only}
@@ -219,7 +223,7 @@ class _Plans:
         return any(BASE in names for names in self._reasons.values())
 
     def left_out(self) -> Report:
-        """Return which plans were left out and why, a note for each reason."""
+        """Return a note for each reason why plans or aims were left out."""
         notes = Report()
         for (mark, message), probe in self._aims.items():
             notes.add(mark, f"the aim {quoted(probe)} is left out: {message}", None)
@@ -230,56 +234,58 @@ class _Plans:
             several = len(names) > 1
             own = "name releases of their own" if several else "names a release of its own"
             which, one = ("NAME", "one") if several else (names[0], "it")
-            again = f"`--variant {which} {in_words(self._release_options())}` runs {one} all the same"
-            message = f"{listed(names)} {own} and {_be(names)} left out; {again}"
+            hint = f"`--variant {which} {in_words(self._release_options())}` runs {one} anyway"
+            message = f"{listed(names)} {own} and {_be(names)} left out; {hint}"
             notes.add(next(iter(self._others.values())), message, None)
         return notes
 
     def _read(self, variant: str | None, over: nodes.MapNode | None) -> None:
         is_wanted = not self.only or (variant or BASE) in self.only
-        found = self.report.beside()
+        attempt = self.report.beside()
         tree = (
-            self.base if over is None else _overridden(merged(self.base, over), self.options, variant, found)
+            self.base
+            if over is None
+            else _overridden(merged(self.base, over), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
-        plan, found = read or (read_plan(Draft(tree, variant, found), self.name, self.names), found)
+        plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
         if variant is None:
             self.description = plan.description
-        is_unsuited = is_wanted and bool(found.found) and self._is_unsuited(found, variant, over)
-        suited = self._without_aims(found, variant, tree) if is_unsuited else None
+        is_unsuited = is_wanted and bool(attempt.mistakes) and self._is_unsuited(attempt, variant, over)
+        suited = self._without_aims(attempt, variant, tree) if is_unsuited else None
         if suited is not None:
-            plan, found = suited
-        if not found.found:
-            self.report.notes |= found.notes if is_wanted else {}
-            self.found.append(self._as_written(plan, tree, over))
+            plan, attempt = suited
+        if not attempt.mistakes:
+            self.report.notes |= attempt.notes if is_wanted else {}
+            self.plans.append(self._as_written(plan, tree, over))
         elif is_unsuited:
-            self.unsuited.take(found)
-            first = min(found.found, key=lambda mistake: mistake.mark[:2])
+            self.unsuited.take(attempt)
+            first = min(attempt.mistakes, key=lambda mistake: mistake.mark[:2])
             self._reasons.setdefault(first, []).append(variant or BASE)
         elif is_wanted:
-            self.report.take(found)
+            self.report.take(attempt)
 
     def _read_for_brokers(self, tree: nodes.MapNode, variant: str | None) -> tuple[Plan, Report] | None:
-        """Return a plan that names no release as of that of the brokers, None where there is no such plan."""
+        """Read a plan without a release for that of the brokers; None if that is impossible."""
         if self.brokers is None or written_release(tree).is_named:
             return None
-        found = self.report.beside()
-        options = _options(self.brokers.options(), found)
+        attempt = self.report.beside()
+        options = _options(self.brokers.options(), attempt)
         plan = read_plan(
-            Draft(_overridden(tree, options, variant, found), variant, found), self.name, self.names
+            Draft(_overridden(tree, options, variant, attempt), variant, attempt), self.name, self.names
         )
-        return None if found.found else (plan, found)
+        return None if attempt.mistakes else (plan, attempt)
 
     def _without_aims(
-        self, found: Report, variant: str | None, tree: nodes.MapNode
+        self, attempt: Report, variant: str | None, tree: nodes.MapNode
     ) -> tuple[Plan, Report] | None:
-        """Return a plan without the aims of its swarm that do not suit the release, None where something else does not either."""
-        aims = _aims_with(found, tree)
+        """Read a plan without the aims that do not suit the release; None if more is wrong."""
+        aims = _aims_with(attempt, tree)
         if not aims:
             return None
         rest = self.report.beside()
         plan = read_plan(Draft(_without_aims(tree, aims), variant, rest), self.name, self.names)
-        if rest.found:
+        if rest.mistakes:
             return None
         self._aims.update(aims.values())
         return plan, rest
@@ -288,7 +294,7 @@ class _Plans:
         return [option for option in self.options if names_release(option)]
 
     def _written(self, over: nodes.MapNode | None) -> nodes.MapNode:
-        """Return the campaign or a variant with all options but those that name a release."""
+        """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
         base = _without_names(_overridden(self.read, others, None, Report()))
         return base if over is None else _overridden(merged(base, over), others, BASE, Report())
@@ -300,7 +306,7 @@ class _Plans:
         return written_release(self._written(over)).differs_from(written_release(now))
 
     def _is_counterpart(self, over: nodes.MapNode) -> bool:
-        """Return whether a variant is written for the control plane of the options, and the campaign is not."""
+        """Return whether a variant is for the options' control plane, and the campaign is not."""
         metadata = written_release(self.base).metadata
         return (
             written_release(self._written(over)).metadata
@@ -308,16 +314,18 @@ class _Plans:
             != written_release(self._written(None)).metadata
         )
 
-    def _is_unsuited(self, found: Report, variant: str | None, over: nodes.MapNode | None) -> bool:
-        """Return whether a plan has mistakes only as of the release of an option, and none of the options is one."""
-        if not self._release_options() or any(mistake.mark.option is not None for mistake in found.found):
+    def _is_unsuited(self, attempt: Report, variant: str | None, over: nodes.MapNode | None) -> bool:
+        """Return whether only the release of an option makes a plan wrong."""
+        if not self._release_options() or any(
+            mistake.mark.option is not None for mistake in attempt.mistakes
+        ):
             return False
         without = Report()
         read_plan(Draft(self._written(over), variant, without), self.name, self.names)
-        return not without.found
+        return not without.mistakes
 
     def _as_written(self, plan: Plan, tree: nodes.MapNode, over: nodes.MapNode | None) -> Plan:
-        """Return a plan that says which release it was written for, if the options name another one."""
+        """Record the release that a plan was written for, if the options name another one."""
         if not self._release_options():
             return plan
         written, now = written_release(self._written(over)), written_release(tree)
@@ -326,12 +334,12 @@ class _Plans:
         return replace(plan, written_for=written.in_words(now), written_release=written.kafka)
 
 
-def _aims_with(found: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mistake, str]]:
-    """Return the first mistake of each aim of the swarm that has one, and what it aims at, by its place among them."""
+def _aims_with(attempt: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mistake, str]]:
+    """Return the first mistake and the probe of each wrong aim, by the aim's index."""
     aims: dict[int, tuple[nodes.Mistake, str]] = {}
     for index, aim in enumerate(_aims_of(tree)):
         marks = set(nodes.marks(aim))
-        mistakes = [mistake for mistake in found.found if mistake.mark in marks]
+        mistakes = [mistake for mistake in attempt.mistakes if mistake.mark in marks]
         if mistakes:
             probe = nodes.lookup(aim, ("probe",))[2]
             name = probe.text if isinstance(probe, nodes.Scalar) else ""
@@ -340,7 +348,7 @@ def _aims_with(found: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mist
 
 
 def _without_aims(tree: nodes.MapNode, aims: Collection[int]) -> nodes.MapNode:
-    # Aims of which none is left would be a mistake.
+    # An empty list of aims would be a mistake, so then the whole key goes.
     is_all = len(aims) == len(_aims_of(tree))
     return nodes.without(tree, [_AIMS] if is_all else [(*_AIMS, "any_of", index) for index in aims])
 
@@ -359,7 +367,7 @@ def _without_names(root: nodes.MapNode) -> nodes.MapNode:
 
 
 def _root(text: str, report: Report) -> nodes.MapNode | None:
-    """Return the document's mapping, None when there is nothing to go on with."""
+    """Return the document's mapping; None if the text cannot be read any further."""
     if len(text) > nodes.MAX_BYTES or len(text.encode("utf-8", errors="replace")) > nodes.MAX_BYTES:
         report.add(nodes.Mark(1, 1), "the file is larger than 1 MiB", None)
         return None
@@ -431,24 +439,24 @@ def _variants(root: nodes.MapNode, report: Report) -> dict[str, nodes.MapNode]:
     if entry is None:
         return {}
     if not isinstance(entry.value, nodes.MapNode):
-        report.add(entry.value.mark, "variants: expected a mapping of names to what is different", None)
+        report.add(entry.value.mark, "variants: expected a mapping of names to changed keys", None)
         return {}
     if len(entry.value.entries) > VARIANTS_MAX:
         message = f"{len(entry.value.entries)} variants are too many: at most {VARIANTS_MAX}"
         report.add(entry.key_mark, message, None)
         return {}
-    found: dict[str, nodes.MapNode] = {}
+    overlays: dict[str, nodes.MapNode] = {}
     for name, variant in entry.value.entries.items():
         try:
             literals.variant_name(name)
         except literals.LiteralError as error:
             report.add(variant.key_mark, str(error), None)
         if isinstance(variant.value, nodes.MapNode):
-            found[name] = variant.value
+            overlays[name] = variant.value
         else:
-            message = f"variant {quoted(name)}: expected a mapping of what is different"
+            message = f"variant {quoted(name)}: expected a mapping of changed keys"
             report.add(variant.value.mark, message, None)
-    return found
+    return overlays
 
 
 def _is_too_much(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], report: Report) -> bool:
@@ -462,20 +470,20 @@ def _is_too_much(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], rep
 
 
 def _problems(text: str, file: str, report: Report) -> list[Problem]:
-    """Return what was found, options first, then by position."""
+    """Return the problems in a report, those of options first, then by position."""
     lines = text.removeprefix("\ufeff").splitlines() or [""]
     return sorted(_each_problem(lines, file, report), key=lambda problem: (problem.line, problem.column))
 
 
 def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[Problem]:
-    for (mark, found), variants in report.found.items():
-        message = found
+    for (mark, text), variants in report.mistakes.items():
+        message = text
         if variants and None not in variants:
             message += f" (in variant {listed([printable(str(name)) for name in variants])})"
         if mark.option is not None:
             yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue
-        # The end of the file may count as the beginning of a line that is not there.
+        # A mark at the end of the file may point to a line that does not exist.
         line = min(mark.line, len(lines))
         column = min(mark.column, len(lines[line - 1]) + 1) if line == mark.line else len(lines[line - 1]) + 1
         yield Problem(file, line, column, message)

@@ -1,4 +1,4 @@
-"""What a swarm may leave open; and what an option decides, no seed draws: ``--set acks=1`` closes that choice."""
+"""The choices that a swarm may leave open; an option such as ``--set acks=1`` closes one."""
 
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -17,20 +17,19 @@ _LISTED: Final = "any_of"
 
 
 class OpenField(NamedTuple):
-    """A field of a plan that a swarm may draw: where it stands in a campaign, and its declaration."""
+    """A field of a plan that a swarm may draw: its path in a campaign, and its declaration."""
 
     path: str
     field: DeclaredField
 
     @property
     def key(self) -> str:
-        """Return the key under which a swarm has its values."""
+        """Return the swarm's key for its values."""
         return self.field.options.open
 
 
 @derived
 def open_fields() -> tuple[OpenField, ...]:
-    """Return every field of a plan that is declared as open."""
     return tuple(OpenField(path, item) for path, item in _plan_fields() if item.options.open)
 
 
@@ -50,23 +49,23 @@ def _fields(declared: type[Any], above: str) -> Iterator[tuple[str, DeclaredFiel
 
 @derived
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the places of a campaign that decide each choice of a swarm: first that of what it draws."""
-    found = {item.key: item.options.closed_by for item in fields_of(Swarm)}
-    found |= {key: (f"workload.{key}",) for key, _ in application_kinds()}
-    return found | {choice.key: (choice.path, *choice.field.options.closed_by) for choice in open_fields()}
+    """Return the places of a campaign that close each choice; the first is the one drawn."""
+    choices = {item.key: item.options.closed_by for item in fields_of(Swarm)}
+    choices |= {key: (f"workload.{key}",) for key, _ in application_kinds()}
+    return choices | {choice.key: (choice.path, *choice.field.options.closed_by) for choice in open_fields()}
 
 
 @derived
 def _lists() -> frozenset[str]:
-    """Return the places of a campaign that have a list of sections."""
+    """Return the places of a campaign that hold lists of sections."""
     declared = {path for path, item in _fields(Plan, "") if item.many and is_dataclass(item.kind)}
     return frozenset(declared | {f"workload.{key}" for key, _ in application_kinds()})
 
 
 def _closed(place: str) -> set[str]:
-    """Return the choices that are closed by an option about *place*, or about a part of it.
+    """Return the choices that an option for *place*, or for a part of it, closes.
 
-    One that puts a whole list closes what would be drawn for each item of it.
+    An option that sets a whole list closes the choices inside its items as well.
     """
     return {
         key
@@ -78,30 +77,31 @@ def _closed(place: str) -> set[str]:
 
 
 def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNode:
-    """Return a campaign whose swarm does not draw what an option says: a *value* at the place *parts*."""
+    """Return a campaign whose swarm does not draw the place that an option sets to *value*."""
     entry = root.entries.get(_SWARM)
     if parts[0] == _SWARM or entry is None or not isinstance(entry.value, MapNode):
         return root
-    gone: list[Path] = []
+    closed: list[Path] = []
     for place in (parts, *_places(parts, value)):
         if _SETTINGS in place:
-            gone.append((_SWARM, _SETTINGS, place[-1]))
+            closed.append((_SWARM, _SETTINGS, place[-1]))
         else:
-            gone += [(_SWARM, key) for key in _closed(".".join(part for part in place if not part.isdigit()))]
-    return without(root, [*gone, *_in_aims(entry.value, gone)])
+            keys = _closed(".".join(part for part in place if not part.isdigit()))
+            closed += [(_SWARM, key) for key in keys]
+    return without(root, [*closed, *_in_aims(entry.value, closed)])
 
 
-def _in_aims(swarm: MapNode, gone: list[Path]) -> Iterator[Path]:
-    """Yield where an aim says what a swarm does not draw any more."""
+def _in_aims(swarm: MapNode, closed: list[Path]) -> Iterator[Path]:
+    """Yield the places in aims of the choices that are closed in the swarm."""
     aims = swarm.entries.get(_AIMS)
     listed = aims.value.entries.get(_LISTED) if aims is not None and isinstance(aims.value, MapNode) else None
     if listed is not None and isinstance(listed.value, ListNode):
         for number in range(len(listed.value.items)):
-            yield from ((_SWARM, _AIMS, _LISTED, number, *path[1:]) for path in gone)
+            yield from ((_SWARM, _AIMS, _LISTED, number, *path[1:]) for path in closed)
 
 
 def _places(parts: tuple[str, ...], value: Node) -> Iterator[tuple[str, ...]]:
-    """Yield where a value puts something: itself, or what it consists of."""
+    """Yield the places that a value sets: its leaves, or *parts* itself."""
     if isinstance(value, MapNode) and value.entries:
         for key, entry in value.entries.items():
             yield from _places((*parts, key), entry.value)

@@ -1,4 +1,4 @@
-"""What is laid over a campaign: its variants, and the options ``--set key=value``."""
+"""Merges variants and the options ``--set key=value`` into a campaign."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ _OWNERS: Final[tuple[nodes.Path, ...]] = (
     ("workload", "producers"),
     ("workload", "consumers"),
 )
-"""The lists of what can have settings of its own."""
+"""The lists whose items can have settings of their own."""
 
 
 def merged(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
-    """Return a campaign with a variant's keys over its own; the variant's ``expect`` stands alone."""
+    """Merge a variant into a campaign; its ``expect`` replaces that of the campaign."""
     expect = variant.entries.get("expect")
     result = _merged(base, variant)
     if expect is not None:
@@ -47,9 +47,10 @@ def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One option ``--set key=value``: where it goes, and what is put there.
+    """One option ``--set key=value``: the path of its key, and the value.
 
-    A bare setting (``acks=all``) holds everywhere, also where the campaign has a more special place for it.
+    A bare setting (``acks=all``) holds everywhere, and removes the setting from more specific
+    places.
     """
 
     parts: tuple[str, ...]
@@ -67,17 +68,17 @@ class OverrideError(Exception):
 
 
 def parse_override(option: str) -> Override:
-    """Return what an option says.
+    """Parse an option.
 
     Raises:
-        OverrideError: it has no value, or names nothing that there is.
+        OverrideError: it has no value, or its key does not exist.
 
     """
     mark = nodes.Mark(0, 0, option)
     key, equals, text = option.partition("=")
     key = key.strip()
     if not option.isprintable():
-        raise OverrideError(mark, "it has characters that cannot be printed")
+        raise OverrideError(mark, "the option has characters that cannot be printed")
     if not equals or not key:
         raise OverrideError(mark, "write key=value, for example acks=all or cluster.brokers=5")
     value = _value(text.strip(), mark)
@@ -88,7 +89,7 @@ def parse_override(option: str) -> Override:
         raise OverrideError(mark, f"more than {nodes.MAX_DEPTH} levels deep")
     fields = file_section().keys.keys() - {"variants"}
     if parts[0] == "variants":
-        raise OverrideError(mark, "an option holds for all variants; name the key without `variants`")
+        raise OverrideError(mark, "an option applies to all variants; name the key without `variants`")
     if parts[0] not in fields:
         names = fields | set(setting_names())
         hint = former_name_hint(key) or suggestion(key, names)
@@ -97,7 +98,7 @@ def parse_override(option: str) -> Override:
 
 
 def _parts(key: str) -> tuple[str, ...]:
-    """Return a path's parts; the name of a setting, dots and all, is one of them."""
+    """Split a path into parts. The name of a setting is one part, although it has dots."""
     parts = key.split(".")
     if _SETTINGS in parts[:-1]:
         place = parts.index(_SETTINGS)
@@ -106,7 +107,7 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def _value(text: str, mark: nodes.Mark) -> nodes.Node:
-    """Return an option's value: a YAML scalar, or a list or mapping in brackets."""
+    """Parse an option's value: a YAML scalar, or a list or mapping in brackets."""
     if not text.startswith(("[", "{", '"', "'")):
         return nodes.Scalar(text, mark)
     try:
@@ -130,10 +131,10 @@ def _marked(node: nodes.Node, mark: nodes.Mark) -> nodes.Node:
 
 
 def overridden(root: nodes.MapNode, override: Override) -> nodes.MapNode:
-    """Return a campaign with an option applied; a swarm does not draw any more what the option says.
+    """Apply an option to a campaign, and close the swarm's choice that it decides.
 
     Raises:
-        OverrideError: there is nothing in the campaign where the option points.
+        OverrideError: the option points to a place that the campaign does not have.
 
     """
     if override.everywhere:
@@ -152,7 +153,7 @@ def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> n
     if node is None or isinstance(node, nodes.MapNode):
         return _put_into_mapping(node or nodes.MapNode({}, override.mark), parts, override)
     where = ".".join(override.parts[: len(override.parts) - len(parts)])
-    raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here and has no `{parts[0]}`")
+    raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here, and has no `{parts[0]}`")
 
 
 def _put_into_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:
@@ -178,7 +179,7 @@ def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Overrid
 
 
 def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:
-    """Return a campaign whose brokers, topics and clients do not have a setting of their own."""
+    """Remove a setting from the brokers, topics and clients that have their own value of it."""
     paths: list[nodes.Path] = []
     for place in _OWNERS:
         owners = nodes.lookup(root, place)[2]

@@ -1,4 +1,4 @@
-"""A part of a file as it was read: its value, where it stands, and what stands below it."""
+"""A part of a file as read: its value, its position and its inner parts."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -7,18 +7,19 @@ from typing import Any, Final
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import Mark
 
-_LOST_MAX: Final = 200
+_REJECTED_MAX: Final = 200
 _LONGEST_KEY: Final = 60
 
 
 class Part:
     """A single value, a list or a mapping.
 
-    ``parts`` are what stands below it, by key or by place. ``lost`` are keys and places below it that were wrong and
-    have been reported; they are not among the parts. ``is_whole`` is whether nothing was wrong here or anywhere below.
+    ``parts`` are its inner parts by key or index. ``rejected`` are the inner keys and indices that
+    had mistakes, which have been reported; they are not among the parts. ``is_whole`` says whether
+    nothing in it, at any depth, was rejected.
     """
 
-    __slots__ = ("is_whole", "key_mark", "lost", "mark", "parts", "value")
+    __slots__ = ("is_whole", "key_mark", "mark", "parts", "rejected", "value")
 
     def __init__(
         self,
@@ -26,82 +27,86 @@ class Part:
         key_mark: Mark,
         value: Any = None,
         parts: Mapping[Any, "Part"] | None = None,
-        lost: tuple[str, ...] = (),
+        rejected: tuple[str, ...] = (),
     ) -> None:
         self.mark = mark
         self.key_mark = key_mark
         self.value = value
         self.parts: Mapping[Any, Part] = {} if parts is None else parts
-        self.lost = lost
-        self.is_whole: bool = not lost and all(part.is_whole for part in self.parts.values())
+        self.rejected = rejected
+        self.is_whole: bool = not rejected and all(part.is_whole for part in self.parts.values())
 
     def __contains__(self, key: str | int) -> bool:
-        """Return whether something stands under *key*."""
         return key in self.parts
 
     def __truediv__(self, key: str | int) -> "Part":
-        """Return what stands under *key*; where nothing does, an empty part in the place of this one."""
-        found = self.parts.get(key)
-        return Part(self.mark, self.key_mark) if found is None else found
+        """Return the part under *key*, or an empty part with the position of this one."""
+        part = self.parts.get(key)
+        return Part(self.mark, self.key_mark) if part is None else part
 
     def __iter__(self) -> Iterator["Part"]:
-        """Yield what stands below it, in the order of the file."""
+        """Yield the inner parts, in the order of the file."""
         return iter(self.parts.values())
 
     def at(self, *path: str | int) -> "Part":
-        """Return what stands at the end of a path."""
+        """Return the part at the end of a path."""
         part = self
         for key in path:
             part /= key
         return part
 
     def get(self, key: str | int) -> Any:
-        """Return the value under *key*, None where there is none."""
+        """Return the value under *key*, or None."""
         part = self.parts.get(key)
         return None if part is None else part.value
 
-    def given(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the values of a mapping by key."""
         return {key: part.value for key, part in self.parts.items()}
 
     def is_from_option(self) -> bool:
-        """Return whether an option of the command line says this, not the file."""
+        """Return whether this comes from an option of the command line, not from the file."""
         return self.key_mark.option is not None
 
     def place(self) -> str:
-        """Return where this stands, for a message about something else."""
+        """Return the position of this part, for a message about another one."""
         option = self.key_mark.option
         return f"line {self.key_mark.line}" if option is None else f"--set {printable(option)}"
 
-    def knows(self, *path: str | int) -> bool:
-        """Return whether nothing was wrong at a path, below it, or on the way to it.
+    def is_sound(self, *path: str | int) -> bool:
+        """Return whether no mistake was reported at a path, below it, or on the way to it.
 
-        A check of what is not there asks first, for a key that is missing may be the one that was wrong or misspelled.
+        A check for something missing asks this first, because the missing key may be one that was
+        rejected or misspelled.
         """
         part = self
         for key in path:
-            if part._may_have_lost(key):
+            if part._may_have_rejected(key):
                 return False
             if key not in part.parts:
                 return True
             part = part.parts[key]
         return part.is_whole
 
-    def _may_have_lost(self, key: str | int) -> bool:
-        """Return whether a key was wrong, or one that may be the same, spelled wrongly; of a list, any item."""
-        if isinstance(key, int) or not self.lost:
-            return bool(self.lost)
-        if len(self.lost) > _LOST_MAX or key in self.lost:
+    def _may_have_rejected(self, key: str | int) -> bool:
+        """Return whether a key, or a misspelling of it, was rejected; in a list, any item."""
+        if isinstance(key, int) or not self.rejected:
+            return bool(self.rejected)
+        if len(self.rejected) > _REJECTED_MAX or key in self.rejected:
             return True
-        return bool(get_close_matches(key, [word[:_LONGEST_KEY] for word in self.lost], n=1))
+        return bool(get_close_matches(key, [word[:_LONGEST_KEY] for word in self.rejected], n=1))
 
 
 class Section(Part):
-    """A mapping with keys that are declared; its value is itself."""
+    """A mapping with declared keys; its value is itself."""
 
     __slots__ = ()
 
     def __init__(
-        self, mark: Mark, key_mark: Mark, parts: Mapping[Any, Part] | None = None, lost: tuple[str, ...] = ()
+        self,
+        mark: Mark,
+        key_mark: Mark,
+        parts: Mapping[Any, Part] | None = None,
+        rejected: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(mark, key_mark, self, parts, lost)
+        super().__init__(mark, key_mark, self, parts, rejected)

@@ -1,9 +1,10 @@
-"""What a plan costs before it runs: the memory that its cluster takes, and how many faults may strike at one moment.
+"""Estimates the cost of a plan before it runs: its memory, and faults at one moment.
 
-Everything is worked out by arithmetic on what the plan says, so that nothing is made for a plan that is refused. The steps of a run,
-and with them its time, are bounded by ``limits.events`` while it runs; what one step can make, or what is there from the
-beginning, is bounded here. The sizes were measured with CPython 3.11 (clusters of 3 to 100 brokers, 500 to 10 000 partitions, with 1
-to 100 replicas, and up to 100 clients); estimates are within a half of what such runs take.
+The estimates are arithmetic on the plan, so a refused plan costs nothing. ``limits.events`` bounds
+the steps of a run while it runs; this module bounds the objects that exist from the start, or that
+one step may create. The sizes were measured with CPython 3.11 on clusters of 3 to 100 brokers with
+500 to 10 000 partitions, 1 to 100 replicas, and up to 100 clients; the estimates were within 50 %
+of the measured memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,20 +19,20 @@ from harrow.cluster_model.topology import TopicSpec
 from harrow.faults.actions import AddPartitions, Send
 
 Path = tuple[str | int, ...]
-"""Where something stands in a campaign file."""
+"""A place in a campaign file."""
 
 _REPLICA_BYTES: Final = 5_000
-"""A log on its disk, and what its broker and the leader of its partition know of it."""
+"""A log on its disk, with the state that its broker and its partition's leader keep about it."""
 _IN_SYNC_BYTES: Final = 180
-"""That a partition has got one more member of its ISR, and who is in it then, for each of them."""
+"""The trace of each growth of an ISR, for each of its members."""
 _METADATA_BYTES: Final = 224
-"""What a broker knows of a partition that it need not have."""
+"""A broker's metadata of one partition, whether it has a replica or not."""
 _CLIENT_METADATA_BYTES: Final = 1_000
-"""The same of a client, with what it keeps to write to the partition or to read it."""
+"""A client's metadata of one partition, with its state for writing or reading."""
 _RECORD_BYTES: Final = 2_000
-"""A record that a script sends: it stands in the history, in the trace and in logs."""
+"""A record that a script sends: the history, the trace and the logs have it."""
 _STEP_BYTES: Final = 1_000
-"""An action of a script, and what the run notes of it."""
+"""An action of a script, and the run's record of it."""
 _MIB: Final = 1 << 20
 
 _DRAWN_TOPIC_SETTINGS: Final = tuple(
@@ -39,30 +40,30 @@ _DRAWN_TOPIC_SETTINGS: Final = tuple(
     for scope, name in SETTINGS
     if scope == BROKER and name.endswith((".num.partitions", ".replication.factor"))
 )
-"""What decides on the size of internal topics."""
+"""The settings that determine the size of internal topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """Part of the memory that a plan takes: for what, in words, and where that stands."""
+    """Part of a plan's memory: its cause in words, and the place in the file."""
 
     path: Path
-    what: str
+    cause: str
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """How many clients there may be, and where most of them stand."""
+    """The largest number of clients, and the place in the file of most of them."""
 
     count: int
     path: Path
 
 
 def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[Path, str] | None:
-    """Return where a plan asks for more than its limits allow, and for what; None for a plan that may run.
+    """Return the place where a plan exceeds its limits, and a message; None if it may run.
 
-    *steps* and *entries* are where those of its script and its faults stand.
+    *steps* and *entries* are the places of its script's steps and its faults.
     """
     for path, at_once in _strikes_at_once(plan, entries):
         if at_once > plan.faults_limit:
@@ -76,29 +77,29 @@ def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[
         return None
     largest = max(shares, key=lambda share: share.size_bytes)
     return largest.path, (
-        f"a run would take about {_in_words(needed)} of memory, most of it for {largest.what}, and may take "
+        f"a run would take about {_in_words(needed)} of memory, most of it for {largest.cause}, and may take "
         f"{_in_words(plan.memory_limit_mib * _MIB)}; `limits.memory` raises that"
     )
 
 
 def refusal(plan: Plan) -> str | None:
-    """Return why a plan is not run, whoever made it: what it asks for beyond its limits. None for a plan that may run."""
-    too_much = excess(plan, [()] * len(plan.script), [()] * len(plan.faults))
-    return None if too_much is None else too_much[1]
+    """Return the message for a plan that exceeds its limits; None if it may run."""
+    problem = excess(plan, [()] * len(plan.script), [()] * len(plan.faults))
+    return None if problem is None else problem[1]
 
 
 def records_max(memory_limit_mib: int | None) -> int:
-    """Return how many records a script may send at most; it is read as an action for each."""
+    """Return the most records that a script may send; the reader makes an action for each."""
     return (memory_limit_mib or MEMORY_DEFAULT_MIB) * _MIB // _RECORD_BYTES
 
 
 def memory_bytes(plan: Plan) -> int:
-    """Return about how much memory a plan's cluster, its clients and its script take, of what a seed draws the most."""
+    """Estimate the memory of a plan's cluster, clients and script, for its largest draws."""
     return sum(share.size_bytes for share in _shares(plan, [()] * len(plan.script)))
 
 
 def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
-    """Yield what a plan's cluster, its clients and its script take, of what a seed draws the most."""
+    """Yield the memory of a plan's cluster, clients and script, for the largest draws of a seed."""
     draws = list(_draws(plan.swarm))
     brokers = max([len(plan.cluster.brokers), *(draw.brokers[1] for draw in draws if draw.brokers)])
     clients = _clients(plan, draws)
@@ -111,24 +112,24 @@ def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
         total += partitions
         yield _Share(
             path=path,
-            what=f"{counted(partitions, 'partition')} of {topic.name} with {counted(factor, 'replica')} each",
+            cause=f"{counted(partitions, 'partition')} of {topic.name} with {counted(factor, 'replica')} each",
             size_bytes=partitions * (factor * _REPLICA_BYTES + factor * factor * _IN_SYNC_BYTES),
         )
     yield _Share(
         path=("cluster", "brokers"),
-        what=f"{counted(brokers, 'broker')} that know {counted(total, 'partition')}",
+        cause=f"{counted(brokers, 'broker')} that know {counted(total, 'partition')}",
         size_bytes=brokers * total * _METADATA_BYTES,
     )
     yield _Share(
         path=clients.path,
-        what=f"{counted(clients.count, 'client')} that know {counted(total, 'partition')}",
+        cause=f"{counted(clients.count, 'client')} that know {counted(total, 'partition')}",
         size_bytes=clients.count * total * _CLIENT_METADATA_BYTES,
     )
     for path, step in zip(steps, plan.script, strict=True):
         records = sum(_records_of(action) for action in step.actions)
         yield _Share(
             path=path,
-            what=counted(records, "record"),
+            cause=counted(records, "record"),
             size_bytes=records * _RECORD_BYTES + len(step.actions) * _STEP_BYTES,
         )
     for draw in draws:
@@ -137,13 +138,13 @@ def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
             count = draw.actions.count[1]
             yield _Share(
                 path=("swarm", "actions", "count"),
-                what=counted(count, "action"),
+                cause=counted(count, "action"),
                 size_bytes=count * (_STEP_BYTES + most * _RECORD_BYTES),
             )
 
 
 def _strikes_at_once(plan: Plan, entries: Sequence[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield how many faults each entry may have strike without a moment between them, and where it says so."""
+    """Yield the number of faults that may strike at one moment, by entry, and its place."""
     for entry, injection in zip(entries, plan.faults, strict=True):
         one_round = len(injection.faults) if injection.serial else injection.together
         yield (*entry, "together" if injection.together > 1 else "repeat"), one_round * injection.repeat
@@ -153,7 +154,7 @@ def _strikes_at_once(plan: Plan, entries: Sequence[Path]) -> Iterator[tuple[Path
 
 
 def _draws(swarm: Swarm | None) -> Iterator[Swarm]:
-    """Yield what seeds draw from: the swarm, and what it is for each of its aims."""
+    """Yield the choices of seeds: those without an aim, and those with each aim."""
     if swarm is not None:
         yield swarm
         for aim in swarm.aims.kinds if swarm.aims else ():
@@ -161,8 +162,8 @@ def _draws(swarm: Swarm | None) -> Iterator[Swarm]:
 
 
 def _clients(plan: Plan, draws: list[Swarm]) -> _Clients:
-    def most(said: int, *drawn: tuple[int, int] | None) -> int:
-        return max([said, *(bounds[1] for bounds in drawn if bounds is not None)])
+    def most(fixed: int, *drawn: tuple[int, int] | None) -> int:
+        return max([fixed, *(bounds[1] for bounds in drawn if bounds is not None)])
 
     counts = {
         "producers": most(len(plan.producers), *(draw.producers for draw in draws)),
@@ -180,7 +181,7 @@ def _clients(plan: Plan, draws: list[Swarm]) -> _Clients:
 
 
 def _largest(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, ...]:
-    """Return the topics of the running cluster, internal ones included, as large as a seed may draw them."""
+    """Return the topics of the running cluster, with internal ones, at their largest draws."""
     settings: dict[str, Any] = dict(plan.cluster.settings)
     for name, values in (pair for draw in draws for pair in draw.settings):
         if name in _DRAWN_TOPIC_SETTINGS:
@@ -201,13 +202,13 @@ def _largest(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, .
 
 
 def _partitions_added(plan: Plan, draws: list[Swarm]) -> dict[str, int]:
-    """Return how many partitions an administrator gives topics at most."""
-    found: dict[str, int] = {}
+    """Return the largest number of partitions that an administrator raises each topic to."""
+    counts: dict[str, int] = {}
     drawn = (kind for draw in draws if draw.actions is not None for kind in draw.actions.kinds)
     for action in chain((action for step in plan.script for action in step.actions), drawn):
         if isinstance(action, AddPartitions):
-            found[action.topic] = max(action.partitions, found.get(action.topic, 0))
-    return found
+            counts[action.topic] = max(action.partitions, counts.get(action.topic, 0))
+    return counts
 
 
 def _records_of(action: object) -> int:

@@ -1,50 +1,100 @@
-"""Writes a plan as a campaign file: the way back from `harrow.campaigns.language.loader`."""
+"""Writes plans as campaign files, the inverse of the loader, and applies options to them."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Final
 
+from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.overlay import OverrideError, overridden, parse_override
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.readers.draft import Draft, Report
+from harrow.campaigns.language.readers.plan_reader import read_plan
+from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.writers.plan import document
 from harrow.campaigns.language.writers.section import UnwritablePlanError
 from harrow.campaigns.language.yaml_text import yaml_text
 
-__all__ = ["UnwritablePlanError", "campaign_text"]
+__all__ = ["UnwritablePlanError", "WrittenPlan", "campaign_text"]
 
 _FILE: Final = "campaign.yaml"
 
 
 def campaign_text(plan: Plan, *, comments: Sequence[str] = (), name: str | None = None) -> str:
-    """Return the text of a campaign file that loads as *plan*: its digest is the same.
+    """Return the text of a campaign file that loads as *plan*, with the same digest.
 
-    *comments* stand above it, a paragraph each. With *name* the campaign is called so,
-    which counts in the digest. The same plan gives the same text.
+    *comments* are paragraphs above the first key. *name* renames the campaign, which changes its
+    digest. The same plan gives the same text.
 
     Raises:
-        UnwritablePlanError: no file says this plan, for the loader would refuse it.
+        UnwritablePlanError: the loader would refuse the file, as it may for a plan that a program
+            has built.
 
     """
-    wanted = plan if name is None else replace(plan, campaign=name)
-    text = yaml_text(document(wanted), comments)
-    _check(text, wanted)
-    return text
-
-
-def _check(text: str, plan: Plan) -> None:
-    """Raise UnwritablePlanError if the text is no campaign, or another one.
-
-    A plan that a program has made may hold what the loader refuses.
-    """
+    renamed = plan if name is None else replace(plan, campaign=name)
+    text = yaml_text(document(renamed), comments)
     try:
-        found = load_text(text, _FILE).plans[0]
+        loaded = load_text(text, _FILE).plans[0]
     except CampaignError as error:
         problems = "; ".join(problem.message for problem in error.problems)
-        raise UnwritablePlanError(f"no campaign file says this plan: {problems}") from None
-    if found.digest() != plan.digest():
+        raise UnwritablePlanError(f"no campaign file can express this plan: {problems}") from None
+    if loaded.digest() != renamed.digest():
         names = [
             item.name
             for item in fields(Plan)
-            if replace(found, **{item.name: getattr(plan, item.name)}).digest() != found.digest()
+            if replace(loaded, **{item.name: getattr(renamed, item.name)}).digest() != loaded.digest()
         ]
-        raise UnwritablePlanError(f"a campaign file says something else of {', '.join(names)}")
+        raise UnwritablePlanError(f"a campaign file would change {', '.join(names)}")
+    return text
+
+
+class WrittenPlan:
+    """A plan to which options (``--set key=value``) can be applied, as on a command line.
+
+    Raises:
+        UnwritablePlanError: no campaign file can express this plan.
+
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        root = nodes.without(nodes.compose(yaml_text(document(plan), ())).root, [("name",)])
+        assert isinstance(root, nodes.MapNode), "a plan is written as a mapping"
+        self._root = root
+        loaded = self._read(root, Report())
+        if loaded is None or loaded.digest() != plan.digest():
+            raise UnwritablePlanError("a campaign file would change the plan")
+
+    def with_options(self, options: Sequence[str]) -> Plan | None:
+        """Return the plan with options; None if they are refused, or change nothing."""
+        plan, _ = self._with(options)
+        return None if plan is None or plan.digest() == self._plan.digest() else plan
+
+    def changed_by(self, options: Sequence[str], name: str) -> Plan:
+        """Return the plan with options; messages call their source *name*.
+
+        Raises:
+            CampaignError: the options are refused.
+
+        """
+        plan, report = self._with(options)
+        if plan is None:
+            raise CampaignError(
+                Problem(name, 0, 0, f"{printable(mark.option or ' '.join(options))}: {message}")
+                for mark, message in report.mistakes
+            )
+        return plan
+
+    def _with(self, options: Sequence[str]) -> tuple[Plan | None, Report]:
+        root, report = self._root, Report()
+        for option in options:
+            try:
+                root = overridden(root, parse_override(option))
+            except OverrideError as error:
+                report.add(*error.mistake, None)
+        return self._read(root, report), report
+
+    def _read(self, root: nodes.MapNode, report: Report) -> Plan | None:
+        plan = read_plan(Draft(root, self._plan.variant, report), self._plan.campaign, ())
+        return None if report.mistakes else plan

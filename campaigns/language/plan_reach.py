@@ -1,6 +1,7 @@
-"""What runs of a plan can reach.
+"""The reach of a plan's runs.
 
-They never reach rare states of another control plane or release, nor those of groups or transactions that no client has.
+Runs never reach rare states of another control plane or release, nor states of groups or
+transactions if no client uses them.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ _METADATA = "cluster.metadata"
 
 
 def reach_of(plan: Plan) -> ProbeReach:
-    """Return what runs of a plan have, whatever a seed draws."""
+    """Return the reach of all seeds together."""
     control_planes = frozenset(_control_planes(plan))
     behaviours = frozenset(_behaviours(plan))
     return ProbeReach(
@@ -36,10 +37,10 @@ def reach_of(plan: Plan) -> ProbeReach:
 
 
 def reach_of_all(plans: Iterable[Plan]) -> ProbeReach:
-    found = ProbeReach()
+    reach = ProbeReach()
     for plan in plans:
-        found |= reach_of(plan)
-    return found
+        reach |= reach_of(plan)
+    return reach
 
 
 def _control_planes(plan: Plan) -> Iterable[str]:
@@ -53,7 +54,7 @@ def _control_planes(plan: Plan) -> Iterable[str]:
 
 
 def _topics(plan: Plan) -> Iterable[str]:
-    # Instances of an application that a swarm draws are like the first of its kind, which the plan has.
+    # A swarm draws application instances like the first of their kind, which the plan has.
     clients = chain(plan.producers, plan.consumers, plan.applications)
     used = {
         topic for client in clients if isinstance(client, Coordinated) for topic in client.internal_topics()
@@ -79,13 +80,13 @@ def _group_protocols(plan: Plan) -> Iterable[Any]:
         *(consumer.settings for consumer in plan.consumers),
         *(client.consumer for client in plan.applications if isinstance(client, ApplicationSpec)),
     )
-    given = (each[GROUP_PROTOCOL] for each in settings if GROUP_PROTOCOL in each)
+    fixed = (of_client[GROUP_PROTOCOL] for of_client in settings if GROUP_PROTOCOL in of_client)
     drawn = (value for swarm in _swarms(plan) for value in dict(swarm.settings).get(GROUP_PROTOCOL, ()))
-    return chain(given, drawn)
+    return chain(fixed, drawn)
 
 
 def _swarms(plan: Plan) -> Iterable[Swarm]:
-    """Return what seeds draw from: those without an aim, and those with each."""
+    """Return the choices of seeds: those without an aim, and those with each aim."""
     if plan.swarm is None:
         return ()
     aims = () if plan.swarm.aims is None else plan.swarm.aims.kinds

@@ -1,4 +1,4 @@
-"""What is wrong with a campaign file, and where."""
+"""Mistakes in a file, with their positions, and the errors that carry them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake. ``line`` and ``column`` count from 1; both are 0 when no place in a file is meant."""
+    """One mistake. ``line`` and ``column`` count from 1; both are 0 if it has no position."""
 
     file: str
     line: int
@@ -14,14 +14,14 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """Return the problem as ``file:line:column: message``, which editors make a link of."""
+        """Return the problem as ``file:line:column: message``, which editors turn into a link."""
         if self.line == 0:
             return f"{self.file}: {self.message}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
 
 class FileError(Exception):
-    """A file that cannot be used; ``problems`` are all of its mistakes, by position."""
+    """A file that cannot be used; ``problems`` are its mistakes in order of position."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -36,4 +36,4 @@ class CampaignError(FileError):
 
 
 class UnsuitedError(CampaignError):
-    """A campaign that is right, and cannot be had as of the release or with the control plane that an option names."""
+    """A correct campaign that does not suit the release or control plane that an option names."""

@@ -1,9 +1,10 @@
-"""What ``--set kafka=...`` and ``--set cluster.metadata=...`` mean for a campaign and its variants.
+"""The effect of ``--set kafka=...`` and ``--set cluster.metadata=...`` on campaigns.
 
-A variant that names a release of its own is about that release: with another one it would keep its label and do
-something else. So it is left out, unless it is named (``--variant``), or the campaign itself cannot be had as of that
-release and the variant is written for the same control plane; variants that tell other stories run beside it. What a campaign expects was written for the
-release that it names (`harrow.campaigns.language.plan.Plan.written_for`).
+A variant that names its own release is about that release; on another one its name would be
+misleading. So it is left out, unless the user names it (``--variant``), or the campaign itself does
+not suit the new release and the variant is written for the same control plane. Other variants run
+beside it. The expectations of a campaign are about the release that it names
+(`harrow.campaigns.language.plan.Plan.written_for`).
 """
 
 from collections.abc import Sequence
@@ -21,18 +22,18 @@ _METADATA: Final[nodes.Path] = ("cluster", "metadata")
 
 
 def names_release(option: Override) -> bool:
-    """Return whether an option says as of which release, or with which control plane, a campaign is run."""
+    """Return whether an option sets the release or the control plane."""
     return option.parts in (_KAFKA, _METADATA)
 
 
 class BrokerRelease(NamedTuple):
-    """The release of the model that real brokers count as, and where they keep their metadata."""
+    """The release of the model that stands for real brokers, and their control plane."""
 
     kafka: str
     metadata: str
 
     def options(self) -> tuple[str, ...]:
-        """Return the options that run a campaign as of it."""
+        """Return the options that select it."""
         plane = (
             () if RELEASES[self.kafka].metadata == self.metadata else (f"cluster.metadata={self.metadata}",)
         )
@@ -40,7 +41,7 @@ class BrokerRelease(NamedTuple):
 
 
 class WrittenRelease(NamedTuple):
-    """The release and the control plane of a campaign, or of a variant; ``is_named`` is whether its text says any of it."""
+    """The release and control plane of a campaign; ``is_named`` says whether it names one."""
 
     kafka: str
     metadata: str
@@ -50,7 +51,7 @@ class WrittenRelease(NamedTuple):
         return (self.kafka, self.metadata) != (other.kafka, other.metadata)
 
     def in_words(self, other: "WrittenRelease") -> str:
-        """Return what it is called where the *other* one is used instead."""
+        """Return its name, to contrast with the *other* one that is used instead."""
         plane = (
             f" with {CONTROL_PLANES.get(self.metadata, self.metadata)}" if self.kafka == other.kafka else ""
         )
@@ -58,7 +59,7 @@ class WrittenRelease(NamedTuple):
 
 
 def written_release(tree: nodes.Node) -> WrittenRelease:
-    """Return as of which release a campaign is written; what is no release has no control plane."""
+    """Return the release of a campaign; an unknown release has no control plane."""
     kafka, metadata = _text(tree, _KAFKA), _text(tree, _METADATA)
     try:
         release = DEFAULT_RELEASE if kafka is None else literals.release(kafka)
@@ -69,20 +70,21 @@ def written_release(tree: nodes.Node) -> WrittenRelease:
 
 
 def release_mark(tree: nodes.Node) -> nodes.Mark | None:
-    """Return where a variant names a release or a control plane of its own; None where it does not."""
+    """Return the position where a variant names its own release or control plane, or None."""
     for path in (_KAFKA, _METADATA):
-        found, mark, _ = nodes.lookup(tree, path)
-        if found == path:
+        existing, mark, _ = nodes.lookup(tree, path)
+        if existing == path:
             return mark
     return None
 
 
 def _text(tree: nodes.Node, path: nodes.Path) -> str | None:
-    found, _, node = nodes.lookup(tree, path)
-    is_there = found == path and isinstance(node, nodes.Scalar) and not node.is_null()
-    return node.text if is_there and isinstance(node, nodes.Scalar) else None
+    existing, _, node = nodes.lookup(tree, path)
+    if existing == path and isinstance(node, nodes.Scalar) and not node.is_null():
+        return node.text
+    return None
 
 
 def in_words(options: Sequence[Override]) -> str:
-    """Return options as they are typed."""
+    """Return options as typed on the command line."""
     return " ".join(f"--set {option.mark.option}" for option in options)

@@ -1,7 +1,7 @@
 """The sections of a campaign file, and its JSON Schema.
 
-They know the shape of each section. What has to fit together (brokers that exist,
-settings that a release knows) is checked in `harrow.campaigns.language.readers`.
+This module knows the shape of each section. `harrow.campaigns.language.readers` checks that the
+sections fit together: that brokers exist, or that the release has a setting.
 """
 
 from itertools import takewhile
@@ -51,25 +51,26 @@ def step_section() -> SectionShape:
 
 @derived
 def injection_section() -> SectionShape:
-    """Return an entry of `faults`: the keys of every timing; an entry has those of one."""
+    """Return an entry of `faults`. It lists the keys of every timing; an entry uses one timing."""
     timings = {
         item.key: key_of(item, optional=True) for timing in TIMINGS.values() for item in fields_of(timing)
     }
     faults = Listed(Later(catalogue_shapes.one_fault_section), one_will_do=True)
     keys = {
         "do": Key(faults, "The fault, or with `at` and `every` the faults that strike together."),
-        "any_of": Key(faults, "Faults of which one is drawn each time."),
-        "serial": Key(faults, "Faults that strike one after the other, each when the one before is over."),
+        "any_of": Key(faults, "Faults to draw from, one each time."),
+        "serial": Key(faults, "Faults that strike in sequence, each when the previous one is over."),
     }
     return _for_variants(Injection, {**timings, **keys, **keys_of(Injection)})
 
 
 def _for_variants(declared: type[Any], keys: Keys) -> SectionShape:
-    """Return an item of a list that may have a note, and may be for some variants alone."""
+    """Return an item of a list, with the keys for a note and for the variants that have it."""
     noun = "step" if declared is Step else "entry"
+    only = f"The variants that have this {noun}; `base` is the campaign itself."
     common = {
-        "note": Key(TEXT, "What it is for, for the reader."),
-        "only": Key(Listed(TEXT, one_will_do=True), f"The variants that have this {noun}; `base` is none."),
+        "note": Key(TEXT, "A comment for readers."),
+        "only": Key(Listed(TEXT, one_will_do=True), only),
     }
     return SectionShape(
         title=f"{declared.__name__}Section", doc=declared.__doc__ or "", keys={**common, **keys}
@@ -81,14 +82,14 @@ def _for_variants(declared: type[Any], keys: Keys) -> SectionShape:
 
 @derived
 def body_section() -> SectionShape:
-    """Return what a campaign and its variants can say."""
+    """Return the keys that campaigns and variants share."""
     applications = {
         key: Key(Listed(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
         for key, kind in application_kinds()
     }
     declared = keys_of(Plan, workload=applications)
     before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
-    doc = "Settings under Kafka's names; each goes where Kafka has it: brokers, topics, clients."
+    doc = "Settings under Kafka's names; each applies where Kafka has it: brokers, topics, clients."
     settings = Key(Later(catalogue_shapes.settings_section), doc)
     return SectionShape(
         title="Body", doc=Plan.__doc__ or "", keys={**before, "settings": settings, **declared}
@@ -100,17 +101,17 @@ def file_section() -> SectionShape:
     body = body_section()
     variant = SectionShape(
         title="Variant",
-        doc="Keys that are merged over those of the campaign; `expect` replaces all of its `expect`.",
+        doc="Keys that are merged over those of the campaign; `expect` replaces its whole `expect`.",
         keys=body.keys,
     )
     name = Leaf(literals.campaign_name, TEXT.says)
     variants = Mapped(Leaf(literals.variant_name, NAME.says), variant)
     return SectionShape(
         title="CampaignFile",
-        doc="A campaign for harrow: a cluster, a workload, faults, and what is expected.",
+        doc="A campaign for harrow: a cluster, a workload, faults, and the expected outcome.",
         keys={
             **body.keys,
-            "name": Key(name, "The campaign's name; by default the file's."),
+            "name": Key(name, "The campaign's name; by default the file's name."),
             "variants": Key(variants, "The same campaign with these keys merged over it."),
         },
     )
@@ -118,28 +119,28 @@ def file_section() -> SectionShape:
 
 @derived
 def swarm_section() -> SectionShape:
-    """Return what a campaign leaves open: beside what a swarm declares, every field that is open."""
+    """Return the section of a swarm: its own keys, and one for every open field."""
     return SectionShape(title="SwarmSection", doc=Swarm.__doc__ or "", keys=_open_keys())
 
 
 @derived
 def aim_section() -> SectionShape:
-    """Return an aim: the state, and beside it what a swarm has."""
-    instead = {key: known for key, known in _open_keys().items() if key not in _NOT_AIMED}
+    """Return the section of an aim: its probe, and keys of a swarm."""
+    instead = {key: shape for key, shape in _open_keys().items() if key not in _NOT_AIMED}
     return SectionShape(title="AimSection", doc=Aim.__doc__ or "", keys={**keys_of(Aim), **instead})
 
 
 _NOT_AIMED: Final = ("kafka", "aims", "core")
-"""What is drawn whatever a seed aims at."""
+"""The choices that an aim cannot change."""
 
 
 def _open_keys() -> Keys:
     keys = keys_of(Swarm)
     for choice in open_fields():
         values = Listed(shape_of(choice.field), one_will_do=True)
-        keys[choice.key] = Key(values, f"What `{choice.path}` is drawn from.")
+        keys[choice.key] = Key(values, f"The values to draw `{choice.path}` from.")
     for key, kind in application_kinds():
-        doc = f"How many there are, each like the first of `workload.{key}`. {catalogue_shapes.summary(kind.spec)}"
+        doc = f"The number of {key}, each like the first of `workload.{key}`. {catalogue_shapes.summary(kind.spec)}"
         keys[key] = Key(whole_range(0, CLIENTS_MAX), doc)
     return keys
 

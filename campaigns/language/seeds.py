@@ -1,4 +1,4 @@
-"""Seeds, as people write them."""
+"""Parses seeds and ranges of seeds."""
 
 import re
 import sys
@@ -8,14 +8,14 @@ _SEED_END: Final = 2**63
 
 
 class SeedError(ValueError):
-    """No seed, or no range of seeds."""
+    """Text that is not a seed, or not a range of seeds."""
 
 
 def parse_seeds(text: str) -> range:
-    """Return the seeds of ``A..B``; B is excluded, and ``N`` stands for ``0..N``.
+    """Parse ``A..B`` (without B), or ``N`` for ``0..N``.
 
     Raises:
-        SeedError: it is not of that form, or there is no seed in it.
+        SeedError: the text has another form, or the range is empty.
 
     """
     match = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text.strip())
@@ -24,17 +24,17 @@ def parse_seeds(text: str) -> range:
     first, end = int(match[1] or 0), int(match[2])
     if first >= end:
         raise SeedError(f"there is no seed in {text}: A..B begins with A and ends before B")
-    found = range(check_seed(first), check_seed(end - 1) + 1)
+    seeds = range(check_seed(first), check_seed(end - 1) + 1)
     if end - first > sys.maxsize:
-        raise SeedError(f"{text} are more seeds than can be counted: {sys.maxsize} at most")
-    return found
+        raise SeedError(f"{text} has too many seeds: at most {sys.maxsize}")
+    return seeds
 
 
 def check_seed(seed: int) -> int:
-    """Return *seed* if a run can have it.
+    """Return *seed* if it is in range.
 
     Raises:
-        SeedError: no run can.
+        SeedError: it is not.
 
     """
     if not 0 <= seed < _SEED_END:

@@ -1,7 +1,8 @@
-"""The shapes that parts of a file can have: how each is read, and what JSON Schema says of it.
+"""The shapes that parts of a file can have: how each is read, and its JSON Schema.
 
-One pass over the positioned nodes (`harrow.campaigns.language.yaml_positions`) gives the values, where they stand, and the
-mistakes. What is wrong is left out of what was read, so that the rest can be checked.
+One pass over the positioned nodes (`harrow.campaigns.language.yaml_positions`) returns the values
+with their positions, and reports the mistakes. Parts with mistakes are left out, so that the rest
+can still be checked.
 """
 
 from abc import ABC, abstractmethod
@@ -20,23 +21,23 @@ from harrow.cluster_model.settings import LONG_MAX
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A pass over a file. ``unknown_key`` has the words for a key that a section does not have."""
+    """A pass over a file; ``unknown_key`` makes the message about an unknown key."""
 
     unknown_key: Callable[["SectionShape", str], str]
     mistakes: list[Mistake] = field(default_factory=list)
 
     def refuse(self, mark: Mark, key: str, message: object) -> None:
-        """Note what is wrong with the value of *key*."""
+        """Report a mistake in the value of *key*."""
         prefix = f"{printable(key)}: " if key else ""
         self.mistakes.append(Mistake(mark, f"{prefix}{message}"))
 
     def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        """Note what is wrong with a part that has the right shape, or *at_key* with its key."""
+        """Report a mistake in a part that has the right shape, or with *at_key* in its key."""
         self.mistakes.append(Mistake(part.key_mark if at_key else part.mark, message))
 
 
 class Definitions:
-    """The definitions of a JSON Schema: each section stands there once, however many fields have one."""
+    """The definitions of a JSON Schema: one for each section, however many fields use it."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Any] = {}
@@ -50,33 +51,33 @@ class Definitions:
                 number += 1
                 name = f"{section.title}{number}"
             self._names[id(section)] = name
-            # A section may be part of itself, so it has a name before it has a definition.
+            # A section may contain itself, so its name is defined first.
             self.by_name[name] = {}
             self.by_name[name] = section.definition(self)
         return {"$ref": f"#/$defs/{name}"}
 
 
 class Shape(ABC):
-    """What a part of a file may look like; ``takes_lists`` is whether that may be a list."""
+    """The shape of a part of a file; ``takes_lists`` says whether it accepts a list."""
 
     takes_lists: ClassVar[bool] = True
 
     @abstractmethod
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
-        """Return what a node says under *key*, None when it is wrong, which is then reported."""
+        """Read the node under *key*; report a mistake and return None if it has another shape."""
 
     @abstractmethod
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        """Return the JSON Schema of it."""
+        """Return its JSON Schema."""
 
     def resolved(self) -> "Shape":
-        """Return the shape that this one stands for."""
+        """Return the shape itself, or the one that a `Later` stands for."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Shape):
-    """A single value: how its text is read, and what JSON Schema says of it."""
+    """A single value: the parser of its text, and its JSON Schema."""
 
     takes_lists = False
 
@@ -94,10 +95,10 @@ class Leaf(Shape):
         return dict(self.says)
 
     def value(self, node: Node) -> Any:
-        """Return what a node says.
+        """Parse a node.
 
         Raises:
-            LiteralError: it cannot say that here.
+            LiteralError: the node is not a value of this kind.
 
         """
         if isinstance(node, Scalar):
@@ -109,7 +110,7 @@ class Leaf(Shape):
 
 
 class OneOrSeveral(Leaf):
-    """A single value, or a list of such, which is read as a tuple."""
+    """A single value, or a list of values, which is read as a tuple."""
 
     takes_lists = True
 
@@ -119,9 +120,9 @@ class OneOrSeveral(Leaf):
         if not node.items:
             reading.refuse(node.mark, key, "the list is empty")
             return None
-        read = [super(OneOrSeveral, self).read(each, key, each.mark, reading) for each in node.items]
-        parts = dict(enumerate(part for part in read if part is not None))
-        if len(parts) < len(read):
+        items = [super(OneOrSeveral, self).read(item, key, item.mark, reading) for item in node.items]
+        parts = dict(enumerate(part for part in items if part is not None))
+        if len(parts) < len(items):
             return None
         return Part(node.mark, key_mark, tuple(part.value for part in parts.values()), parts)
 
@@ -131,7 +132,7 @@ class OneOrSeveral(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class Later(Shape):
-    """A shape that is made when a file first needs it: it follows from a catalogue, or is part of itself."""
+    """A shape that is built when first needed: it follows from a catalogue, or contains itself."""
 
     make: Callable[[], Shape]
 
@@ -147,23 +148,23 @@ class Later(Shape):
 
 @dataclass(frozen=True, eq=False)
 class Listed(Shape):
-    """A list of what has a shape. With ``one_will_do`` a single item needs no brackets."""
+    """A list of items of one shape. With ``one_will_do`` a single item needs no brackets."""
 
     item: Shape
     one_will_do: bool = False
 
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
         if isinstance(node, ListNode):
-            read = [self.item.read(each, key, each.mark, reading) for each in node.items]
+            items = [self.item.read(item, key, item.mark, reading) for item in node.items]
         elif self.one_will_do:
             one = self.item.read(node, key, key_mark, reading)
             return None if one is None else Part(node.mark, key_mark, [one.value], {0: one})
         else:
             reading.refuse(node.mark, key, "expected a list")
             return None
-        parts = dict(enumerate(part for part in read if part is not None))
-        lost = tuple(str(place) for place, part in enumerate(read) if part is None)
-        return Part(node.mark, key_mark, [part.value for part in parts.values()], parts, lost)
+        parts = dict(enumerate(part for part in items if part is not None))
+        rejected = tuple(str(index) for index, part in enumerate(items) if part is None)
+        return Part(node.mark, key_mark, [part.value for part in parts.values()], parts, rejected)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         one = self.item.schema(definitions)
@@ -173,7 +174,7 @@ class Listed(Shape):
 
 @dataclass(frozen=True, eq=False)
 class Numbered(Listed):
-    """A list of sections with ids, which may be written as how many there are, from id 0 on."""
+    """A list of sections with ids. A number stands for that many sections with ids from 0 on."""
 
     maximum: int = LONG_MAX
 
@@ -183,10 +184,10 @@ class Numbered(Listed):
         try:
             count = literals.whole_number(1, self.maximum)(node.text)
         except LiteralError as error:
-            reading.refuse(node.mark, key, f"how many there are, or a list of them: {error}")
+            reading.refuse(node.mark, key, f"expected a number of them, or a list: {error}")
             return None
         ids = (Scalar(str(number), node.mark) for number in range(count))
-        items = tuple(MapNode({"id": MapEntry(node.mark, each)}, node.mark) for each in ids)
+        items = tuple(MapNode({"id": MapEntry(node.mark, number)}, node.mark) for number in ids)
         return super().read(ListNode(items, node.mark), key, key_mark, reading)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
@@ -212,8 +213,8 @@ class Mapped(Shape):
             if name is not None and part is not None:
                 parts[word] = part
                 values[name.value] = part.value
-        lost = tuple(word for word in node.entries if word not in parts)
-        return Part(node.mark, key_mark, values, parts, lost)
+        rejected = tuple(word for word in node.entries if word not in parts)
+        return Part(node.mark, key_mark, values, parts, rejected)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.item.schema(definitions)}
@@ -221,7 +222,7 @@ class Mapped(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Key:
-    """What a section may have under a key."""
+    """A key of a section: the shape of its value, and its documentation."""
 
     shape: Shape
     doc: str
@@ -230,11 +231,12 @@ class Key:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SectionShape(Shape):
-    """A mapping. Keys that it does not have are mistakes.
+    """A mapping with declared keys. Other keys are mistakes.
 
-    ``noun`` is what messages call a key of it, and ``catalogue`` what `harrow list` calls all of them. A section with
-    ``short`` may be written as the value of that key alone, one that is ``named_alone`` as a key without a value; one
-    that is ``emptiable`` may be left without a value, and one that is ``single`` has one key.
+    Messages call a key by ``noun``; `harrow list` lists them all under ``catalogue``. A section
+    with ``short`` may be written as the value of that key. One that is ``named_alone`` may be
+    written as a key without a value, and one that is ``emptiable`` may be empty. A ``single``
+    section has exactly one key.
     """
 
     title: str
@@ -255,31 +257,31 @@ class SectionShape(Shape):
             return None
         parts: dict[str, Part] = {}
         is_complete = True
-        for name, known in self.keys.items():
+        for name, declared in self.keys.items():
             entry = entries.get(name)
             if entry is not None:
-                part = known.shape.read(entry.value, name, entry.key_mark, reading)
+                part = declared.shape.read(entry.value, name, entry.key_mark, reading)
                 if part is not None:
                     parts[name] = part
                     continue
-            elif known.required:
+            elif declared.required:
                 reading.refuse(node.mark, key, f"`{name}` is missing")
-            is_complete = is_complete and not known.required
+            is_complete = is_complete and not declared.required
         for name in entries:
             if name not in self.keys:
-                # A name that stands alone has no key.
+                # A name without a value is a scalar, which has no key.
                 mark = entries[name].key_mark if isinstance(node, MapNode) else node.mark
                 reading.refuse(mark, "", reading.unknown_key(self, name))
-        lost = tuple(name for name in entries if name not in parts)
-        if not is_complete or (lost and not isinstance(node, MapNode)):
+        rejected = tuple(name for name in entries if name not in parts)
+        if not is_complete or (rejected and not isinstance(node, MapNode)):
             return None
-        return Section(node.mark, key_mark, parts, lost)
+        return Section(node.mark, key_mark, parts, rejected)
 
     def _entries(self, node: Node, key_mark: Mark) -> Mapping[str, MapEntry]:
-        """Return what a node says by key.
+        """Return the entries of a node, which may be a short form of the section.
 
         Raises:
-            LiteralError: it is no mapping, and nothing that stands for one here.
+            LiteralError: it is neither a mapping nor such a short form.
 
         """
         if isinstance(node, MapNode):
@@ -303,7 +305,7 @@ class SectionShape(Shape):
 
     def definition(self, definitions: Definitions) -> dict[str, Any]:
         """Return the JSON Schema of the section itself."""
-        properties = {name: _described(known, definitions) for name, known in self.keys.items()}
+        properties = {name: _described(key, definitions) for name, key in self.keys.items()}
         long: dict[str, Any] = {
             "title": self.title,
             "type": "object",
@@ -312,7 +314,7 @@ class SectionShape(Shape):
         }
         if self.doc:
             long["description"] = cleandoc(self.doc)
-        if required := [name for name, known in self.keys.items() if known.required]:
+        if required := [name for name, key in self.keys.items() if key.required]:
             long["required"] = required
         if self.single:
             long |= {"minProperties": 1, "maxProperties": 1}
@@ -323,13 +325,13 @@ class SectionShape(Shape):
         return {"anyOf": [{"type": "null"}, long]} if self.emptiable else long
 
 
-def _described(known: Key, definitions: Definitions) -> dict[str, Any]:
-    said = known.shape.schema(definitions)
-    return {**said, "description": known.doc} if known.doc else said
+def _described(key: Key, definitions: Definitions) -> dict[str, Any]:
+    schema = key.shape.schema(definitions)
+    return {**schema, "description": key.doc} if key.doc else schema
 
 
 def schema_of(section: SectionShape) -> dict[str, Any]:
-    """Return the JSON Schema of a file that is such a section."""
+    """Return the JSON Schema of a file whose root is *section*."""
     definitions = Definitions()
     root = section.definition(definitions)
     sorted_schema: dict[str, Any] = _in_order({**root, "$defs": definitions.by_name})
@@ -337,7 +339,7 @@ def schema_of(section: SectionShape) -> dict[str, Any]:
 
 
 def _in_order(schema: Any, *, is_properties: bool = False) -> Any:
-    """Return a schema with its keywords in order; the keys of a section stay as they are declared."""
+    """Sort the keywords of a schema, but keep the declared order of a section's keys."""
     if isinstance(schema, list):
         return [_in_order(item) for item in schema]
     if not isinstance(schema, dict):
@@ -350,7 +352,7 @@ def _in_order(schema: Any, *, is_properties: bool = False) -> Any:
 
 
 def number_schema(minimum: int, maximum: int = LONG_MAX) -> dict[str, Any]:
-    """Return the JSON Schema of whole numbers; Kafka's largest number is no bound."""
+    """Return the JSON Schema of whole numbers. Kafka's largest number is not written as a bound."""
     schema: dict[str, Any] = {"type": "integer", "minimum": minimum}
     return schema if maximum == LONG_MAX else {**schema, "maximum": maximum}
 
@@ -360,7 +362,7 @@ def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
 
 
 def whole_range(minimum: int, maximum: int = LONG_MAX) -> Leaf:
-    """Return the leaf for whole numbers, or ranges of them such as ``3..5``."""
+    """Return the shape of whole numbers, or ranges of them such as ``3..5``."""
     span = spelling_schema(literals.range_pattern("[0-9]+"), "3..5")
     return Leaf(literals.whole_range(minimum, maximum), {"anyOf": [number_schema(minimum, maximum), span]})
 
@@ -375,4 +377,4 @@ def spelling_schema(pattern: str, *examples: str) -> dict[str, Any]:
 
 TEXT: Final = Leaf(str, {"type": ["string", "number", "boolean"]})
 NAME: Final = Leaf(str, {"type": "string"})
-"""A key, or another name: JSON knows no keys but strings."""
+"""A key, or another name. JSON allows only strings as keys."""

@@ -1,4 +1,4 @@
-"""Suggestions for names that do not exist, and how messages quote and list names."""
+"""Suggestions for unknown names, and how messages quote, count and list names."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,18 +6,19 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
-# Beyond these a suggestion is no help, and a hostile file could make it expensive.
+# Beyond these limits a suggestion does not help, and a hostile file could make it expensive.
 _LONGEST_WORD = 60
 _MOST_NAMES = 1_000
 _MOST_NAMES_LISTED = 12
 
 LOG_COMMAND: Final = r"##\w{0,20}\["
-"""How a command to a CI system begins that is one anywhere in a line.
+"""The start of a command to a CI system that is obeyed anywhere in a line.
 
-A runner of GitHub Actions looks for ``##[`` anywhere in a line (``ActionCommand.TryParse``), an agent of Azure Pipelines for ``##vso[``
-(``Command.TryParse``; the viewer of its logs knows ``##[group]`` and the like), and TeamCity has ``##teamcity[name ...]`` on one line
-("Service Messages"). Commands that begin with ``::`` count at the start of a line alone, behind any blanks
-(``ActionCommand.TryParseV2``): `harrow.cli.output_stream` looks for those, because only there lines have a start.
+GitHub Actions looks for ``##[`` anywhere in a line (``ActionCommand.TryParse``), Azure Pipelines
+for ``##vso[`` (``Command.TryParse``; its log viewer also interprets ``##[group]`` and similar), and
+TeamCity for ``##teamcity[name ...]`` ("Service Messages"). Commands that begin with ``::`` are
+obeyed only at the start of a line, after blanks (``ActionCommand.TryParseV2``).
+`harrow.cli.output_stream` escapes those, because it knows where lines start.
 """
 _LOG_COMMAND: Final = re.compile(LOG_COMMAND)
 _LONG: Final = 500
@@ -26,7 +27,7 @@ _LONG_WORDS: Final = re.compile(rf"\S{{{_LONG},}}[^\s:,;.]")
 
 
 def nearest(word: str, names: Collection[str]) -> str | None:
-    """Return the name that is spelled most like *word*, None when none comes close."""
+    """Return the name that is spelled most like *word*; None if none is close."""
     if len(word) > _LONGEST_WORD or len(names) > _MOST_NAMES:
         return None
     return _nearest(word, tuple(sorted(names)))
@@ -44,7 +45,7 @@ def _folded(name: str) -> str:
 
 
 def suggestion(word: str, names: Collection[str]) -> str:
-    """Return how a message about an unknown name ends: the nearest name, or all when they are few."""
+    """Return a hint about an unknown name: the nearest name, or all names if there are few."""
     close = nearest(word, names)
     if close is not None:
         return f"; did you mean {quoted(close)}?"
@@ -54,7 +55,7 @@ def suggestion(word: str, names: Collection[str]) -> str:
 
 
 def listed(names: Collection[str | int]) -> str:
-    """Return names for a sentence, cut short where they are many."""
+    """Return names separated by commas, shortened if there are many."""
     shown = [printable(str(name)) for name in names]
     if len(shown) > _MOST_NAMES_LISTED:
         return ", ".join([*shown[: _MOST_NAMES_LISTED - 1], f"... ({len(shown)} in all)"])
@@ -62,23 +63,23 @@ def listed(names: Collection[str | int]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things in words, as in ``1 replica`` and ``2 replicas``."""
+    """Return a number with its noun, as in ``1 replica`` and ``2 replicas``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def shortlist(names: Sequence[str], shown_max: int) -> str:
-    """Return the names, or where they are many the first ones and how many more there are."""
+    """Return the names; if there are many, the first ones and the number of the others."""
     shown = ", ".join(map(printable, names[:shown_max]))
     return f"{shown} and {len(names) - shown_max} more" if len(names) > shown_max else shown
 
 
 def run_name(campaign: str, variant: str | None) -> str:
-    """Return what runs of a campaign are called: ``loss``, or ``loss[0.11]`` where it is a variant's."""
+    """Return the name of a campaign's runs: ``loss``, or ``loss[0.11]`` for a variant."""
     return campaign if variant is None else f"{campaign}[{variant}]"
 
 
 def printable(text: str) -> str:
-    """Return text with whatever could disturb a terminal or a line of output escaped, or be a command in a log."""
+    """Escape characters that disturb a terminal, break a line, or start a command in a CI log."""
     if not text.isprintable():
         text = "".join(
             char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
@@ -87,7 +88,7 @@ def printable(text: str) -> str:
 
 
 def in_message(text: str) -> str:
-    """Return printable text whose words are not so long that what a message says is lost behind a path or a value."""
+    """Return printable text with very long words shortened, which would hide the message."""
     return _LONG_WORDS.sub(_shortened, printable(text))
 
 
@@ -100,6 +101,6 @@ def _disarmed(command: re.Match[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a piece of a file for a message: on one line, and not too long."""
+    """Quote a piece of a file for a message: on one line, and shortened."""
     shown = printable(text)
     return f"`{shown}`" if len(shown) <= _LONGEST_WORD else f"`{shown[:_LONGEST_WORD]}...`"

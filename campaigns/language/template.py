@@ -1,4 +1,4 @@
-"""What `harrow new` writes: a campaign to start from, with a comment for each part."""
+"""The campaign that `harrow new` writes: a starting point, with a comment for each part."""
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE
@@ -60,6 +60,6 @@ def new_campaign(name: str) -> str:
     try:
         key = f"name: {campaign_name(name)}\n"
     except LiteralError:
-        # The file's name will do; the loader makes a campaign's name of it.
+        # Without a name the loader derives one from the name of the file.
         key = ""
     return _TEXT.format(name=key, kafka=NEWEST_RELEASE, file=f"{name}.yaml")

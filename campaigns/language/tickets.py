@@ -1,4 +1,4 @@
-"""Every KIP and ticket of Kafka that the model names, found in what switches, repairs, mutants, invariants and settings declare."""
+"""Every KIP and Kafka ticket that switches, repairs, mutants, settings and others mention."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ _TICKET: Final = re.compile(r"\b(?:KIP|KAFKA)-\d+\b")
 
 @dataclass(slots=True)
 class Ticket:
-    """A KIP or a ticket, and the names of what is about it."""
+    """A KIP or a ticket, and the names of the declarations that mention it."""
 
     name: str
     summary: str = ""
@@ -28,30 +28,30 @@ class Ticket:
 
 
 def tickets() -> Mapping[str, Ticket]:
-    """Return the tickets by name, KIPs first, each by number."""
-    found: dict[str, Ticket] = {}
-    for kind, name, texts, summary in _declared():
-        for ticket in dict.fromkeys(_TICKET.findall(" ".join(texts))):
-            known = found.setdefault(ticket, Ticket(ticket))
-            known.summary = known.summary or _sentence(summary, ticket)
-            getattr(known, kind).append(name)
-    return {name: found[name] for name in sorted(found, key=_order)}
+    """Return the tickets by name: KIPs first, and each kind by number."""
+    by_name: dict[str, Ticket] = {}
+    for kind, declared_name, texts, summary in _declared():
+        for name in dict.fromkeys(_TICKET.findall(" ".join(texts))):
+            ticket = by_name.setdefault(name, Ticket(name))
+            ticket.summary = ticket.summary or _sentence(summary, name)
+            getattr(ticket, kind).append(declared_name)
+    return {name: by_name[name] for name in sorted(by_name, key=_order)}
 
 
 def campaigns_about(ticket: str, switches: Iterable[str]) -> list[str]:
-    """Return the campaigns of the library whose files name a ticket, or one of its switches."""
-    wanted = re.compile(rf"\b(?:{'|'.join(map(re.escape, (ticket, *switches)))})\b")
+    """Return the campaigns of the library whose files mention a ticket, or one of its switches."""
+    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, (ticket, *switches)))})\b")
     texts = {name: resolve(name)[0].read_text(encoding="utf-8") for name in library_names()}
-    # Random campaigns name the switches of all flaws that they are to leave alone.
+    # Random campaigns mention the switches of all flaws, to keep them off.
     return [
         name
         for name, text in texts.items()
-        if wanted.search(text) and not name.startswith(("swarm", "standard"))
+        if mention.search(text) and not name.startswith(("swarm", "standard"))
     ]
 
 
 def _declared() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Yield what declares sources: its kind and name, the texts, and what it does in a few words."""
+    """Yield each declaration that may mention tickets: kind, name, texts, summary."""
     for repair in REPAIRS.values():
         yield "repairs", repair.name, (repair.name, repair.text), repair.text
     for name, switch in SWITCHES.items():
@@ -67,10 +67,10 @@ def _declared() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
 
 
 def _sentence(text: str, ticket: str) -> str:
-    """Return what is said about a ticket as a sentence that does not name it again."""
-    said = text.replace(f" ({ticket})", "").removesuffix(".")
-    first_word = said.partition(" ")[0]
-    return f"{said if '.' in first_word else said[:1].upper() + said[1:]}."
+    """Turn the summary of a ticket into a sentence that does not repeat its name."""
+    sentence = text.replace(f" ({ticket})", "").removesuffix(".")
+    first_word = sentence.partition(" ")[0]
+    return f"{sentence if '.' in first_word else sentence[:1].upper() + sentence[1:]}."
 
 
 def _order(ticket: str) -> tuple[bool, int]:

@@ -1,4 +1,4 @@
-"""Times and other values as people read them."""
+"""Formats times and other values for people."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ _MINUTES_PER_HOUR: Final = 60
 
 
 def duration_text(us: int) -> str:
-    """Return a time of *us* microseconds exactly, as in ``1.204 s``."""
+    """Format a duration exactly, as in ``1.204 s``."""
     if us < 0:
         return f"-{duration_text(-us)}"
     if 0 < us < US_PER_MS:
@@ -20,12 +20,12 @@ def duration_text(us: int) -> str:
 
 
 def milliseconds(time_us: int) -> int | float:
-    """Return a time as JSON has it."""
+    """Return a time in milliseconds for JSON, as a whole number if possible."""
     return time_us // US_PER_MS if time_us % US_PER_MS == 0 else time_us / US_PER_MS
 
 
 def rough_duration_text(us: int) -> str:
-    """Return a time to two units at the most, as in ``3 h 4 min``."""
+    """Format a duration with at most two units, as in ``3 h 4 min``."""
     seconds = us / US_PER_SECOND
     if seconds < 1:
         return f"{us / US_PER_MS:.3g} ms"
@@ -39,7 +39,7 @@ def rough_duration_text(us: int) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value of a setting, of a switch or of a trace event, as a campaign writes it."""
+    """Format a value of a setting, a switch or a trace event, as a campaign writes it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -50,7 +50,7 @@ def value_text(value: Any) -> str:
 
 
 def fields_text(fields: tuple[tuple[str, Any], ...]) -> str:
-    """Return named values on one line, as in ``broker=1 kind=process``."""
+    """Format named values on one line, as in ``broker=1 kind=process``."""
     return " ".join(f"{name}={value_text(value)}" for name, value in fields)
 
 

@@ -1,7 +1,8 @@
-"""YAML as a tree in which every key and every value knows its line and column.
+"""YAML as a tree in which every key and every value has its line and column.
 
-Scalars stay as they are written: the field that they are for decides what ``2.10``, ``on`` or ``1:30``
-mean, so YAML 1.1 has no surprises. The size of a file is bounded, with its aliases counted in full.
+Scalars keep their text: the field that reads one decides what ``2.10``, ``on`` or ``1:30`` means,
+so the surprises of YAML 1.1 cannot happen. The size of a file is limited, and aliases count in
+full.
 """
 
 import re
@@ -22,12 +23,13 @@ _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _NOT_ALLOWED_ASCII: Final = re.compile("[^\t\n\r\x20-\x7e]")
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
-# libyaml is ten times as fast; where PyYAML was built without it, its own parser reads the same.
+# libyaml is ten times as fast. If PyYAML was built without it, its own parser gives the same
+# result.
 _Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Mark(NamedTuple):
-    """A place: line and column in the file, from 1, or the ``--set`` option that it came with."""
+    """A position: line and column in the file from 1, or the ``--set`` option it came from."""
 
     line: int
     column: int
@@ -36,14 +38,14 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text as written. ``plain`` is whether it stands without quotes."""
+    """Text as written. ``plain`` says whether it has no quotes."""
 
     text: str
     mark: Mark
     plain: bool = True
 
     def is_null(self) -> bool:
-        """Return whether nothing was written here, or YAML's word for it."""
+        """Return whether the value is empty, or one of YAML's words for null."""
         return self.plain and self.text in _NULLS
 
 
@@ -57,7 +59,7 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """A value of a mapping, and where its key stands."""
+    """A value of a mapping, and the position of its key."""
 
     key_mark: Mark
     value: "Node"
@@ -77,14 +79,14 @@ Path = tuple[str | int, ...]
 
 
 class Mistake(NamedTuple):
-    """What is wrong, and where."""
+    """A message about a position."""
 
     mark: Mark
     message: str
 
 
 class YamlError(Exception):
-    """Text that is no YAML, or more than is read; ``mistakes`` are what was found up to there."""
+    """Text that is not YAML, or exceeds a limit; ``mistakes`` are all mistakes up to that point."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         super().__init__(mistakes)
@@ -93,14 +95,14 @@ class YamlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's only document, and the mistakes that did not keep it from being read."""
+    """The only document of a file, and the mistakes that did not prevent reading it."""
 
     root: Node
     mistakes: tuple[Mistake, ...]
 
 
 def compose(text: str) -> Document:
-    """Return the document in *text*.
+    """Parse the document in *text*.
 
     Raises:
         YamlError: it cannot be read.
@@ -124,11 +126,11 @@ def compose(text: str) -> Document:
 def lookup(root: Node, path: Path) -> tuple[Path, Mark, Node]:
     """Follow *path* as far as the tree goes.
 
-    What is not in the tree is passed over: a value written in short form is shorter
-    than what it stands for. Returns the path that exists, where its last key (or list
-    item) stands, and the node there.
+    Keys that the tree lacks are skipped, because a value in short form has fewer levels than the
+    full form. Returns the part of the path that exists, the position of its last key or item, and
+    the node there.
     """
-    found: list[str | int] = []
+    existing: list[str | int] = []
     mark, node = root.mark, root
     for part in path:
         if isinstance(node, MapNode) and isinstance(part, str) and part in node.entries:
@@ -139,12 +141,12 @@ def lookup(root: Node, path: Path) -> tuple[Path, Mark, Node]:
             mark = node.mark
         else:
             continue
-        found.append(part)
-    return tuple(found), mark, node
+        existing.append(part)
+    return tuple(existing), mark, node
 
 
 def marks(node: Node) -> Iterator[Mark]:
-    """Yield where a node and all that is below it stands, and its keys."""
+    """Yield the positions of a node, of its keys, and of everything below them."""
     yield node.mark
     if isinstance(node, MapNode):
         for entry in node.entries.values():
@@ -156,9 +158,9 @@ def marks(node: Node) -> Iterator[Mark]:
 
 
 def without(root: N, paths: Sequence[Path]) -> N:
-    """Return the tree without what stands at *paths*."""
+    """Return the tree without the nodes at *paths*."""
     removals: dict[str | int, Any] = {}
-    # Shorter paths come last, so that they take what is below them along.
+    # Shorter paths come last, so that they replace the longer ones below them.
     for path in sorted(paths, key=len, reverse=True):
         level = removals
         for part in path[:-1]:
@@ -168,19 +170,19 @@ def without(root: N, paths: Sequence[Path]) -> N:
 
 
 def _without(node: N, removals: dict[str | int, Any]) -> N:
-    gone = frozenset(part for part, inner in removals.items() if inner is None)
+    removed = frozenset(part for part, inner in removals.items() if inner is None)
     if isinstance(node, MapNode):
         entries = {
             key: replace(entry, value=_without(entry.value, removals[key])) if key in removals else entry
             for key, entry in node.entries.items()
-            if key not in gone
+            if key not in removed
         }
         return replace(node, entries=entries)
     if isinstance(node, ListNode):
         items = tuple(
             _without(item, removals[index]) if index in removals else item
             for index, item in enumerate(node.items)
-            if index not in gone
+            if index not in removed
         )
         return replace(node, items=items)
     return node
@@ -188,9 +190,9 @@ def _without(node: N, removals: dict[str | int, Any]) -> N:
 
 @cache
 def _not_allowed() -> re.Pattern[str]:
-    """Return what finds a character that YAML has no place for.
+    """Return the pattern of characters that YAML does not allow.
 
-    Making it takes a tenth as long as a short run, and few campaigns have more than ASCII.
+    Compiling it takes a tenth of the time of a short run, and few campaigns have more than ASCII.
     """
     return re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -201,25 +203,25 @@ def _surrogate() -> re.Pattern[str]:
 
 
 def _check_characters(text: str) -> None:
-    """Raise YamlError for characters that YAML has no place for, and for tabs as indentation."""
-    wrong = (_NOT_ALLOWED_ASCII if text.isascii() else _not_allowed()).search(text)
-    if wrong:
-        name = f"U+{ord(wrong[0]):04X}"
-        raise YamlError([Mistake(_mark_at(text, wrong.start()), f"YAML does not allow the character {name}")])
+    """Raise YamlError for characters that YAML does not allow, and for tabs as indentation."""
+    match = (_NOT_ALLOWED_ASCII if text.isascii() else _not_allowed()).search(text)
+    if match:
+        name = f"U+{ord(match[0]):04X}"
+        raise YamlError([Mistake(_mark_at(text, match.start()), f"YAML does not allow the character {name}")])
     tabs = [match.end() - 1 for match in _TAB_INDENT.finditer(text)]
     if tabs:
-        message = "a tab at the beginning of a line: YAML is indented with spaces"
+        message = "a tab at the beginning of a line: indent YAML with spaces"
         raise YamlError([Mistake(_mark_at(text, tab), message) for tab in tabs[:20]])
 
 
 def _mark_at(text: str, index: int) -> Mark:
-    # The sentinel keeps a line that is still empty at the index from being left out.
+    # Without the sentinel, `splitlines` would drop a line that is empty up to the index.
     lines = (text[:index] + "|").splitlines()
     return Mark(len(lines), len(lines[-1]))
 
 
 def size(node: Node) -> int:
-    """Return how many keys and values there are, those behind aliases counted in full."""
+    """Count the keys and values; aliases count in full."""
     if isinstance(node, MapNode):
         return 1 + sum(1 + size(entry.value) for entry in node.entries.values())
     return 1 + sum(map(size, node.items)) if isinstance(node, ListNode) else 1
@@ -236,7 +238,7 @@ def _fatal(mark: Mark, message: str) -> YamlError:
 
 
 class _Composer:
-    """Builds the tree from the parser's events, one at a time, so that bounds end it early."""
+    """Builds the tree from the parser's events one at a time, so that a limit stops it early."""
 
     def __init__(self, text: str) -> None:
         self.mistakes: list[Mistake] = []
@@ -275,7 +277,7 @@ class _Composer:
         node: Node
         if isinstance(event, yaml.ScalarEvent):
             if not event.value.isascii() and _surrogate().search(event.value):
-                self.mistakes.append(Mistake(mark, "half of a surrogate pair is no character"))
+                self.mistakes.append(Mistake(mark, "half of a surrogate pair is not a character"))
             node = Scalar(event.value, mark, plain=not event.style)
         elif isinstance(event, yaml.SequenceStartEvent):
             node = self._list(mark, depth)
@@ -291,7 +293,7 @@ class _Composer:
             raise _fatal(mark, f"the alias *{anchor} has no anchor &{anchor} before it")
         node = self._anchors[anchor]
         if node is None:
-            raise _fatal(mark, f"the alias *{anchor} stands inside of what it repeats")
+            raise _fatal(mark, f"the alias *{anchor} is inside its own anchor")
         self._count(size(node), mark)
         if depth + _height(node) > MAX_DEPTH:
             raise _fatal(mark, f"nested more than {MAX_DEPTH} levels deep through the alias *{anchor}")
@@ -300,7 +302,7 @@ class _Composer:
     def _count(self, nodes: int, mark: Mark) -> None:
         self._nodes += nodes
         if self._nodes > MAX_NODES:
-            raise _fatal(mark, f"more than {MAX_NODES} keys and values, aliases counted in full")
+            raise _fatal(mark, f"more than {MAX_NODES} keys and values; aliases count in full")
 
     def _list(self, mark: Mark, depth: int) -> ListNode:
         items: list[Node] = []
@@ -320,17 +322,17 @@ class _Composer:
         return MapNode(entries, mark)
 
     def _key(self, key: Node, mark: Mark, entries: dict[str, MapEntry]) -> str | None:
-        """Return a key's text, None for one that cannot be used."""
+        """Return a key's text; None if it cannot be a key."""
         if not isinstance(key, Scalar):
             kind = "list" if isinstance(key, ListNode) else "mapping"
-            message = f"a key has to be text, not a {kind}; quote text that begins with a bracket or a brace"
+            message = f"a key must be text, not a {kind}; quote text that begins with a bracket or a brace"
         elif key.is_null():
             message = "a value without a key"
         elif key.plain and key.text == "<<":
             message = "merge keys (`<<`) are not supported; repeat the keys, or use `variants`"
         elif key.text in entries:
             message = (
-                f"duplicate key {quoted(key.text)}; the first is in line {entries[key.text].key_mark.line}"
+                f"duplicate key {quoted(key.text)}; the first is on line {entries[key.text].key_mark.line}"
             )
         else:
             return key.text
@@ -339,7 +341,7 @@ class _Composer:
 
 
 def _placed(node: Node, key_mark: Mark) -> Node:
-    """Return a value; where nothing is written, its place is that of its key."""
+    """Return a value; an empty value gets the position of its key."""
     if isinstance(node, Scalar) and node.plain and not node.text:
         return Scalar(node.text, key_mark)
     return node
@@ -350,7 +352,7 @@ def _mark(event: Any) -> Mark:
 
 
 _HINTS: Final = (
-    ("mapping values are not allowed", "a colon and a space inside of a value: put the value in quotes"),
+    ("mapping values are not allowed", "a colon and a space inside a value: put the value in quotes"),
     ("character that cannot start any token", "put the text in quotes"),
     ("could not find expected ':'", "a key needs a colon, and a space after it"),
     ("end of stream", "a quote is not closed"),
@@ -360,13 +362,13 @@ _HINTS: Final = (
 
 
 def _syntax_mistake(error: yaml.MarkedYAMLError) -> Mistake:
-    """Return what the parser did not like, with a hint where its words are hard to understand."""
+    """Return the parser's error, with a hint if its message is hard to understand."""
     place = error.problem_mark or error.context_mark
     mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
     problem = error.problem or "it cannot be parsed"
     message = f"not valid YAML: {problem}"
     if error.context and error.context_mark and error.context_mark.line != mark.line - 1:
-        message += f" {error.context} that begins in line {error.context_mark.line + 1}"
+        message += f" {error.context} that begins on line {error.context_mark.line + 1}"
     hint = next((hint for words, hint in _HINTS if words in problem), None)
     if hint:
         message += f" ({hint})"

@@ -1,7 +1,7 @@
-"""Plain data as YAML that looks written by hand.
+"""Writes plain data as YAML that looks handwritten.
 
-Short values stand on one line, others on lines of their own; text has quotes where a person, or another
-YAML reader, could take it for something else.
+Short values share a line with their key. Text is quoted if a person, or another YAML reader, could
+take it for a value of another kind.
 """
 
 import re
@@ -12,47 +12,47 @@ from typing import Any, Final
 import yaml
 
 WIDTH: Final = 80
-"""Where lines should end. Only a single value or name that is longer goes beyond."""
+"""The width of lines. Only a single longer value or name exceeds it."""
 
 _INDENT: Final = 2
 _STRING: Final = "tag:yaml.org,2002:str"
 _FIRST: Final = frozenset("_./($")
 _FLOW_INDICATOR: Final = re.compile(r"[,?\[\]{}]|:(?![A-Za-z0-9])")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Words and numbers of YAML 1.1 and 1.2 that the resolver lets pass.
+# Words and numbers of YAML 1.1 and 1.2 that PyYAML's resolver takes for text.
 _LIKE_A_VALUE: Final = re.compile(r"[yn]|[0-9.][0-9._]*(e[+-]?[0-9]+)?|0[xob][0-9a-f_]+", re.IGNORECASE)
 
 _resolve: Final[Any] = yaml.resolver.Resolver().resolve
 
 
 class Word(str):
-    """Text that means what it says without quotes: a duration, a rate, a keyword."""
+    """Text that never needs quotes: a duration, a rate, a keyword."""
 
     __slots__ = ()
 
 
 class Prose(str):
-    """Text for the reader, which may be broken into lines."""
+    """Text for readers, which may be wrapped."""
 
     __slots__ = ()
 
 
 INDENT_OF_WHOLE: Final = "    "
-"""Begins a line of a comment that is not broken, such as a command to copy (as code in Markdown)."""
+"""The indent of a comment line that is not wrapped, such as a command to copy."""
 
 
 class Rows(dict[Any, Any]):
-    """A mapping whose keys stand in lines of their own, however short it is."""
+    """A mapping with each key on its own line, however short it is."""
 
 
 class Items(list[Any]):
-    """A list whose items stand in lines of their own, however short it is."""
+    """A list with each item on its own line, however short it is."""
 
 
 def yaml_text(root: Rows, comments: Sequence[str] = ()) -> str:
     """Return a document: *comments*, a paragraph each, and the mapping.
 
-    Mappings, lists, text, numbers, booleans and None are known; keys are text or numbers.
+    Values are mappings, lists, text, numbers, booleans and None; keys are text or numbers.
     """
     lines = [line for comment in comments for line in _comment_lines(comment)]
     lines += _lines(root, 0)
@@ -66,7 +66,7 @@ def _comment_lines(comment: str) -> list[str]:
         if shown.startswith(INDENT_OF_WHOLE):
             lines.append(f"# {shown}")
             continue
-        # A path, a long name: what has no spaces stays whole.
+        # Paths and long names must stay whole.
         broken = textwrap.wrap(
             shown,
             WIDTH - 2,
@@ -79,7 +79,7 @@ def _comment_lines(comment: str) -> list[str]:
 
 
 def _indent_below(line: str) -> str:
-    """Return where an indented line goes on: deeper, so that the next one is seen to begin."""
+    """Return the indent of a continuation line, deeper than that of the line itself."""
     indent = len(line) - len(line.lstrip(" "))
     return " " * (indent + 2) if indent else ""
 
@@ -101,7 +101,7 @@ def _lines(value: Any, indent: int) -> list[str]:
 
 
 def _entry(head: str, value: Any, indent: int) -> list[str]:
-    """Return the lines of a value behind its key, or behind a dash."""
+    """Return the lines of a value after its key, or after a dash."""
     if _is_short(head, value):
         return [f"{head} {_on_one_line(value)}"]
     if isinstance(value, Prose):
@@ -155,7 +155,7 @@ def _flow(value: Any) -> str:
 
 
 def _filled_lines(head: str, values: Sequence[Any], indent: int) -> list[str]:
-    """Return a list of single values, as many to a line as there is room for."""
+    """Return a list of single values, with as many on each line as fit."""
     lines = [f"{head} ["]
     for number, value in enumerate(values):
         text = _scalar(value, in_flow=True) + ("]" if number == len(values) - 1 else ",")
@@ -168,14 +168,14 @@ def _filled_lines(head: str, values: Sequence[Any], indent: int) -> list[str]:
 
 
 def _prose_lines(head: str, text: str, indent: int) -> list[str]:
-    """Return text as a block: folded, or as it stands where it has lines of its own."""
+    """Return text as a block: folded, or literal if it has line breaks."""
     pad = " " * indent
     folded = textwrap.wrap(text, WIDTH - indent, break_long_words=False, break_on_hyphens=False)
     if text.isprintable() and " ".join(folded) == text and not any(map(_is_command, folded)):
         return [f"{head} >-", *(pad + line for line in folded)]
     lines = text.split("\n")
-    # The first line tells how far the block is indented; lines of nothing but spaces, and a
-    # break at the end, would not survive.
+    # The first line determines the indent of the block. Lines of spaces, and a break at the end,
+    # would be lost.
     is_plain = all(line.isprintable() and (not line or line.strip()) for line in lines)
     is_plain = is_plain and not any(map(_is_command, lines))
     if is_plain and lines[0][:1].strip() and lines[-1]:
@@ -184,7 +184,7 @@ def _prose_lines(head: str, text: str, indent: int) -> list[str]:
 
 
 def _is_command(line: str) -> bool:
-    """Return whether GitHub would obey a line, if a log has it."""
+    """Return whether GitHub would take a line for a command if it appeared in a log."""
     return line.lstrip().startswith("::")
 
 
@@ -199,7 +199,7 @@ def _scalar(value: Any, *, in_flow: bool = False) -> str:
 
 
 def _is_plain(text: str, *, in_flow: bool) -> bool:
-    """Return whether text can stand without quotes, and is text to every reader."""
+    """Return whether text needs no quotes, because every YAML reader takes it for text."""
     if not text.isprintable() or not text or text[-1] in " :" or text.startswith("..."):
         return False
     if not text[0].isalnum() and text[0] not in _FIRST:
@@ -214,7 +214,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """Return a character, or its number where it has no look of its own."""
+    """Return a character, or its escape sequence if it is not printable."""
     if char.isprintable():
         return char
     code = ord(char)

@@ -1,13 +1,14 @@
 """Probes, and how to declare one.
 
-A probe is a rare state; a run counts how often it reaches it. A campaign that never reaches the state it is meant to
-test shows nothing, so a campaign can require probes.
+A probe is a rare state; a run counts how often it reaches it. A campaign that never reaches the
+state it is meant to test shows nothing, so a campaign can require probes.
 
-A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the state and, after an
-empty line, explains what it means. A function decorated with `probe` returns how often an event reached the state; the
-annotation of ``event`` selects the kinds of events. One decorated with `at_each` has no body: the fields of the event
-decide. Which runs can reach a probe follows from the declarations of its events and requests; further conditions are
-arguments of the decorator.
+A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the
+state and, after an empty line, explains what it means. A function decorated with `probe` returns
+how often an event reached the state; the annotation of ``event`` selects the kinds of events. One
+decorated with `at_each` has no body: the fields of the event decide. Which runs can reach a probe
+follows from the declarations of its events and requests; further conditions are arguments of the
+decorator.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,10 +37,11 @@ _MISSING: Final[Mapping[str, str]] = {
 class Probe:
     """A rare state, as declared.
 
-    At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the values that fields of
-    the event must have. ``at_end`` counts states that last until the end of the run. ``of`` names the control plane and the
-    internal topics that it needs beyond those of its events. ``switch`` is a behaviour that has to be on, and
-    ``protocol`` the ``group.protocol`` that a client has to have.
+    At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the
+    values that fields of the event must have. ``at_end`` counts states that last until the end of
+    the run. ``of`` names the control plane and the internal topics that it needs beyond those of
+    its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the ``group.protocol``
+    that a client has to have.
     """
 
     doc: str
@@ -83,7 +85,7 @@ def _first_release(switch: str) -> str:
 
 
 def _bound(parts: Iterable[str | None]) -> frozenset[str]:
-    """Return the parts of Kafka that several alternatives are bound to; empty if one of them is bound to none."""
+    """Return the parts that several alternatives are bound to; none if one is unbound."""
     alternatives = frozenset(parts)
     return frozenset() if None in alternatives else frozenset(filter(None, alternatives))
 
@@ -101,10 +103,12 @@ def probe(
 ) -> Callable[[F], F]:
     """Declare a probe whose condition is the decorated function.
 
-    *at_end* is called with the memory and the time of the last event, and counts states that lasted until then.
+    *at_end* is called with the memory and the time of the last event, and counts states that lasted
+    until then.
 
     Raises:
-        TypeError: traces do not have one of its events. Only subscribers see it, and they have no memory.
+        TypeError: traces do not have one of its events. Only subscribers see it, and they have no
+            memory.
 
     """
 
@@ -132,7 +136,7 @@ def at_each(
     protocol: str | None = None,
     **where: Any,
 ) -> Callable[[F], F]:
-    """Declare a probe that each event of a kind reaches, or each whose fields have the values in *where*.
+    """Declare a probe that each event of a kind reaches, or each with the values in *where*.
 
     A tuple lists several values of a field.
 
@@ -164,7 +168,7 @@ def _fields_of(kind: type[Event]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The probes that an event reaches, by the values of some of its fields; ``places`` are the fields' positions."""
+    """The probes that an event reaches by its field values; ``places`` are the positions."""
 
     places: tuple[int, ...]
     probes: Mapping[tuple[Any, ...], tuple[str, ...]]
@@ -172,7 +176,7 @@ class Lookup:
 
 @derived
 def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
-    """Return the lookups of each kind of event: one for each set of fields that some probe compares."""
+    """Return the lookups of each kind of event, one for each set of compared fields."""
     by_kind: dict[type[Event], dict[tuple[str, ...], dict[tuple[Any, ...], tuple[str, ...]]]] = {}
     for name, declared in PROBES.items():
         for kind in declared.at if declared.condition is None else ():

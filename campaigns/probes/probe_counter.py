@@ -1,7 +1,7 @@
 """Counts how often a run reached each rare state (`harrow.campaigns.probes.probes`).
 
-Most are counted from the trace after the run. Traces leave out what a controller or a coordinator refuses, and what
-happens in the quorum; a `NoticeCounter` subscribes to these events instead.
+Most are counted from the trace after the run. Traces leave out what a controller or a coordinator
+refuses, and what happens in the quorum; a `NoticeCounter` subscribes to these events instead.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from harrow.cluster_model.trace import Trace, TraceEvent, decode
 
 
 def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return how often each probe was reached, without those never reached; *noticed* are a `NoticeCounter`'s counts."""
+    """Return how often each reached probe was reached; *noticed* are a `NoticeCounter`'s counts."""
     counter = _Counter(noticed or {})
     relevant = counter.relevant
     by_name: Counter[str] = Counter()
@@ -65,7 +65,7 @@ class _Counter:
             remember(self._memory, *row[2:])
 
     def end(self, by_name: Mapping[str, int], at_us: int) -> None:
-        """Count the probes that every event of a kind reaches, and the states that lasted until the end."""
+        """Count the probes that every event of a kind reaches, and the states at the end."""
         for kind, of_kind in lookups().items():
             for lookup in of_kind:
                 for probe in () if lookup.places else lookup.probes[()]:
@@ -85,7 +85,7 @@ def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> Non
 
 
 class NoticeCounter:
-    """Counts the events that only subscribers see, from virtual time 0 on, after the cluster has started."""
+    """Counts events that only subscribers see, from virtual time 0 on, after the start."""
 
     def __init__(self, trace: Trace) -> None:
         self.counts: dict[str, int] = {}

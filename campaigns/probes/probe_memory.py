@@ -1,4 +1,4 @@
-"""The memory that probes read: the state of the cluster so far, and a few facts that the state does not have."""
+"""The memory that probes read: the state of the cluster so far, and a few more facts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -30,19 +30,23 @@ class ProbeMemory:
         self.lives: dict[int, int] = {}
         # When a leader last removed a member from the ISR.
         self.removed_us: dict[_Replica, int] = {}
-        # The epoch of each partition's last election. Reducing an ISR raises the leader epoch as well.
+        # The epoch of each partition's last election. Reducing an ISR raises the leader epoch as
+        # well.
         self.elected_epoch: dict[str, int] = {}
         # The highest offset ever committed, and ever read, in each partition.
         self.committed: dict[str, int] = {}
         self.read_end: dict[str, int] = {}
-        # The last leader of a partition and its start offset; the epoch and life in which a replica last led.
+        # The last leader of a partition and its start offset; the epoch and life in which a replica
+        # last led.
         self.last_leader: dict[str, tuple[int, int]] = {}
         self.led: dict[_Replica, tuple[int, int]] = {}
         # Replicas that have truncated their logs, and have neither followed nor led since.
         self.truncated: set[_Replica] = set()
-        # Flags of batches, by their records. One mapping, because each unpacked event has its own copy of the records.
+        # Flags of batches, by their records. One mapping, because each unpacked event has its own
+        # copy of the records.
         self._batches: dict[Any, int] = {}
-        # Members that a leader has asked to add to the ISR, by partition, while it waits for the answer.
+        # Members that a leader has asked to add to the ISR, by partition, while it waits for the
+        # answer.
         self.joining: dict[str, tuple[int, ...]] = {}
         # The leader to which sending a batch last failed.
         self.failed_leader: dict[Any, int] = {}
@@ -95,7 +99,7 @@ class ProbeMemory:
         return replica is not None and replica.role == FOLLOWER
 
     def is_zombie(self, broker: int, partition: str) -> bool:
-        """Return whether the last election of a partition's leader chose another broker, or none."""
+        """Return whether a partition's last election chose another broker, or none."""
         state = self.state.partitions.get(partition)
         return state is not None and bool(state.elections) and state.leader != broker
 
@@ -114,7 +118,7 @@ class ProbeMemory:
         )
 
     def prepared(self, change: events.TransactionStateChanged) -> events.TransactionStateChanged | None:
-        """Return the event that decided the end of a transaction, if *change* completes one; else None."""
+        """Return the event that decided the end of the transaction that *change* completes."""
         before = self.transactions.get(change.transactional_id)
         is_completed = before is not None and before.state in PREPARED and change.state in COMPLETE
         return before if is_completed else None
@@ -201,7 +205,8 @@ class ProbeMemory:
         if self.leads(event.broker, event.partition):
             self.opened.pop((event.partition, event.producer_id), None)
 
-    # Frequent events: their fields are passed one by one, because an object for each would cost too much time
+    # Frequent events: their fields are passed one by one, because an object for each would cost too
+    # much time
 
     def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
         if hw > self.committed.get(partition, 0):
@@ -255,6 +260,6 @@ _OF_PARTITIONS: Final[set[type[Event]]] = {
 _STRUCTURE: Final = frozenset(
     kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
-"""The events that change brokers, leaders, ISRs and high watermarks. No probe needs the positions of records."""
+"""The events that change brokers, leaders, ISRs and high watermarks; probes need no records."""
 REMEMBERED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *FREQUENT))
 """The events that change a memory."""

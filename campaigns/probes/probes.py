@@ -1215,7 +1215,8 @@ def late_transactional_batch(run: ProbeMemory, event: events.TransactionBegun) -
     one (KIP-890).
     """
     transaction = run.producers.get(event.producer_id)
-    # A new coordinator does not report the states that it loads from its log, and a former one may still report.
+    # A new coordinator does not report the states that it loads from its log, and a former one may
+    # still report.
     if (
         transaction is None
         or transaction.at_us < run.coordinators_elected_us

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class ProbeReach:
     """The control planes that runs may have, and the internal topics that their clients use.
 
-    ``behaviours`` are those that are on in at least one run, and ``group_protocols`` are the values of
-    ``group.protocol`` that clients have. None means unknown: any is possible.
+    ``behaviours`` are those that are on in at least one run, and ``group_protocols`` are the values
+    of ``group.protocol`` that clients have. None means unknown: any is possible.
     """
 
     control_planes: frozenset[str] = frozenset()

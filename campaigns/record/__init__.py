@@ -1,1 +1,1 @@
-"""What a run leaves behind, and reading it back."""
+"""The records of runs: files, reports, and reading them back."""

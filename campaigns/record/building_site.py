@@ -1,4 +1,4 @@
-"""Where something for the user's cache is made, by one process at a time."""
+"""A folder in which one process at a time builds an entry of the user's cache."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,12 +10,13 @@ from filelock import FileLock
 
 @contextmanager
 def building_site(path: Path, *, waits: bool = True) -> Iterator[Path]:
-    """Yield an empty folder beside *path*, in which it is made. No other process gets that folder meanwhile.
+    """Yield an empty folder beside *path* to build it in, and keep other processes out.
 
-    It has the same name every time, so what a killed process has left there goes when the next one begins.
+    The folder always has the same name, so the next process removes the remains of one that was
+    killed.
 
     Raises:
-        Timeout: another process is at work there, and this one does not wait.
+        Timeout: another process uses the folder, and this one does not wait.
         OSError: the folder cannot be made.
 
     """

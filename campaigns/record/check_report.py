@@ -1,4 +1,4 @@
-"""The report on a recorded history: the JSON of `harrow check`, and how large the history was."""
+"""The report on a recorded history: the JSON of `harrow check`, and the size of the history."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ SCHEMA: Final = "harrow.check/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySize:
-    """How much there was to judge. ``lines`` are invocations and completions; ``acked`` sends."""
+    """The size of a history: ``lines`` are invocations and completions, ``acked`` are sends."""
 
     lines: int
     processes: int
@@ -25,7 +25,7 @@ class HistorySize:
 
 
 def size_of(history: HistoryIndex) -> HistorySize:
-    """Return the size of a history; ``polled`` counts a record that several polls returned once."""
+    """Return the size of a history; a record counts once in ``polled``."""
     partitions = history.partitions.values()
     return HistorySize(
         lines=len(history.processes),
@@ -38,9 +38,9 @@ def size_of(history: HistoryIndex) -> HistorySize:
 
 
 def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, Any]:
-    """Return the JSON document: ``anomalies`` has what was seen, permitted or not.
+    """Return the JSON document; ``anomalies`` includes those that are permitted.
 
-    Of very many anomalies of a rule some are not listed; ``count`` counts them too.
+    If a rule has very many anomalies, some are not listed, but ``count`` includes them.
     """
     return {
         "schema": SCHEMA,
@@ -66,6 +66,6 @@ def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, 
 
 
 def _anomaly(finding: Finding) -> Mapping[str, Any]:
-    """Return a finding; a history has keys where a cluster has partitions."""
+    """Return a finding with Jepsen's word for a partition: the key."""
     mapping = finding_as_mapping(finding)
     return {"key": mapping.pop("partition"), **mapping}

@@ -1,11 +1,12 @@
-"""EDN, the notation of Clojure: elements of it as the values that JSON would have.
+"""Parses EDN, the notation of Clojure, into the values that JSON would have.
 
-Jepsen writes its histories so (``history.edn``). Keywords and symbols become strings without their colon, and so do keys of maps;
-lists, vectors and sets become lists, and a tagged element, ``#jepsen.history.Op{...}``, what it tags. A map with a collection as
-a key becomes a list of pairs, because no JSON object has such keys.
+Jepsen writes its histories as EDN (``history.edn``). Keywords and symbols become strings without
+the colon, also as keys of maps. Lists, vectors and sets become lists. A tagged element such as
+``#jepsen.history.Op{...}`` loses its tag. A map with a collection as a key becomes a list of pairs,
+because JSON objects have no such keys.
 
-Texts are cut into tokens by the interpreter's own loop, which knows no positions. Where something stands is found by a second look,
-which only a mistake needs, or an element that ends in a later text.
+A regular expression splits a text into tokens without positions, which is fast. A second pass finds
+a position when one is needed: for a mistake, or for an element that continues in a later text.
 """
 
 import re
@@ -37,20 +38,20 @@ _CLOSERS: Final = frozenset(_CLOSES.values())
 _DISCARD: Final = "#_"
 _DIGITS_MAX: Final = 1_000
 _DEPTH_MAX: Final = 200
-"""Elements that are nested deeper are refused, as they are in JSON."""
+"""The deepest nesting that is accepted, as for JSON."""
 _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
 _KEYWORDS_MAX: Final = 1_000
 _KEYWORD_MAX: Final = 50
 _LEFT_OUT: Final = object()
-"""Stands among elements for a ``#_``, which leaves out the element after it."""
+"""Marks a ``#_`` among elements, which discards the element after it."""
 _STRINGS: Final = frozenset({str})
 
 _Level = tuple[str, list[Any]]
-"""How something begins that is open, and the elements in it."""
+"""The opening token of a collection that is still open, and its elements so far."""
 
 
 class EdnError(ValueError):
-    """Text that is no EDN; ``position`` is where in it."""
+    """Text that is not EDN; ``position`` is the index of the mistake."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -59,43 +60,44 @@ class EdnError(ValueError):
 
 
 class _Parsed(NamedTuple):
-    """The elements of a text. ``problem`` is why they end before the text does; more text may mend that if it ``is_cut``."""
+    """The elements of a text, and why they end early; if it ``is_cut``, more text may help."""
 
     elements: list[Any]
     problem: EdnError | None = None
     is_cut: bool = False
     is_closed: bool = False
-    """What stands around the text ends in it."""
+    """Whether the collection around the text ends in it."""
 
 
 def looks_like_edn(line: bytes) -> bool:
-    """Return whether a line begins a map with a keyword, which no JSON does."""
+    """Return whether a line starts a map whose first key is a keyword, which JSON never does."""
     return _BEGINS.match(line) is not None
 
 
 def parse_edn(text: str) -> Any:
-    """Return the one element of a text.
+    """Return the only element of a text.
 
-    Raises `EdnError` where it is none, or more than one.
+    Raises `EdnError` if it has none, or several.
     """
     elements, problem, *_ = _parsed(text)
     if problem is not None:
         raise problem
     if len(elements) != 1:
-        raise EdnError(0, f"{len(elements)} elements in one line")
+        raise EdnError(0, f"expected one element, not {len(elements)}")
     return elements[0]
 
 
 def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
-    """Return whether lines begin a vector of maps, as a whole history may be written; no line of JSON does."""
+    """Return whether lines start a vector of maps, as no JSON does; it may be a whole history."""
     return _BEGINS_VECTOR.match(b"".join(lines)) is not None
 
 
 class ElementsOfVector:
-    """The elements of the one vector that texts make together, in lists of those that end in the same text.
+    """The elements of a vector split over texts, as lists of those that end in each text.
 
-    No more is kept of the texts than the element that is being read, which may have up to *size_max* characters. Iterating
-    raises `EdnError` where the texts make no vector; its position has a `place`, and an element of the last list has one (`place_of`).
+    It keeps only the text of the element that is being read, up to *size_max* characters. Iterating
+    raises `EdnError` if the texts are not a vector. `place` converts the error's position, and
+    `place_of` locates an element of the last list.
     """
 
     def __init__(self, texts: Iterable[str], size_max: int) -> None:
@@ -121,21 +123,21 @@ class ElementsOfVector:
                 return
             self._forget(self._begin(len(parsed.elements)) if parsed.is_cut else len(self._text))
             if len(self._text) > self._size_max:
-                raise EdnError(0, f"an element of more than {self._size_max} characters (--max-line)")
+                raise EdnError(0, f"an element has more than {self._size_max} characters (--max-line)")
         raise _parsed(self._text).problem or EdnError(len(self._text), f"`{around}` is not closed")
 
     def place_of(self, number: int) -> tuple[int, int]:
-        """Return the place of an element of the list that was yielded last."""
+        """Return the line and column of an element of the last list."""
         return self.place(self._begin(number))
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return the line and the column of a position; both begin with 1."""
+        """Return the line and column of a position; both count from 1."""
         lines = self._text.count("\n", 0, position)
         column = position - self._text.rfind("\n", 0, position) if lines else self._column + position
         return self._line + lines, column
 
     def _begin(self, number: int) -> int:
-        """Return where an element of the text begins; behind the last one that ends in it stands one that does not."""
+        """Return the start of an element; the number after the last is the unfinished one."""
         return next(islice(_begins(self._text), number, None))
 
     def _forget(self, end: int) -> None:
@@ -143,7 +145,7 @@ class ElementsOfVector:
         self._text = self._text[end:]
 
     def _as_much_again(self, text: str, size: int) -> str:
-        """Return a text with those after it until they are as long as what is kept: that is looked through again."""
+        """Append texts until they are as long as the kept one, so that rescanning stays linear."""
         texts, read = [text], len(text)
         while read < size and (more := next(self._texts, None)) is not None:
             texts.append(more)
@@ -162,17 +164,17 @@ _MORE: Final = "there is more after the end of the vector"
 
 
 def _begins_more(text: str, number: int) -> int | None:
-    """Return where the first token from a number on stands that is no comment."""
+    """Return the start of the first token, from a number on, that is not a comment."""
     tokens = islice(_TOKEN.finditer(text), number, None)
     return next((match.start() for match in tokens if match[0][0] != ";"), None)
 
 
 class _Refused(Exception):
-    """A token that stands where it may not: its number, and the reason."""
+    """A misplaced token: its number, and the reason."""
 
 
 def _parsed(text: str, around: str = "") -> _Parsed:
-    """Return the elements of a text that stands in a vector, if *around* says how that begins."""
+    """Return the elements of a text; *around* opens the vector around it, if any."""
     tokens = _TOKEN.findall(text)
     is_open = bool(tokens) and _is_open_string(tokens[-1])
     last = len(tokens) - is_open
@@ -194,9 +196,9 @@ def _parsed(text: str, around: str = "") -> _Parsed:
 
 
 def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
-    """Add the elements of tokens to what is open.
+    """Add the elements of tokens to the open collections.
 
-    Returns the number of the token that closes what stands around them all, or how many tokens there are.
+    Returns the number of the token that closes the outermost one, or the number of tokens.
 
     Raises `_Refused`.
     """
@@ -204,9 +206,9 @@ def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
     leaves_out = _DISCARD in tokens
     keywords = _keywords
     for number, token in enumerate(tokens):
-        known = keywords.get(token)
-        if known is not None:
-            elements.append(known)
+        keyword = keywords.get(token)
+        if keyword is not None:
+            elements.append(keyword)
         elif token in _CLOSES:
             if len(levels) > _DEPTH_MAX:
                 raise _Refused(number, f"more than {_DEPTH_MAX} elements are open")
@@ -229,12 +231,12 @@ def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
 
 
 def _start(text: str, number: int) -> int:
-    """Return where the token with a number stands."""
+    """Return the start of the token with a number."""
     return next(islice(_TOKEN.finditer(text), number, None)).start()
 
 
 def _begins(text: str) -> Iterator[int]:
-    """Yield where each element of a text begins that is not left out, and at last where one does that has no end."""
+    """Yield the start of each element that is not discarded, and finally of an unfinished one."""
     depth = left_out = 0
     begins: int | None = None
     for match in _TOKEN.finditer(text):
@@ -262,8 +264,8 @@ def _is_open_string(token: str) -> bool:
 
 
 def _without_left_out(elements: list[Any]) -> tuple[list[Any], bool]:
-    """Return elements without those that follow a ``#_``, and whether one that has to follow is not there."""
-    kept: list[Any] = []
+    """Return elements without discarded ones, and whether a ``#_`` waits for its element."""
+    remaining: list[Any] = []
     left_out = 0
     for element in elements:
         if element is _LEFT_OUT:
@@ -271,8 +273,8 @@ def _without_left_out(elements: list[Any]) -> tuple[list[Any], bool]:
         elif left_out:
             left_out -= 1
         else:
-            kept.append(element)
-    return kept, left_out > 0
+            remaining.append(element)
+    return remaining, left_out > 0
 
 
 def _closed(opened: str, elements: list[Any], number: int) -> Any:
@@ -289,11 +291,11 @@ def _closed(opened: str, elements: list[Any], number: int) -> Any:
 
 
 _keywords: dict[str, str] = {}
-"""Keywords that were met, as the strings that they become: the same few name the fields of every operation."""
+"""A cache of keywords as strings: the same few name the fields of every operation."""
 
 
 def _others(token: str, number: int) -> list[Any]:
-    """Return the element that a token is which is neither a bracket nor a plain number; a comment and a tag are none."""
+    """Return the element of a token other than brackets and plain numbers; comments have none."""
     first = token[0]
     if first == ":":
         if len(_keywords) < _KEYWORDS_MAX and len(token) <= _KEYWORD_MAX:

@@ -1,8 +1,8 @@
-"""Histories as lines of JSON, or of EDN as Jepsen writes them: reading them, with the line of every mistake.
+"""Reads histories, as lines of JSON or as Jepsen's EDN, and reports the line of every mistake.
 
-Lines are parsed many at once, which is twice as fast as one by one; where that fails the
-lines are looked at singly, to say which one it was. What an operation means is not known
-here: it goes straight into a `harrow.checks.history.index.HistoryIndex`.
+Many lines are parsed at once, which is twice as fast as one by one. If that fails, they are parsed
+one by one to locate the mistake. This module does not interpret operations; they go into a
+`harrow.checks.history.index.HistoryIndex`.
 """
 
 import codecs
@@ -33,34 +33,35 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
 LINE_MAX_BYTES: Final = 8 << 20
-"""Longer lines are refused by default: parsed, a line takes up to thirty times its length."""
+"""The default limit of a line. A parsed line takes up to thirty times its length."""
 
 MEMORY_MAX_BYTES: Final = 1 << 30
-"""How much memory a history may take by default, as `HistoryIndex.memory_bytes` works it out."""
+"""The default memory limit of a history, as estimated by `HistoryIndex.memory_bytes`."""
 
 UNPACKED_MAX_BYTES: Final = 64 << 20
-"""A compressed file may always unpack to so much, and beyond that to `_UNPACKED_RATIO` times its size.
+"""The size that a compressed file may always unpack to, or else a ratio of its own size.
 
-gzip packs up to 1032 to 1, so that a file of a few kilobytes could take all memory. Histories reach 10 to 30.
+gzip compresses up to 1032 to 1, so a file of a few kilobytes could fill the memory. Histories
+compress 10 to 30 to 1.
 """
 
 _UNPACKED_RATIO: Final = 64
 _LINE_BYTES_MIN: Final = 32
-"""A shorter line of a compressed file counts as so many bytes, because it takes as much time."""
+"""The least size that a line of a compressed file counts, because reading takes as long."""
 
 _LINES_AT_ONCE: Final = 512
-"""What is parsed of so many lines stays in the processor's cache until it is indexed: of 4096 it takes twice as long."""
+"""Parsed lines stay in the processor's cache until indexed; 4096 take twice as long."""
 _BYTES_AT_ONCE: Final = 1 << 20
 _PROBLEMS_MAX: Final = 20
 _MALFORMED_MAX: Final = 10_000
-"""After so many malformed lines the rest is not read: it is no history, whatever it is."""
+"""After so many malformed lines reading stops, because the file is not a history."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
 
 _PRINTED_LINE: Final = re.compile(rb"(?:\d+|:[\w.-]+)\t:(?:invoke|ok|fail|info)\t:")
 _PRINTED: Final = (
-    "this is the history.txt of a Jepsen test, which leaves out what the judge needs, such as rebalances; "
-    "give the history.edn that is beside it"
+    "this is the history.txt of a Jepsen test, which lacks data that the rules need, such as rebalances; "
+    "use the history.edn beside it"
 )
 
 _INT: Final = frozenset({int})
@@ -80,11 +81,11 @@ _fields: Final = itemgetter("process", "type", "f", "value", "time", "index")
 _Columns = tuple[
     Sequence[int], Sequence[str], Sequence[str], Sequence[list[Any]], Sequence[int], Sequence[int]
 ]
-"""Process, type, f, value, time (in microseconds) and index of operations."""
+"""The columns of operations: process, type, f, value, time in microseconds, index."""
 
 
 class HistoryError(FileError):
-    """A history that cannot be judged; ``problems`` say where and why, ``more`` how many are not listed."""
+    """A history that cannot be judged, with its first ``problems``; ``more`` counts others."""
 
     def __init__(self, problems: Iterable[Problem], more: int = 0) -> None:
         super().__init__(problems)
@@ -92,7 +93,7 @@ class HistoryError(FileError):
 
 
 class UnreadableLine(Exception):
-    """The next line of a file cannot be had, nor any after it; the message says why."""
+    """The rest of a file cannot be read; the message gives the reason."""
 
 
 @contextmanager
@@ -103,12 +104,12 @@ def open_history(
     line_max: int = LINE_MAX_BYTES,
     unpacked_max: int = UNPACKED_MAX_BYTES,
 ) -> Iterator[Iterable[bytes]]:
-    """Open a history for reading, from *stdin* where there is no path; compressed ones are unpacked.
+    """Open a history for reading, from *stdin* if there is no path, and decompress it if necessary.
 
-    The lines end with `UnreadableLine` at one that is longer than *line_max* bytes, of which no more is read, where a
-    compressed file is damaged, and where it unpacks to more than *unpacked_max* bytes (`UNPACKED_MAX_BYTES`).
+    The iterator raises `UnreadableLine` at a line longer than *line_max* bytes, where a compressed
+    file is damaged, and where it unpacks to more than *unpacked_max* bytes (`UNPACKED_MAX_BYTES`).
 
-    Raises ``OSError`` when it cannot be opened.
+    Raises ``OSError`` if the file cannot be opened.
     """
     if path is None:
         yield _lines(stdin, line_max, unpacked_max)
@@ -118,7 +119,7 @@ def open_history(
 
 
 class _Counted:
-    """Counts the bytes that are read of a stream."""
+    """Counts the bytes read from a stream."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -167,11 +168,12 @@ def read_history(
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
 ) -> HistoryIndex:
-    """Read a history.
+    """Read a history; messages call the file *name*.
 
-    Raises ``HistoryError`` with every malformed line (the first twenty in full), up to one that cannot be had, or at which
-    the history takes more than *memory_max* bytes of memory. No operation of a vector may be longer than *line_max* characters;
-    *name* is what messages call the file. The garbage collector rests meanwhile: nearly everything is kept.
+    Raises ``HistoryError`` with all malformed lines, the first twenty in full. Reading stops at a
+    line that cannot be read, or at which the history takes more than *memory_max* bytes. An
+    operation in a vector may have at most *line_max* characters. The garbage collector is off
+    meanwhile, because nearly all objects stay alive.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -221,7 +223,7 @@ class _Reader:
             chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
 
     def _read_vector(self, chunk: list[bytes], lines: Iterator[bytes]) -> None:
-        """Read a history that is one vector of EDN: where lines end does not matter."""
+        """Read a history that is one EDN vector, in which line breaks do not matter."""
         vector = ElementsOfVector(self._texts(chunk, lines), self._line_max)
         try:
             for operations in vector:
@@ -229,12 +231,12 @@ class _Reader:
                     return
         except EdnError as error:
             if not self._damaged:
-                self._note(*vector.place(error.position), f"no EDN: {error.reason}")
+                self._note(*vector.place(error.position), f"not EDN: {error.reason}")
         except ValueError as error:
-            self._note(1, 1, f"no EDN: {error}")
+            self._note(1, 1, f"not EDN: {error}")
 
     def _add_singly(self, vector: ElementsOfVector, operations: list[Any]) -> bool:
-        """Add operations of a vector, and return whether to go on: not behind very many that are malformed."""
+        """Add operations of a vector one by one; return False after too many malformed ones."""
         for number, operation in enumerate(operations):
             if self._malformed >= _MALFORMED_MAX:
                 self._end(vector.place_of(number)[0], self._too_malformed())
@@ -242,7 +244,7 @@ class _Reader:
             try:
                 _add(self.history, operation)
             except history_line.MalformedOperation as malformed:
-                # A place takes time to find, so only if it will be listed.
+                # Locating an operation takes time, so only listed ones are located.
                 is_listed = len(self._problems) < _PROBLEMS_MAX
                 place = vector.place_of(number) if is_listed else (1, 1)
                 self._note(*place, malformed.reason)
@@ -264,7 +266,7 @@ class _Reader:
             chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
 
     def _is_over(self, line_number: int) -> bool:
-        """Return whether no more is read: what stands before a line is damaged, or takes too much memory."""
+        """Return whether reading stops before a line, because of damage or too much memory."""
         if not self._damaged and self.history.memory_bytes() > self._memory_max:
             self._end(
                 line_number,
@@ -288,13 +290,13 @@ class _Reader:
         return chunk
 
     def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
-        """Read lines together if there is nothing particular about any of them, else singly."""
+        """Read lines together if all are plain, else one by one."""
         operations = _elements(chunk) if self._is_edn else _objects(chunk)
         if operations is None or not self._add_together(operations):
             self._read_singly(chunk, line_number)
 
     def _add_together(self, operations: list[Any]) -> bool:
-        """Add operations if they are all plain, and return whether they were."""
+        """Add operations if all are plain, and return whether they are."""
         columns = _columns(operations)
         if columns is not None:
             self.history.add(*columns)
@@ -310,7 +312,7 @@ class _Reader:
             try:
                 _add(self.history, parse_edn(line.decode()) if self._is_edn else from_json(line.rstrip()))
             except EdnError as error:
-                self._note(number, error.position + 1, f"no EDN: {error.reason}")
+                self._note(number, error.position + 1, f"not EDN: {error.reason}")
             except ValueError as error:
                 column, reason = _syntax_error(line, error)
                 self._note(number, column, reason)
@@ -320,10 +322,10 @@ class _Reader:
                 self._note(number, max(column, 1), malformed.reason)
 
     def _too_malformed(self) -> str:
-        return f"{self._malformed} operations before this line are malformed: no more is read"
+        return f"{self._malformed} operations before this line are malformed, so the rest is not read"
 
     def _end(self, line: int, message: str) -> None:
-        """Note why no more is read; of very many problems this one takes the place of the last that is listed."""
+        """Report why reading stops. If the list of problems is full, this one replaces the last."""
         del self._problems[_PROBLEMS_MAX - 1 :]
         self._note(line, 1, message)
         self._damaged = True
@@ -335,7 +337,7 @@ class _Reader:
 
 
 def _objects(chunk: list[bytes]) -> list[Any] | None:
-    """Return what lines of JSON hold if each is an object; None if any is not."""
+    """Parse lines of JSON; None if one of them is not an object."""
     if not _BRACE.issuperset(map(_first, chunk)):
         return None
     try:
@@ -346,7 +348,7 @@ def _objects(chunk: list[bytes]) -> list[Any] | None:
 
 
 def _elements(chunk: list[bytes]) -> list[Any] | None:
-    """Return the elements of lines of EDN if each is one; None if any is not."""
+    """Parse lines of EDN; None if one of them is not a single element."""
     try:
         return [parse_edn(line.decode()) for line in chunk if not line.isspace()]
     except ValueError:
@@ -354,9 +356,9 @@ def _elements(chunk: list[bytes]) -> list[Any] | None:
 
 
 def _columns(operations: list[Any]) -> _Columns | None:
-    """Return the columns of operations if they are all plain; None if any of them is not.
+    """Return the columns of operations; None if an operation is not plain.
 
-    Whole columns are looked at, so that the interpreter's own loops do it.
+    It checks whole columns with built-in functions, which is faster than a loop.
     """
     try:
         if any("rebalance-log" in operation for operation in operations):
@@ -416,13 +418,14 @@ def _are_sends(micros: Collection[Any]) -> bool:
 
 
 def _have_named_keys(micros: Collection[Any]) -> bool:
-    """Return whether all keys are strings, or can be made so."""
+    """Convert keys to strings, and return whether all of them can be converted."""
     keys = list(map(_second, micros))
     if not _STR.issuperset(map(type, keys)):
         if not _are_values(keys):
             return False
         for micro in micros:
-            # Jepsen numbers its keys; as names of an object's fields they are strings all the same.
+            # Jepsen's keys are numbers. Polls have them as names of fields, which are strings, so
+            # sends need strings too.
             micro[1] = str(micro[1])
     return True
 
@@ -441,20 +444,20 @@ def _are_polls(micros: Collection[Any]) -> bool:
 
 
 def _syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:
-    """Return the column and the reason of a line that is no JSON."""
+    """Return the column and the reason why a line is not JSON."""
     text = str(error)
     match = re.search(r"^(.*) at line 1 column (\d+)$", text)
     if match is None:
-        return 1, f"no JSON: {text}"
-    # The parser counts bytes from 1; 0 stands for the end of an empty line.
+        return 1, f"not JSON: {text}"
+    # The parser counts bytes from 1; 0 is the end of an empty line.
     before = line[: max(int(match[2]) - 1, 0)]
-    return len(before.decode("utf-8", "replace")) + 1, f"no JSON: {match[1]}"
+    return len(before.decode("utf-8", "replace")) + 1, f"not JSON: {match[1]}"
 
 
 def _add(history: HistoryIndex, operation: Any) -> None:
-    """Add one operation, whatever it is.
+    """Add one operation of any kind.
 
-    Raises `MalformedOperation` with the first thing that is wrong with it.
+    Raises `MalformedOperation` with its first mistake.
     """
     history_line.check_operation(operation)
     process, f = operation["process"], operation["f"] if isinstance(operation["process"], int) else None

@@ -1,4 +1,4 @@
-"""What an operation of a recorded history looks like, and what is wrong with one that does not."""
+"""Checks the format of an operation in a recorded history."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,17 +24,17 @@ JUDGED: Final = frozenset({SEND, POLL, TXN})
 """The operations that send or poll."""
 ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 NUMBER_END: Final = 2**63
-"""Times and indices are below this."""
+"""The end of the range of times and indices."""
 
 _NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT, STORE)
 _OTHERS: Final = frozenset({"crash", COMMIT, STORE, "debug-topic-partitions"})
-"""Operations that change nothing that is judged; the last one is Jepsen's own."""
+"""Operations that the rules ignore; the last one is Jepsen's own."""
 _SHOWN_MAX: Final = 60
 _SEND_LENGTH: Final = 3
 
 
 class MalformedOperation(Exception):
-    """An operation that is not one; ``field`` is where in it, empty for the whole."""
+    """A malformed operation; ``field`` is the wrong field, or empty for the whole operation."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -43,7 +43,7 @@ class MalformedOperation(Exception):
 
 
 def check_operation(operation: Any) -> None:
-    """Raise `MalformedOperation` with the first thing that is wrong with an operation."""
+    """Raise `MalformedOperation` with the first mistake in an operation."""
     if not isinstance(operation, dict):
         raise MalformedOperation("", f"an operation is an object, not {_kind(operation)}")
     for field in ("index", "time"):
@@ -70,14 +70,14 @@ def offsets(value: Iterable[Any]) -> Iterator[int]:
 
 
 def _is_of_a_client(operation: Mapping[str, Any]) -> bool:
-    """Return whether an operation is a client's; whatever else there is has a name instead of a number."""
+    """Return whether an operation is a client's; other processes have names, not numbers."""
     if "process" not in operation:
         raise MalformedOperation("", "an operation has a field `process`")
     process = operation["process"]
     if not isinstance(process, str) and not (_is_count(process) and process < NUMBER_END):
         raise MalformedOperation(
             "process",
-            f"`process` is a whole number from 0 on, or a name for what is no client, not {_shown(process)}",
+            f"`process` is a whole number from 0 on, or a name if it is not a client, not {_shown(process)}",
         )
     return isinstance(process, int)
 
@@ -98,11 +98,11 @@ def _check_word(operation: Mapping[str, Any], field: str, words: Iterable[str]) 
     if field not in operation:
         raise MalformedOperation("", f"an operation has a field `{field}`")
     word = operation[field]
-    known = tuple(words)
+    choices = tuple(words)
     if not isinstance(word, str):
-        raise MalformedOperation(field, f"`{field}` is one of {', '.join(known)}, not {_shown(word)}")
-    if word not in known and word not in _OTHERS:
-        raise MalformedOperation(field, f"unknown `{field}` {_shown(word)}{suggestion(word, known)}")
+        raise MalformedOperation(field, f"`{field}` is one of {', '.join(choices)}, not {_shown(word)}")
+    if word not in choices and word not in _OTHERS:
+        raise MalformedOperation(field, f"unknown `{field}` {_shown(word)}{suggestion(word, choices)}")
 
 
 def _check_micro(f: str, micro: Any) -> None:
@@ -114,13 +114,13 @@ def _check_micro(f: str, micro: Any) -> None:
     if kind not in (SEND, POLL):
         raise MalformedOperation("value", f"a micro-operation is a `send` or a `poll`, not {_shown(kind)}")
     if f not in (kind, TXN):
-        raise MalformedOperation("value", f"`{f}` has no `{kind}` in it; an operation with both is a `txn`")
+        raise MalformedOperation("value", f"`{f}` cannot contain `{kind}`; an operation with both is a `txn`")
     if kind == SEND:
         if len(micro) != _SEND_LENGTH:
             raise MalformedOperation("value", f'a send is ["send", key, value], not {_shown(micro)}')
         _check_names("value", [micro[1]])
         pair = micro[2] if isinstance(micro[2], list) else [None, micro[2]]
-        _check_pair(pair, offset_known=False)
+        _check_pair(pair, must_have_offset=False)
     elif len(micro) > 2 or (len(micro) == 2 and not isinstance(micro[1], dict)):
         raise MalformedOperation(
             "value", f'a poll is ["poll"] or ["poll", {{key: pairs}}], not {_shown(micro)}'
@@ -130,14 +130,14 @@ def _check_micro(f: str, micro: Any) -> None:
             if not isinstance(pairs, list):
                 raise MalformedOperation("value", f"polled records are a list of pairs, not {_shown(pairs)}")
             for pair in pairs:
-                _check_pair(pair, offset_known=True)
+                _check_pair(pair, must_have_offset=True)
 
 
-def _check_pair(pair: Any, *, offset_known: bool) -> None:
+def _check_pair(pair: Any, *, must_have_offset: bool) -> None:
     if not isinstance(pair, list) or len(pair) != 2:
         raise MalformedOperation("value", f"a record is a pair [offset, value], not {_shown(pair)}")
     offset, value = pair
-    if not _is_count(offset) and (offset_known or offset is not None):
+    if not _is_count(offset) and (must_have_offset or offset is not None):
         raise MalformedOperation("value", f"an offset is a whole number from 0 on, not {_shown(offset)}")
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise MalformedOperation(
@@ -154,7 +154,7 @@ def _check_names(field: str, keys: Any) -> None:
 
 
 def rebalances(log: Any) -> list[Any]:
-    """Return the rebalances of an operation: Jepsen's older tests tell those before it apart from those during it."""
+    """Return an operation's rebalances; older Jepsen tests list those before it apart."""
     if isinstance(log, dict):
         return [event for part in log.values() for event in part or ()]
     return log or []

@@ -1,8 +1,8 @@
-"""JSON that a terminal, a log or a reader of lines shows as it is.
+"""JSON that is safe to print on a terminal, to log and to read line by line.
 
-Letters of all languages stay as they are. What else Unicode has, such as control characters, ends of lines and
-changes of direction, is escaped, and so is the bracket of a command to a CI system: these can stand in strings alone,
-where JSON allows that.
+Letters of all languages stay as they are. Other characters of Unicode, such as control characters,
+line ends and changes of direction, are escaped, and so is the bracket of a command to a CI system.
+They occur only in strings, where JSON allows escapes.
 """
 
 import json
@@ -26,19 +26,19 @@ def json_line(value: Any) -> str:
 
 
 def json_document(value: Any) -> str:
-    """Return a value as lines of JSON that people can read too."""
+    """Return a value as indented JSON."""
     return "".join(json_parts(value))
 
 
 def json_parts(value: Any) -> Iterator[str]:
-    """Yield the same in parts, because a document may be large."""
+    """Yield indented JSON in parts, because a document may be large."""
     parts = _encode_for_people(value)
     while part := "".join(islice(parts, _PARTS_AT_ONCE)):
         yield _UNUSUAL.sub(_escaped, part)
     yield "\n"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    if len(found[0]) > 1:
-        return f"{found[0][:-1]}\\u005b"
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+def _escaped(match: re.Match[str]) -> str:
+    if len(match[0]) > 1:
+        return f"{match[0][:-1]}\\u005b"
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]

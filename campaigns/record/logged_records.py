@@ -1,13 +1,18 @@
-"""What a producer logged and what a consumer printed, as the history that the judge knows.
+"""Converts records that a producer logged and a consumer printed into a history.
 
-Two kinds of files, a record on each line: what producers sent (``--sent``), and what was read back, as ``kcat -J`` prints
-it (``--read``). docs/how-to/history.md has the fields.
+There are two kinds of files with a record on each line: records that producers sent (``--sent``),
+and records that were read back, as ``kcat -J`` prints them (``--read``). docs/how-to/history.md
+describes the fields.
 
-A record is known by its value, or by its key and value where producers say keys. Values are compared as texts, because kcat prints
-texts. What the files leave open accuses nobody: an unacknowledged send is one of unknown outcome, whatever its error was; an
-acknowledged one that names no partition is where it was read, and where it was not read, in the partition ``?`` of its topic; in any
-other partition where such a one was read, it is a record of somebody else; and the order of sends counts only between those of one
-named producer.
+A record is identified by its value, or by its key and value if producers log keys. Values are
+compared as text, because kcat prints text. Where the files are ambiguous, the conversion must not
+cause an anomaly:
+
+- An unacknowledged send has an unknown outcome, whatever its error was.
+- An acknowledged send without a partition belongs to the partition where it was read, or to the
+  partition ``?`` of its topic if it was not read. If it was read in other partitions as well, those
+  are different records.
+- The order of sends matters only within one named producer.
 """
 
 import json
@@ -23,7 +28,7 @@ from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.campaigns.record.json_text import json_line
 
 _NOWHERE: Final = "?"
-"""Stands for the partition of a record that no file tells."""
+"""The partition of a record whose partition is unknown."""
 _PROBLEMS_MAX: Final = 20
 _POLLED_AT_ONCE: Final = 500
 _NS_PER_MS: Final = 1_000_000
@@ -31,7 +36,7 @@ _COUNT_END: Final = 2**53
 _FIELDS: Final = frozenset(
     {"key", "value", "topic", "partition", "offset", "ts", "acked", "error", "producer", "payload"}
 )
-"""The fields that are read, of what was sent and of what `kcat -J` prints."""
+"""The fields that are read, of sent records and of the output of `kcat -J`."""
 
 T = TypeVar("T")
 
@@ -39,12 +44,12 @@ Lines = tuple[str, Iterable[bytes]]
 """The name of a file, and its lines."""
 
 _Places = Mapping[tuple[str, str], tuple[str, int]]
-"""By topic and record: the partition where it was read first, and the offset."""
+"""The partition and offset where each record was read first, by topic and record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
-    """A record that was sent; ``at`` is its file and line."""
+    """A sent record; ``at`` is its file and line."""
 
     identity: str
     topic: str | None
@@ -58,31 +63,31 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Read:
-    """What a file has that was read: pairs of offset and value by partition, each with where the value was read."""
+    """The records read in a file: pairs of offset and value, by partition."""
 
     pairs: dict[str, list[list[Any]]] = field(default_factory=dict)
     topics: dict[str, None] = field(default_factory=dict)
 
 
 class _Malformed(ValueError):
-    """A line that is no record; the message says why."""
+    """A line that is not a record; the message gives the reason."""
 
 
 class _Problems:
-    """What is wrong with lines; the first ones in full."""
+    """The mistakes in lines: the first ones, and the number of others."""
 
     def __init__(self) -> None:
-        self.found: list[Problem] = []
+        self.listed: list[Problem] = []
         self.more = 0
 
     def note(self, file: str, line: int, message: str) -> None:
-        if len(self.found) < _PROBLEMS_MAX:
-            self.found.append(Problem(file, line, 1, message))
+        if len(self.listed) < _PROBLEMS_MAX:
+            self.listed.append(Problem(file, line, 1, message))
         else:
             self.more += 1
 
     def objects(self, lines: Lines) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the objects of a file with the numbers of their lines; of an object the fields that count here."""
+        """Yield the relevant fields of a file's objects, with their line numbers."""
         name, texts = lines
         number = 0
         try:
@@ -90,14 +95,14 @@ class _Problems:
                 if text.isspace():
                     continue
                 try:
-                    found = from_json(text.rstrip())
+                    record = from_json(text.rstrip())
                 except ValueError as error:
-                    self.note(name, number, f"no JSON: {str(error).partition(' at line ')[0]}")
+                    self.note(name, number, f"not JSON: {str(error).partition(' at line ')[0]}")
                     continue
-                if isinstance(found, dict):
-                    yield number, {field: found[field] for field in _FIELDS & found.keys()}
+                if isinstance(record, dict):
+                    yield number, {field: record[field] for field in _FIELDS & record.keys()}
                 else:
-                    self.note(name, number, "a record is an object, as in {...}")
+                    self.note(name, number, "a record is an object such as {...}")
         except UnreadableLine as unreadable:
             self.note(name, number + 1, str(unreadable))
 
@@ -105,151 +110,147 @@ class _Problems:
 def history_lines(
     sent: Sequence[Lines], read: Sequence[Lines], note: Callable[[str], None] = lambda _: None
 ) -> Iterator[bytes]:
-    """Yield the lines of a history; *note* takes what there is to say of files as a whole.
+    """Yield the lines of a history; *note* receives remarks about the files as a whole.
 
     Raises:
-        HistoryError: a line is no record, or one cannot be told from another.
+        HistoryError: a line is not a record, or two sent records cannot be distinguished.
 
     """
     problems = _Problems()
-    read_objects = [[*problems.objects(lines)] for lines in read]
-    sent_objects = [(lines[0], [*problems.objects(lines)]) for lines in sent]
-    is_keyed = any(said.get("key") is not None for _, found in sent_objects for _, said in found)
+    read_records = [[*problems.objects(lines)] for lines in read]
+    sent_records = [(lines[0], [*problems.objects(lines)]) for lines in sent]
+    is_keyed = any(record.get("key") is not None for _, records in sent_records for _, record in records)
     reads = [
-        _reads(lines[0], found, problems, is_keyed=is_keyed)
-        for lines, found in zip(read, read_objects, strict=True)
+        _reads(lines[0], records, problems, is_keyed=is_keyed)
+        for lines, records in zip(read, read_records, strict=True)
     ]
-    sends = list(_sends(sent_objects, problems, is_keyed=is_keyed))
-    _find_twins(sends, problems)
-    topics = list(dict.fromkeys(topic for each in reads for topic in each.topics))
+    sends = list(_sends(sent_records, problems, is_keyed=is_keyed))
+    _report_duplicates(sends, problems)
+    topics = list(dict.fromkeys(topic for of_file in reads for topic in of_file.topics))
     if len(topics) > 1:
-        for each in sends:
-            if each.topic is None:
-                problems.note(*each.at, "`topic` is missing, and records of several topics were read")
-    if problems.found:
-        raise HistoryError(problems.found, problems.more)
-    known = {each.identity for each in sends}
-    unknown = sum(pair[1] not in known for each in reads for pairs in each.pairs.values() for pair in pairs)
-    if unknown:
-        verb = "was" if unknown == 1 else "were"
-        note(f"{counted(unknown, 'record')} {verb} read that nobody is said to have sent")
+        for send in sends:
+            if send.topic is None:
+                problems.note(*send.at, "`topic` is missing, and records of several topics were read")
+    if problems.listed:
+        raise HistoryError(problems.listed, problems.more)
+    sent_values = {send.identity for send in sends}
+    values = (pair[1] for of_file in reads for pairs in of_file.pairs.values() for pair in pairs)
+    if unsent := sum(value not in sent_values for value in values):
+        note(f"{_were(unsent)} read that no file of sent records has")
     only_topic = topics[0] if topics else None
     places = _places(sends, reads, only_topic)
-    scattered = _set_others_apart(sends, reads, places, only_topic)
-    if scattered:
-        verb = "was" if scattered == 1 else "were"
-        note(
-            f"{counted(scattered, 'record')} {verb} read in several partitions, and the files leave open which one was meant"
-        )
+    if scattered := _set_others_apart(sends, reads, places, only_topic):
+        note(f"{_were(scattered)} read in several partitions, and the files do not say which one is right")
     operations = _operations(sends, reads, places, only_topic)
     yield from (f"{json_line(operation)}\n".encode() for operation in operations)
 
 
+def _were(count: int) -> str:
+    return f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
+
+
 def _reads(
-    name: str, found: Iterable[tuple[int, Mapping[str, Any]]], problems: _Problems, *, is_keyed: bool
+    name: str, records: Iterable[tuple[int, Mapping[str, Any]]], problems: _Problems, *, is_keyed: bool
 ) -> _Read:
     read = _Read()
-    for number, said in found:
+    for number, record in records:
         try:
-            topic, offset = _text(said, "topic"), _count(said, "offset")
-            partition = f"{topic}-{_count(said, 'partition')}"
-            payload = _payload(said)
+            topic, offset = _text(record, "topic"), _count(record, "offset")
+            partition = f"{topic}-{_count(record, 'partition')}"
+            payload = _payload(record)
         except _Malformed as malformed:
             problems.note(name, number, str(malformed))
             continue
         read.topics[topic] = None
-        # A tombstone has no value to be known by.
+        # A tombstone has no value that identifies it.
         if payload is not None:
             read.pairs.setdefault(partition, []).append(
-                [offset, _identity(said, "payload", is_keyed=is_keyed)]
+                [offset, _identity(record, "payload", is_keyed=is_keyed)]
             )
     return read
 
 
-def _payload(said: Mapping[str, Any]) -> Any:
-    if "payload" not in said:
-        raise _Malformed("`payload` is missing: this is no line of `kcat -J`")
-    return said["payload"]
+def _payload(record: Mapping[str, Any]) -> Any:
+    if "payload" not in record:
+        raise _Malformed("`payload` is missing: this is not a line of `kcat -J`")
+    return record["payload"]
 
 
 def _sends(
     files: Iterable[tuple[str, list[tuple[int, Mapping[str, Any]]]]], problems: _Problems, *, is_keyed: bool
 ) -> Iterator[_Sent]:
-    for name, found in files:
-        for number, said in found:
+    for name, records in files:
+        for number, record in records:
             try:
-                yield _sent(said, (name, number), is_keyed=is_keyed)
+                yield _sent(record, (name, number), is_keyed=is_keyed)
             except _Malformed as malformed:
                 problems.note(name, number, str(malformed))
 
 
-def _sent(said: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> _Sent:
-    if said.get("value") is None:
-        raise _Malformed("`value` is missing: a record is known by it")
-    offset = _optional(said, "offset", _count)
-    acked = said.get("acked")
+def _sent(record: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> _Sent:
+    if record.get("value") is None:
+        raise _Malformed("`value` is missing: it identifies the record")
+    offset = _optional(record, "offset", _count)
+    acked = record.get("acked")
     if acked is None:
-        acked = offset is not None and said.get("error") is None
+        acked = offset is not None and record.get("error") is None
     if not isinstance(acked, bool):
         raise _Malformed(f"`acked` is true or false, not {_shown(acked)}")
     return _Sent(
-        identity=_identity(said, "value", is_keyed=is_keyed),
-        topic=_optional(said, "topic", _text),
-        partition=_optional(said, "partition", _count),
+        identity=_identity(record, "value", is_keyed=is_keyed),
+        topic=_optional(record, "topic", _text),
+        partition=_optional(record, "partition", _count),
         offset=offset if acked else None,
-        ts_ms=_optional(said, "ts", _count),
+        ts_ms=_optional(record, "ts", _count),
         acked=acked,
-        producer=None if said.get("producer") is None else str(said["producer"]),
+        producer=None if record.get("producer") is None else str(record["producer"]),
         at=at,
     )
 
 
-def _find_twins(sends: Iterable[_Sent], problems: _Problems) -> None:
+def _report_duplicates(sends: Iterable[_Sent], problems: _Problems) -> None:
     first: dict[tuple[str | None, str], _Sent] = {}
-    for each in sends:
-        earlier = first.setdefault((each.topic, each.identity), each)
-        if earlier is not each:
+    for send in sends:
+        earlier = first.setdefault((send.topic, send.identity), send)
+        if earlier is not send:
             file, line = earlier.at
-            where = f"line {line}" if file == each.at[0] else f"{file}, line {line}"
-            problems.note(
-                *each.at,
-                f"{quoted(each.identity)} was sent before ({where}): nothing tells these records apart",
-            )
+            place = f"line {line}" if file == send.at[0] else f"{file}, line {line}"
+            message = f"{quoted(send.identity)} was sent before ({place}), and nothing distinguishes the two records"
+            problems.note(*send.at, message)
 
 
-def _identity(said: Mapping[str, Any], name: str, *, is_keyed: bool) -> str:
-    value = _as_text(said[name])
-    return f"{_as_text(said.get('key'))}={value}" if is_keyed else value
+def _identity(record: Mapping[str, Any], name: str, *, is_keyed: bool) -> str:
+    value = _as_text(record[name])
+    return f"{_as_text(record.get('key'))}={value}" if is_keyed else value
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    if not isinstance(said.get(name), str):
-        raise _Malformed(
-            f"`{name}` is a text, not {_shown(said.get(name))}" if name in said else _missing(name)
-        )
-    return str(said[name])
+def _text(record: Mapping[str, Any], name: str) -> str:
+    text = _field(record, name)
+    if not isinstance(text, str):
+        raise _Malformed(f"`{name}` is text, not {_shown(text)}")
+    return text
 
 
-def _count(said: Mapping[str, Any], name: str) -> int:
-    number = said.get(name)
-    if name not in said:
-        raise _Malformed(_missing(name))
+def _count(record: Mapping[str, Any], name: str) -> int:
+    number = _field(record, name)
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < _COUNT_END:
         raise _Malformed(f"`{name}` is a whole number from 0 on, not {_shown(number)}")
     return number
 
 
-def _optional(said: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], T]) -> T | None:
-    # Clients say -1 for what they do not know.
-    return None if said.get(name) in (None, -1) else read(said, name)
+def _field(record: Mapping[str, Any], name: str) -> Any:
+    if name not in record:
+        raise _Malformed(f"`{name}` is missing")
+    return record[name]
 
 
-def _missing(name: str) -> str:
-    return f"`{name}` is missing"
+def _optional(record: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any], str], T]) -> T | None:
+    # Clients log -1 for an unknown value.
+    return None if record.get(name) in (None, -1) else read(record, name)
 
 
 def _shown(value: Any) -> str:
@@ -262,7 +263,7 @@ def _shown(value: Any) -> str:
 def _operations(
     sends: Sequence[_Sent], reads: Sequence[_Read], places: _Places, only_topic: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the operations: all sends, then what each reader read, then that there was nothing more."""
+    """Yield the operations: all sends, then the polls of each reader, ending with an empty one."""
     placed = [(_partition(sent, places, only_topic), sent) for sent in sends]
     times_ms = [sent.ts_ms for sent in sends if sent.ts_ms is not None]
     began_ms, ended_ms = min(times_ms, default=0), max(times_ms, default=0)
@@ -295,11 +296,11 @@ def _operations(
 def _set_others_apart(
     sends: Iterable[_Sent], reads: Iterable[_Read], places: _Places, only_topic: str | None
 ) -> int:
-    """Rename what was read elsewhere of records whose partition was derived; return how many records that concerns.
+    """Rename copies of records in other partitions than the derived one, and count the records.
 
-    Where two partitions have such a record, nothing says that it was sent to one of them alone.
+    If two partitions have such a record, it may have been sent to both.
     """
-    derived = {(_topic_of(each, only_topic), each.identity) for each in sends if each.partition is None}
+    derived = {(_topic_of(send, only_topic), send.identity) for send in sends if send.partition is None}
     scattered = set()
     for read in reads:
         for partition, pairs in read.pairs.items():
@@ -312,8 +313,8 @@ def _set_others_apart(
 
 
 def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | None) -> _Places:
-    """Return where each record of a topic was read first, at the offset that its acknowledgement says if it was read there."""
-    acked = {(_topic_of(each, only_topic), each.identity): each.offset for each in sends}
+    """Return the place of each record's first read, or its acknowledged one if read there."""
+    acked = {(_topic_of(send, only_topic), send.identity): send.offset for send in sends}
     places: dict[tuple[str, str], tuple[str, int]] = {}
     for read in reads:
         for partition, pairs in read.pairs.items():
@@ -326,7 +327,7 @@ def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | No
 
 
 def _in_order(placed: Sequence[tuple[str, _Sent]], places: _Places) -> list[tuple[str, _Sent]]:
-    """Return the sends of named producers as they were logged, and all others by offset, so that their order accuses nobody."""
+    """Return sends of named producers as logged, others by offset, so order is no anomaly."""
 
     def order(item: tuple[str, _Sent]) -> tuple[str, float]:
         partition, sent = item
@@ -341,16 +342,16 @@ def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-def _topic_of(each: _Sent, only_topic: str | None) -> str:
-    return each.topic or only_topic or "topic"
+def _topic_of(send: _Sent, only_topic: str | None) -> str:
+    return send.topic or only_topic or "topic"
 
 
-def _partition(each: _Sent, places: _Places, only_topic: str | None) -> str:
-    topic = _topic_of(each, only_topic)
-    if each.partition is not None:
-        return f"{topic}-{each.partition}"
-    found = places.get((topic, each.identity))
-    return f"{topic}-{_NOWHERE}" if found is None else found[0]
+def _partition(send: _Sent, places: _Places, only_topic: str | None) -> str:
+    topic = _topic_of(send, only_topic)
+    if send.partition is not None:
+        return f"{topic}-{send.partition}"
+    place = places.get((topic, send.identity))
+    return f"{topic}-{_NOWHERE}" if place is None else place[0]
 
 
 def _operation(process: int, outcome: str, f: str, value: Any, time: int) -> dict[str, Any]:

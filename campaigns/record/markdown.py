@@ -1,4 +1,4 @@
-"""Markdown that says what it is given, whatever characters that has: tables, code, text."""
+"""Markdown that shows any text literally: tables, code, text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,26 +12,26 @@ _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
 def document(parts: Iterable[str]) -> str:
-    """Return parts as one text, without those that are empty; no line disturbs a log, whatever the parts have in it."""
+    """Join the parts that are not empty, and escape lines that could disturb a log."""
     whole = "\n\n".join(part for part in parts if part)
     return "".join(f"{printable(line)}\n" for line in whole.split("\n"))
 
 
 def console(command: str) -> str:
-    """Return a block of code with a command as it is typed."""
+    """Return a code block with a command."""
     return f"```console\n$ {printable(command)}\n```"
 
 
 def text(words: str) -> str:
-    """Return words that Markdown shows as they are, on one line."""
+    """Escape words on one line, so that Markdown shows them literally."""
     escaped = _SPECIAL.sub(r"\\\1", escape(printable(" ".join(words.split())), quote=False))
     shown = _INSIDE_WORD.sub("_", escaped)
-    # At the beginning of a line GitHub would take it for a command, if a log shows the report.
+    # At the start of a line in a log, GitHub would take this for a command.
     return f"\\{shown}" if shown.startswith("::") else shown
 
 
 def code(words: str) -> str:
-    """Return words as code on one line: fenced by more backticks than they have in a row."""
+    """Return words as code on one line, fenced by more backticks than they have in a row."""
     line = printable(" ".join(words.split())) or " "
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -39,7 +39,7 @@ def code(words: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; its cells are Markdown, in which a bar is no border."""
+    """Return a table of Markdown cells; bars in cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 

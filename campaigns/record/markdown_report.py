@@ -1,6 +1,6 @@
-"""``report.md``: a run for a reader, in Markdown, as a comment to a pull request shows it.
+"""``report.md``: the report of a run in Markdown, for example for a comment on a pull request.
 
-What went wrong and how to see it again comes first; the tables below are folded away.
+The findings and the command that reproduces them come first; the tables below are folded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from harrow.checks.finding import HELD, worst_first
 _VALUES_MAX: Final = 12
 _OUTAGES_MAX: Final = 50
 _FINDINGS_MAX: Final = 50
-"""Findings of one rule that are told; run.json has all."""
+"""The most findings of one rule in the report; run.json has all."""
 
 
 def markdown_report(result: RunResult, reproduce: str) -> str:
@@ -66,15 +66,15 @@ def _head(result: RunResult) -> str:
     if result.difference is not None:
         lines.append(text(difference_text(result, result.difference)))
     elif result.verdict.status == HELD and not result.missed:
-        lines += [text(told) for told in (reason(result),) if told]
+        lines += [text(cost) for cost in (reason(result),) if cost]
     return "\n\n".join([*lines, run, *([text(plan.description)] if plan.description else [])])
 
 
 def _findings(result: RunResult) -> str:
     lines = []
     for anomaly in anomalies(result):
-        found = anomaly.incidents()
-        for incident in found[:_FINDINGS_MAX]:
+        incidents = anomaly.incidents()
+        for incident in incidents[:_FINDINGS_MAX]:
             finding = incident.first
             value = "" if finding.value is None else f" {code(str(finding.value))}"
             judged = text(anomaly.measured_against())
@@ -84,7 +84,7 @@ def _findings(result: RunResult) -> str:
             for line in prevention_lines(finding):
                 shown = code(line.text) if line.is_command else text(line.text)
                 lines.append(f"  {'  ' * line.depth}- {shown}")
-        if rest := sum(len(incident.findings) for incident in found[_FINDINGS_MAX:]):
+        if rest := sum(len(incident.findings) for incident in incidents[_FINDINGS_MAX:]):
             lines.append(f"- and {rest} more of {anomaly.rule}")
     return "## Findings\n\n" + "\n".join(lines) if lines else ""
 
@@ -121,7 +121,7 @@ def _rules(result: RunResult) -> str:
         (name, judged.status, str(len(judged.findings)), text(judged.promise))
         for name, judged in worst_first(result.verdict.rules).items()
     ]
-    # Those that held are many, and of no interest here.
+    # Most rules held; they come last.
     other = [row for row in rows if row[1] != HELD]
     held = len(rows) - len(other)
     heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")
@@ -151,12 +151,12 @@ def _folded(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def epochs_text(log: FinalLog) -> str:
-    """Return a replica's leader epochs, each with the offset where it starts: ``0@0 2@17``."""
+    """Return a replica's leader epochs with their start offsets: ``0@0 2@17``."""
     return " ".join(f"{epoch}@{start}" for epoch, start in log.epochs)
 
 
 def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
-    """Return the records of a log; only its ends when there are many."""
+    """Return the records of a log; of many records only the first and last ones."""
     values = [
         f"(damaged {value})" if batch.base_offset in log.damaged else value
         for batch in log.batches

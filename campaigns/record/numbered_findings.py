@@ -1,4 +1,4 @@
-"""The findings of a run with a number each, by which somebody can name one."""
+"""The findings of a run, numbered so that users can refer to them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedFinding:
-    """A finding, and the others of the same cause, for which it tells.
+    """A finding, which represents all findings of the same cause.
 
-    ``number`` counts from 1: broken promises first, what clients saw before invariants.
+    ``number`` counts from 1: broken promises come first, and findings of clients before those of
+    invariants.
     """
 
     number: int
@@ -26,50 +27,50 @@ class NumberedFinding:
 
     @property
     def finding(self) -> Finding:
-        """The finding whose chain is told."""
+        """The finding whose chain is shown."""
         return self.incident.first
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The records that it and the others are about."""
-        return tuple(str(each.value) for each in self.incident.findings if each.value is not None)
+        """The records of all findings of this cause."""
+        return tuple(str(finding.value) for finding in self.incident.findings if finding.value is not None)
 
     @property
     def value(self) -> str | None:
-        """The record that it is about, None if it is about none."""
+        """The record of the finding, or None."""
         return None if self.finding.value is None else str(self.finding.value)
 
     def title(self) -> str:
-        """Return what it is about, as in ``lost-write m1, t-0 offset 1``."""
-        about = "" if self.value is None else f" {printable(self.value)}"
+        """Return a title such as ``lost-write m1, t-0 offset 1``."""
+        value = "" if self.value is None else f" {printable(self.value)}"
         others = f", {others_of(self.incident)}" if len(self.incident.findings) > 1 else ""
-        return printable(f"{self.rule}{about}, {place(self.finding)}{others}")
+        return printable(f"{self.rule}{value}, {place(self.finding)}{others}")
 
     def judged(self) -> str:
-        """Return whether a promise was broken, or what permits it."""
+        """Return the promise that was broken, or the setting that permits the finding."""
         if self.finding.permitted_by is not None:
             return printable(f"permitted by {self.finding.permitted_by}")
         return printable(f"violated, despite {self.promise}") if self.promise else "violated"
 
     def timed(self) -> Iterator[Link]:
-        """Yield the links that have a moment of their own."""
+        """Yield the links that have a time."""
         return (link for link in self.finding.chain if link.at_us is not None)
 
     def conclusions(self) -> Iterator[str]:
-        """Yield what the other links say."""
+        """Yield the sentences of the links without a time."""
         return (printable(sentence(link)) for link in self.finding.chain if link.at_us is None)
 
 
 def numbered(rules: Mapping[str, RuleResult]) -> tuple[NumberedFinding, ...]:
-    """Return the findings of a run."""
-    found = [
+    """Return the numbered findings of a run."""
+    judged_incidents = [
         (name, judged.promise, incident)
         for name, judged in rules.items()
         for incident in incidents(judged.findings)
     ]
-    # Sorting is stable, so findings of a rule stay in the order of the report.
-    found.sort(key=lambda entry: (entry[2].first.permitted_by is not None, entry[0] in INVARIANTS))
+    # The sort is stable, so the findings of a rule stay in the order of the report.
+    judged_incidents.sort(key=lambda entry: (entry[2].first.permitted_by is not None, entry[0] in INVARIANTS))
     return tuple(
         NumberedFinding(number=number, rule=rule, promise=promise, incident=incident)
-        for number, (rule, promise, incident) in enumerate(found, 1)
+        for number, (rule, promise, incident) in enumerate(judged_incidents, 1)
     )

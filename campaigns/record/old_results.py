@@ -1,9 +1,8 @@
-"""Which runs and sweeps below ``results/`` are old, and their removal.
+"""Finds old runs and sweeps in ``results/``, and removes them.
 
-Nothing is removed but what harrow wrote as it is known to write it: a folder two below, with a
-``run.json`` that names it and no file besides those of a run; or a sweep that is complete. Symbolic
-links are neither followed nor removed, but for ``latest``, when there is no run left that it could
-point to.
+Only folders that harrow certainly wrote are removed: a run with a ``run.json`` that names its
+folder, and with no other files than those of a run; or a complete sweep. Symbolic links are neither
+followed nor removed, except ``latest`` when the run that it points to is removed.
 """
 
 import json
@@ -27,7 +26,7 @@ _SWEEP_FILES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A run or a sweep on disk; ``written_ns`` is when it was last written, by its file's time."""
+    """A run or a sweep on disk; ``written_ns`` is the modification time of its JSON file."""
 
     path: Path
     campaign: str
@@ -38,53 +37,53 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldResults:
-    """What is below a folder of results: what is too old, how many are not, and what is left alone, and why.
+    """The contents of a folder of results: old ones, the number of others, skipped ones.
 
-    What a process that was killed had not finished writing, or removing, is too old at once.
+    Unfinished results of a killed process count as old.
     """
 
     old: tuple[Result, ...]
-    kept: int
-    left: tuple[tuple[Path, str], ...]
+    recent: int
+    skipped: tuple[tuple[Path, str], ...]
 
 
 def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldResults:
-    """Return which results are not among the newest *keep* of their campaign, the oldest first.
+    """Return the results that are not among the newest *keep* of their campaign, the oldest first.
 
-    What ``latest`` points to is kept, unless nothing is. Sweeps are all kept, unless *with_sweeps*: then
-    the newest *keep* of them.
+    The run that ``latest`` points to is recent, unless *keep* is 0. All sweeps are recent;
+    *with_sweeps* only the newest *keep* of them.
 
     Raises:
         OSError: a folder cannot be read.
 
     """
-    known: dict[str, list[Result]] = {}
-    left: list[tuple[Path, str]] = []
+    by_campaign: dict[str, list[Result]] = {}
+    skipped: list[tuple[Path, str]] = []
     old: list[Result] = []
     for path in _folders(results):
         if (path / _SWEEP).is_file():
             if with_sweeps:
-                _sort_in(_sweep(path), known, left)
+                _sort_in(_sweep(path), by_campaign, skipped)
             continue
         for folder in _folders(path):
-            _sort_in(_run(folder), known, left)
+            _sort_in(_run(folder), by_campaign, skipped)
         old += _left_over(path)
     old += _left_over(results)
     latest = _latest(results) if keep else None
-    kept = 0
-    for found in known.values():
-        found.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
-        too_old = [result for result in found[keep:] if result.path.resolve() != latest]
-        kept += len(found) - len(too_old)
+    recent = 0
+    for of_campaign in by_campaign.values():
+        of_campaign.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
+        too_old = [result for result in of_campaign[keep:] if result.path.resolve() != latest]
+        recent += len(of_campaign) - len(too_old)
         old += too_old
     old.sort(key=lambda result: (result.written_ns, str(result.path)))
-    return OldResults(old=tuple(old), kept=kept, left=tuple(left))
+    return OldResults(old=tuple(old), recent=recent, skipped=tuple(skipped))
 
 
 def remove(results: Path, result: Result) -> None:
-    """Remove a run or a sweep, its campaign's folder when it is empty then, and ``latest`` if it pointed there.
+    """Remove a run or a sweep, its campaign's folder if empty, and ``latest`` if it points there.
 
-    It is renamed first: what can be seen under its name is whole.
+    The folder is renamed first, so that every visible folder is complete.
 
     Raises:
         OSError: it cannot be removed.
@@ -108,64 +107,57 @@ def _folders(path: Path) -> Iterator[Path]:
 
 
 def _left_over(path: Path) -> Iterator[Result]:
-    """Yield what killed processes have left in a folder, if nothing in it is from anybody else."""
+    """Yield the unfinished folders of killed processes that contain only files of harrow."""
     for entry in sorted(path.iterdir()):
         if entry.is_dir() and not entry.is_symlink() and is_left_over(entry):
             is_sweep = (entry / _SWEEP).is_file()
             if _foreign(entry, _SWEEP_FILES if is_sweep else FILES) is None:
-                written_ns = entry.stat().st_mtime_ns
-                yield Result(
-                    path=entry, campaign="", is_sweep=is_sweep, written_ns=written_ns, size_bytes=_size(entry)
-                )
+                yield _result(entry, "", entry, is_sweep=is_sweep)
 
 
 def _sort_in(
-    found: Result | tuple[Path, str] | None, known: dict[str, list[Result]], left: list[tuple[Path, str]]
+    result: Result | tuple[Path, str] | None,
+    by_campaign: dict[str, list[Result]],
+    skipped: list[tuple[Path, str]],
 ) -> None:
-    if isinstance(found, Result):
-        known.setdefault("" if found.is_sweep else found.campaign, []).append(found)
-    elif found is not None:
-        left.append(found)
+    if isinstance(result, Result):
+        by_campaign.setdefault(result.campaign, []).append(result)
+    elif result is not None:
+        skipped.append(result)
 
 
 def _run(folder: Path) -> Result | tuple[Path, str] | None:
-    """Return the run in a folder, or why it is left alone; None where nothing looks like a run."""
+    """Return the run in a folder, or the reason to skip it; None if it is not a run."""
     if not (folder / RUN).exists():
         return None
-    said = _mapping(folder / RUN)
-    if said is None or said.get("run_id") != folder.name or said.get("campaign") != folder.parent.name:
+    run = _mapping(folder / RUN)
+    if run is None or run.get("run_id") != folder.name or run.get("campaign") != folder.parent.name:
         return folder, f"its {RUN} is not that of a run of this name"
     if (reason := _foreign(folder, FILES)) is not None:
         return folder, reason
-    written_ns = (folder / RUN).stat().st_mtime_ns
-    return Result(
-        path=folder,
-        campaign=folder.parent.name,
-        is_sweep=False,
-        written_ns=written_ns,
-        size_bytes=_size(folder),
-    )
+    return _result(folder, folder.parent.name, folder / RUN)
 
 
 def _sweep(folder: Path) -> Result | tuple[Path, str]:
-    said = _mapping(folder / _SWEEP)
-    if said is None or not str(said.get("schema")).startswith(_SWEEP_SCHEMA):
+    sweep = _mapping(folder / _SWEEP)
+    if sweep is None or not str(sweep.get("schema")).startswith(_SWEEP_SCHEMA):
         return folder, f"its {_SWEEP} is not that of a sweep"
-    if said.get("complete") is not True:
-        return folder, "a sweep that is not complete"
+    if sweep.get("complete") is not True:
+        return folder, "the sweep is not complete"
     if (reason := _foreign(folder, _SWEEP_FILES)) is not None:
         return folder, reason
-    written_ns = (folder / _SWEEP).stat().st_mtime_ns
-    return Result(path=folder, campaign="", is_sweep=True, written_ns=written_ns, size_bytes=_size(folder))
+    return _result(folder, "", folder / _SWEEP, is_sweep=True)
 
 
-def _size(folder: Path) -> int:
-    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+def _result(folder: Path, campaign: str, dated: Path, *, is_sweep: bool = False) -> Result:
+    size = sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+    written_ns = dated.stat().st_mtime_ns
+    return Result(path=folder, campaign=campaign, is_sweep=is_sweep, written_ns=written_ns, size_bytes=size)
 
 
-def _foreign(folder: Path, known: frozenset[str]) -> str | None:
+def _foreign(folder: Path, names: frozenset[str]) -> str | None:
     for entry in sorted(folder.iterdir()):
-        if entry.name not in known or entry.is_symlink():
+        if entry.name not in names or entry.is_symlink():
             return f"it has {entry.name}, which harrow did not write"
     return None
 
@@ -174,14 +166,14 @@ def _mapping(path: Path) -> dict[str, Any] | None:
     if path.is_symlink() or not path.is_file():
         return None
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _latest(results: Path) -> Path | None:
-    """Return what ``latest`` points to, whether a symbolic link or a file in its place."""
+    """Return the target of ``latest``, which is a symbolic link or a file that stands for one."""
     link = results / LATEST
     if link.is_symlink():
         return link.resolve()

@@ -1,4 +1,4 @@
-"""Findings as ``run.json`` has them, read back: the way back from `harrow.campaigns.record.report`."""
+"""Reads the findings in ``run.json``, the inverse of `harrow.campaigns.record.report`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,39 +19,40 @@ _NAMED: Final = frozenset(
 
 
 def recorded_rules(rules: Any) -> dict[str, RuleResult]:
-    """Return what each rule said of a run.
+    """Return the result of each rule.
 
     Raises:
-        ArithmeticError, AttributeError, LookupError, TypeError or ValueError: it is not what `harrow run` writes.
+        ArithmeticError, AttributeError, LookupError, TypeError or ValueError: `harrow run` did not
+        write this.
 
     """
     return {str(name): _rule(judged) for name, judged in ({} if rules is None else rules).items()}
 
 
 def _rule(judged: Mapping[str, Any]) -> RuleResult:
-    findings = tuple(each for found in judged.get("findings", ()) for each in _findings(found))
+    findings = tuple(finding for entry in judged.get("findings", ()) for finding in _findings(entry))
     return RuleResult(status=str(judged["status"]), promise=str(judged.get("promise", "")), findings=findings)
 
 
-def _findings(found: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield the findings of one cause; that of the first tells for all."""
-    first = _finding(found)
+def _findings(entry: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield the findings of one cause; the others share the chain of the first."""
+    first = _finding(entry)
     yield first
-    for member in found.get("members", ())[1:]:
+    for member in entry.get("members", ())[1:]:
         yield replace(
             first, partition=str(member["partition"]), offset=member["offset"], value=member["value"]
         )
 
 
-def _finding(found: Mapping[str, Any]) -> Finding:
+def _finding(entry: Mapping[str, Any]) -> Finding:
     return Finding(
-        partition=str(found["partition"]),
-        chain=tuple(_link(link) for link in found.get("chain", ())),
-        offset=found.get("offset"),
-        value=found.get("value"),
-        permitted_by=found.get("permitted_by"),
-        prevented_by=_preventions(found),
-        details=tuple((name, value) for name, value in found.items() if name not in _NAMED),
+        partition=str(entry["partition"]),
+        chain=tuple(_link(link) for link in entry.get("chain", ())),
+        offset=entry.get("offset"),
+        value=entry.get("value"),
+        permitted_by=entry.get("permitted_by"),
+        prevented_by=_preventions(entry),
+        details=tuple((name, value) for name, value in entry.items() if name not in _NAMED),
     )
 
 
@@ -61,7 +62,8 @@ def _link(link: Mapping[str, Any]) -> Link:
     kind = KINDS.get(link["kind"])
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
     if kind is None or not _has_words(kind, operands):
-        # A rule that is not installed here wrote it, or another release of harrow: only its words are left.
+        # A rule that is not installed here, or another release of harrow, wrote it: only its text
+        # can be shown.
         return recorded.conclude(text=str(link["text"]))
     if not isinstance(actor, int | str | None):
         raise TypeError(f"no actor is called {actor}")
@@ -76,7 +78,10 @@ def _link(link: Mapping[str, Any]) -> Link:
 
 
 def _has_words(kind: LinkKind[...], operands: Mapping[str, Any]) -> bool:
-    """Return whether today's phrase of a kind takes these operands. A compiled phrase has no signature to ask."""
+    """Return whether a kind's phrase accepts these operands.
+
+    A compiled phrase has no signature to inspect, so it is called.
+    """
     try:
         kind.phrase(**operands)
     except TypeError:
@@ -85,20 +90,20 @@ def _has_words(kind: LinkKind[...], operands: Mapping[str, Any]) -> bool:
 
 
 def as_tuples(value: Any) -> Any:
-    """Return plain data as links and traces have it: JSON knows lists, and no tuples."""
+    """Convert lists to tuples, as links and traces have them; JSON has only lists."""
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
-def _preventions(found: Mapping[str, Any]) -> tuple[Prevention, ...]:
+def _preventions(entry: Mapping[str, Any]) -> tuple[Prevention, ...]:
     kinds = ("preventions", "tried_in_vain", "not_tried")
-    ways: Sequence[Mapping[str, Any]] = [way for kind in kinds for way in found.get(kind, ())]
-    texts: Sequence[str] = found.get("prevented_by", ())
+    ways: Sequence[Mapping[str, Any]] = [way for kind in kinds for way in entry.get(kind, ())]
+    texts: Sequence[str] = entry.get("prevented_by", ())
     return tuple(
         Prevention(
             str(way["kind"]),
             str(way["name"]),
             way["value"],
-            # Runs of 0.2 have the words beside the data, and had tried nothing.
+            # Runs of 0.2 have the texts in a list of their own, and no trials.
             str(way.get("text", texts[place] if place < len(texts) else way["name"])),
             _remedy(way.get("remedy", {})),
             trial=_trial(way),
@@ -124,10 +129,10 @@ def _refutation(recorded: Mapping[str, Any] | None) -> Refutation | None:
 
 
 def _trial(way: Mapping[str, Any]) -> Trial | None:
-    """Return what came of a trial; older runs have no more of it than whether the remedy held."""
+    """Return the trial of a remedy; older runs recorded only whether the remedy held."""
     trial = way.get("trial")
     if trial is not None:
-        known = {name: as_tuples(value) for name, value in trial.items() if name != "refuted_by"}
-        return Trial(**known, refuted_by=_refutation(trial.get("refuted_by")))
+        fields = {name: as_tuples(value) for name, value in trial.items() if name != "refuted_by"}
+        return Trial(**fields, refuted_by=_refutation(trial.get("refuted_by")))
     held = way.get("held")
     return None if held is None else Trial(outcome=TRIED_HELD if held else REFUTED)

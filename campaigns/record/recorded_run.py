@@ -1,4 +1,4 @@
-"""A run as ``results/`` has it: found by its folder or its id, and read back."""
+"""Finds a recorded run in ``results/`` by its folder or its id, and reads it."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ TRACE: Final = "trace.jsonl"
 CAMPAIGN: Final = "campaign.yaml"
 _RUNS_SHOWN: Final = 5
 
-_WANTED: Final[tuple[tuple[str, type], ...]] = (
+_REQUIRED: Final[tuple[tuple[str, type], ...]] = (
     ("campaign", str),
     ("plan_digest", str),
     ("seed", int),
@@ -34,7 +34,7 @@ _WANTED: Final[tuple[tuple[str, type], ...]] = (
 
 
 class RecordError(FileError):
-    """A recorded run that is missing or damaged; the problem says which file and line."""
+    """A recorded run that is missing or damaged; the problem has the file and line."""
 
     def __init__(self, file: str | Path, message: str, line: int = 0, column: int = 1) -> None:
         super().__init__([Problem(str(file), line, column if line else 0, message)])
@@ -51,11 +51,11 @@ class RecordedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """A run that was written: what ``run.json`` says of it, its trace, and its plan as it is read today.
+    """A recorded run: the contents of ``run.json``, its trace, and its plan as loaded today.
 
-    ``processes`` has the names of the history's client processes, as far as ``run.json`` has them.
-    ``rules`` is what was said of it by each rule, ``service`` what clients got, if ``run.json`` says it.
-    ``is_whole`` says whether the trace is the one whose digest ``run.json`` has.
+    ``processes`` are the names of client processes; older records lack them. ``rules`` are the
+    results of the rules, and ``service`` the service levels, if recorded. ``is_whole`` says whether
+    the trace has the digest in ``run.json``.
     """
 
     folder: Path
@@ -76,17 +76,17 @@ class RecordedRun:
 
 
 def find_run(argument: str, results: Path) -> Path:
-    """Return the folder that a path, ``CAMPAIGN/ID`` or the id of a run below *results* names.
+    """Return the folder of a run, named by a path, by ``CAMPAIGN/ID`` or by an id below *results*.
 
-    The beginning of an id (``1f0c35ab-7``, the digest of its plan and its seed) names the only run that has it, or the
-    one of this harrow.
+    The start of an id (``1f0c35ab-7``: the digest of the plan, and the seed) is enough if only one
+    run has it, or only one of this version of harrow.
 
     Raises:
         RecordError: there is none, or several.
 
     """
     if not argument:
-        raise RecordError("''", "an empty name names no run")
+        raise RecordError("''", "the name of a run is empty")
     for path in (Path(argument), results / argument):
         try:
             if path.is_dir():
@@ -96,30 +96,30 @@ def find_run(argument: str, results: Path) -> Path:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise RecordError(argument, f"cannot be read: {reason}") from None
-    wanted, _, name = argument.rpartition("/")
-    begun = [
+    campaign_name, _, name = argument.rpartition("/")
+    candidates = [
         folder
         for campaign in _folders(results)
-        if campaign.name != LATEST and wanted in ("", campaign.name)
+        if campaign.name != LATEST and campaign_name in ("", campaign.name)
         for folder in _folders(campaign)
         if f"{folder.name}-".startswith(f"{name}-")
     ]
-    own = (name, f"{name}{name_ending()}")
-    found = [folder for folder in begun if folder.name in own] or begun
-    if len(found) > 1:
-        raise RecordError(argument, f"several runs have this id: {', '.join(map(str, found))}")
-    if not found:
+    exact = (name, f"{name}{name_ending()}")
+    matches = [folder for folder in candidates if folder.name in exact] or candidates
+    if len(matches) > 1:
+        raise RecordError(argument, f"several runs have this id: {', '.join(map(str, matches))}")
+    if not matches:
         message = f"no folder, and no run below {results} has this id; `harrow run` writes runs there"
         raise RecordError(argument, message)
-    return found[0]
+    return matches[0]
 
 
 def read_run(folder: Path) -> RecordedRun:
     """Read a recorded run.
 
     Raises:
-        RecordError: a file of it is missing or damaged, or an old version has written it.
-        CampaignError: its campaign cannot be read (any more).
+        RecordError: a file is missing or damaged, or the version that wrote it is too old.
+        CampaignError: its campaign cannot be read, or no longer.
 
     """
     if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
@@ -152,7 +152,7 @@ def read_run(folder: Path) -> RecordedRun:
 
 
 def _runs_in(folder: Path) -> str:
-    """Return which runs are in a folder, as that of a campaign, or where runs are."""
+    """List the runs in the folder of a campaign; for another folder, say where runs are."""
     runs = [entry for entry in _folders(folder) if entry.name != LATEST and (entry / RUN).is_file()]
     newest = sorted(runs, key=lambda entry: (entry / RUN).stat().st_mtime_ns, reverse=True)
     if not newest:
@@ -163,7 +163,7 @@ def _runs_in(folder: Path) -> str:
 
 
 def _in_short(folder: Path) -> str:
-    """Return the variant and the verdict of a run; its id tells the seed."""
+    """Return the variant and the verdict of a run; its id has the seed."""
     try:
         run = _read_mapping(folder / RUN)
     except RecordError:
@@ -172,7 +172,7 @@ def _in_short(folder: Path) -> str:
 
 
 def _of_file(path: Path) -> Path:
-    """Return the folder of a run that a file of it names, or a file in place of a symbolic link."""
+    """Return the folder of a run from one of its files, or from the file in place of ``latest``."""
     if path.name == LATEST:
         return path.parent / _text(path).strip()
     if (path.parent / RUN).exists() or path.name in (RUN, TRACE, CAMPAIGN):
@@ -203,16 +203,16 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _not_json(path, error, 1) from None
     if not isinstance(run, dict):
-        raise RecordError(path, "the mapping of a run is wanted here", 1)
-    for name, kind in _WANTED:
+        raise RecordError(path, "expected the mapping of a run", 1)
+    for name, kind in _REQUIRED:
         if name not in run:
             raise RecordError(path, f"`{name}` is missing", 1)
         if not isinstance(run[name], kind) or isinstance(run[name], bool):
             kind_text = "a whole number" if kind is int else "text"
-            raise RecordError(path, f"{name}: {kind_text} is wanted, not {quoted(json.dumps(run[name]))}", 1)
+            raise RecordError(path, f"{name}: expected {kind_text}, not {quoted(json.dumps(run[name]))}", 1)
     for name in ("variant", "model"):
         if not isinstance(run.get(name), str | None):
-            raise RecordError(path, f"{name}: text or null is wanted, not {quoted(json.dumps(run[name]))}", 1)
+            raise RecordError(path, f"{name}: expected text or null, not {quoted(json.dumps(run[name]))}", 1)
     try:
         check_seed(run["seed"])
     except SeedError as error:
@@ -227,7 +227,7 @@ def _not_json(path: Path, error: Exception, line: int) -> RecordError:
 
 
 def _processes(names: Any) -> Mapping[int, str]:
-    """Return the clients' names by process; runs that were written before they were kept have none."""
+    """Return the clients' names by process; older records have none."""
     if not isinstance(names, dict):
         return {}
     return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
@@ -237,17 +237,17 @@ def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
     try:
         return recorded_rules(rules)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise RecordError(path, "rules: what each rule found cannot be read", 1) from None
+        raise RecordError(path, "rules: the findings of a rule cannot be read", 1) from None
 
 
 def _version(run: Mapping[str, Any]) -> str:
-    """Return the version that made a run; where it does not say so, its id does."""
-    found = run.get("version") or "-".join(str(run.get("run_id", "")).split("-")[2:])
-    return str(found) or "unknown"
+    """Return the version that made a run; older records have it only in the run's id."""
+    recorded = run.get("version") or "-".join(str(run.get("run_id", "")).split("-")[2:])
+    return str(recorded) or "unknown"
 
 
 def _plan(path: Path, run: Mapping[str, Any]) -> Plan:
-    """Return the plan of a run among those of its campaign: in the copy, a variant may be merged in."""
+    """Return the plan of a run from its campaign; in a copy the base may be the variant."""
     if not path.is_file():
         raise RecordError(path, "is missing: a run cannot be replayed without it")
     plans = load_campaign(path).plans
@@ -260,19 +260,19 @@ def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...],
     text = _text(path)
     lines = tuple(text.split("\n"))
     if lines[-1]:
-        raise RecordError(path, "the line is cut off: it has no end", len(lines))
+        raise RecordError(path, "the line is cut off", len(lines))
     events: list[RecordedEvent] = []
     values: list[TraceEvent] = []
     for number, line in enumerate(lines[:-1], 1):
         try:
-            found = json.loads(line)
+            fields = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise _not_json(path, error, number) from None
-        if not isinstance(found, dict) or list(found)[:2] != ["at_us", "event"]:
-            raise RecordError(path, 'an event is wanted here: {"at_us": ..., "event": ..., ...}', number)
-        at_us, name = found.pop("at_us"), found.pop("event")
+        if not isinstance(fields, dict) or list(fields)[:2] != ["at_us", "event"]:
+            raise RecordError(path, 'expected an event: {"at_us": ..., "event": ..., ...}', number)
+        at_us, name = fields.pop("at_us"), fields.pop("event")
         if type(at_us) is not int or not isinstance(name, str):
             raise RecordError(path, "`at_us` is a whole number and `event` a name", number)
-        events.append(RecordedEvent(at_us=at_us, event=name, fields=found))
-        values.append((at_us, name, *map(as_tuples, found.values())))
+        events.append(RecordedEvent(at_us=at_us, event=name, fields=fields))
+        values.append((at_us, name, *map(as_tuples, fields.values())))
     return lines[:-1], tuple(events), values

@@ -1,4 +1,4 @@
-"""The service levels of a recorded run, as its ``run.json`` has them."""
+"""The service levels in the ``run.json`` of a recorded run."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ class _RecordedPart(BaseModel):
 
 
 class RecordedLatency(_RecordedPart):
-    """How long something took, in milliseconds."""
+    """A latency, in milliseconds."""
 
     p50: _Ms
     p99: _Ms
@@ -28,7 +28,7 @@ class RecordedLatency(_RecordedPart):
 
 
 class RecordedOutage(_RecordedPart):
-    """A time without an ack, and why."""
+    """A period without an ack, and its reasons."""
 
     partition: str
     start_ms: _Time
@@ -39,7 +39,6 @@ class RecordedOutage(_RecordedPart):
     ended_broker: int | None
 
     def outage(self) -> Outage:
-        """Return the outage that was recorded."""
         return Outage(
             partition=self.partition,
             start_us=round(self.start_ms * US_PER_MS),
@@ -52,14 +51,14 @@ class RecordedOutage(_RecordedPart):
 
 
 class RecordedAcks(_RecordedPart):
-    """How many acks came in each step of time, from zero on."""
+    """The number of acks in each interval, from time zero on."""
 
     bucket_ms: Annotated[int, Field(gt=0)]
     counts: list[_Count]
 
 
 class RecordedUnread(_RecordedPart):
-    """A time for which no consumer read a partition that had something to read."""
+    """A period in which no consumer read a partition that had unread records."""
 
     partition: str
     start_ms: _Time
@@ -71,7 +70,7 @@ class _Lag(_RecordedPart):
 
 
 class RecordedService(_RecordedPart):
-    """What clients got out of a run."""
+    """How well clients were served in a run."""
 
     sent: _Count
     acked: _Count
@@ -88,7 +87,7 @@ class RecordedService(_RecordedPart):
     consumers: dict[str, _Lag]
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield what can be compared with another run, in words."""
+        """Yield names and values to compare with another run."""
         yield "sent", str(self.sent)
         yield "acked", f"{self.acked}{share_text(self.acked, self.sent)}"
         yield "failed", str(self.failed)
@@ -109,7 +108,7 @@ class RecordedService(_RecordedPart):
 
 
 def recorded_service(run: Mapping[str, Any]) -> RecordedService | None:
-    """Return what the mapping of a run says of it; None where it says nothing, or nothing that can be read."""
+    """Return the service levels of a run; None if they are missing or cannot be read."""
     try:
         return RecordedService.model_validate(run.get("service"))
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Text that leaves the machine, as a report of a bug does, without what is secret in it."""
+"""Removes secrets from text that leaves the machine, such as a bug report."""
 
 import os
 import re
@@ -15,31 +15,31 @@ _ASSIGNED: Final = re.compile(
     r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&'"]+)""",
     re.IGNORECASE,
 )
-"""A name that sounds secret, and its value: in an address, an option, a file of settings or the text of a mapping."""
+"""A name that sounds secret, and its value: in an address, option, file or mapping."""
 _LOGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s/@'\"]+@", re.IGNORECASE)
 _LENGTH_MIN: Final = 6
-"""A shorter value of the environment is no secret, and stands everywhere in a text by chance."""
+"""A shorter value of an environment variable is not a secret, and occurs in texts by chance."""
 
-_kept: Final[set[str]] = set()
+_secrets: Final[set[str]] = set()
 
 
 def keep_secret(value: str) -> None:
-    """Remember a value that no text may have, whatever stands around it: one of the settings that log in somewhere."""
-    _kept.add(value)
+    """Register a value that must not appear in any text, such as a password."""
+    _secrets.add(value)
 
 
 def sounds_secret(name: str) -> bool:
-    """Return whether the value of a setting or a variable with this name is for nobody else."""
+    """Return whether a setting or a variable with this name probably has a secret value."""
     return _SOUNDS_SECRET.search(name) is not None
 
 
 def without_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return a text without its secrets.
 
-    These are logins in addresses, what is assigned to a name that sounds secret, the values of variables with such names, and
-    what `keep_secret` remembers.
+    Secrets are logins in addresses, values that are assigned to names that sound secret, values of
+    environment variables with such names, and values registered with `keep_secret`.
     """
-    values = _kept.union(value for name, value in environ.items() if sounds_secret(name))
+    values = _secrets.union(value for name, value in environ.items() if sounds_secret(name))
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _LENGTH_MIN:
             text = text.replace(value, _HIDDEN)

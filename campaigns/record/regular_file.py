@@ -1,7 +1,8 @@
-"""How harrow opens a file of a folder that may come from anywhere.
+"""Opens files in folders that may come from anywhere.
 
-To open a pipe is to wait for a process at its other end, in code of a library even without an ear for Ctrl-C. So
-nothing but a regular file is opened. A path that the user has typed is another matter: `harrow check <(command)` reads a pipe.
+Opening a pipe waits for a process at its other end, and inside a library even Ctrl-C may not end
+that. So only regular files are opened. A path that the user types is different: `harrow check
+<(command)` reads a pipe.
 """
 
 import errno
@@ -12,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Without waiting for the other end of a pipe: what it is can be asked only then, if it is not to be exchanged in between."""
+"""Do not wait for the other end of a pipe; the type is checked once the file is open."""
 
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading.
 
     Raises:
-        OSError: it cannot be opened, or is something else.
+        OSError: it cannot be opened, or is not a regular file.
 
     """
     return open(path, "rb", opener=_opened)
@@ -29,7 +30,7 @@ def regular_text(path: Path) -> str:
     """Return the text of a regular file.
 
     Raises:
-        OSError: it cannot be read, or is something else.
+        OSError: it cannot be read, or is not a regular file.
         UnicodeDecodeError: it is not UTF-8.
 
     """
@@ -42,7 +43,7 @@ def _opened(path: str, flags: int) -> int:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        wrong = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        reason = os.strerror(wrong) if stat.S_ISDIR(mode) else "it is not a file"
-        raise OSError(wrong, reason, path)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        reason = os.strerror(code) if stat.S_ISDIR(mode) else "it is not a file"
+        raise OSError(code, reason, path)
     return descriptor

@@ -1,4 +1,4 @@
-"""Runs a recorded run again, and says where the two part."""
+"""Runs a recorded run again, and finds the first difference."""
 
 import json
 from collections.abc import Sequence
@@ -16,14 +16,15 @@ from harrow.cluster_model.trace import as_mapping
 
 SCHEMA: Final = "harrow.replay/1"
 BEFORE_MAX: Final = 5
-"""How many events before the difference are shown."""
+"""The number of events that are shown before the difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The first event that is not the same; a side is None where its trace has ended.
+    """The first event that differs; a side is None if its trace has ended.
 
-    ``position`` counts from 0, ``fields`` are those that differ, ``before`` the events that led there.
+    ``position`` counts from 0, ``fields`` are the fields that differ, and ``before`` the events
+    before it.
     """
 
     position: int
@@ -35,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A recorded run and the same run today; without a ``difference`` their traces are the same."""
+    """A recorded run and its repetition; without a ``difference`` their traces are equal."""
 
     recorded: RecordedRun
     result: RunResult
@@ -46,11 +47,11 @@ class Replay:
         return self.recorded.trace_digest == self.result.trace_digest
 
     def other_harrow(self) -> str | None:
-        """Return which other harrow recorded the run, if its model may run it otherwise."""
+        """Name the harrow that recorded the run, if its model may run it differently."""
         return another_harrow(self.recorded.version, self.recorded.model)
 
     def changes(self) -> list[tuple[str, str, str]]:
-        """Return what else is not as it was recorded: what, then, now."""
+        """Return the other differences: the name, the recorded value, the new value."""
         pairs = (
             ("plan digest", self.recorded.plan_digest, self.result.plan_digest()),
             ("verdict", self.recorded.verdict, self.result.verdict.status),
@@ -78,11 +79,11 @@ def replay(recorded: RecordedRun) -> Replay:
     return Replay(recorded=recorded, result=result, difference=difference_at(recorded.events, position, now))
 
 
-def replay_document(found: Replay) -> dict[str, Any]:
-    recorded, result, difference = found.recorded, found.result, found.difference
+def replay_document(repetition: Replay) -> dict[str, Any]:
+    recorded, result, difference = repetition.recorded, repetition.result, repetition.difference
     return {
         "schema": SCHEMA,
-        "same": found.is_same(),
+        "same": repetition.is_same(),
         "run": str(recorded.folder),
         "campaign": result.plan.campaign,
         "variant": recorded.variant,
@@ -105,9 +106,10 @@ def replay_document(found: Replay) -> dict[str, Any]:
     }
 
 
-def replayed_name(found: Replay) -> str:
-    """Return which run it is, as in ``loss[0.11], seed 3``."""
-    return f"{run_name(found.result.plan.campaign, found.recorded.variant)}, seed {found.recorded.seed}"
+def replayed_name(repetition: Replay) -> str:
+    """Return the name of the run, as in ``loss[0.11], seed 3``."""
+    recorded = repetition.recorded
+    return f"{run_name(repetition.result.plan.campaign, recorded.variant)}, seed {recorded.seed}"
 
 
 def _both(recorded: Any, replayed: Any) -> dict[str, Any]:
@@ -115,18 +117,18 @@ def _both(recorded: Any, replayed: Any) -> dict[str, Any]:
 
 
 def event_as_mapping(event: RecordedEvent | None) -> dict[str, Any] | None:
-    """Return an event as a line of ``trace.jsonl`` has it."""
+    """Return an event as in ``trace.jsonl``."""
     return None if event is None else {"at_us": event.at_us, "event": event.event, **event.fields}
 
 
 def first_difference(one: Sequence[Any], other: Sequence[Any]) -> int | None:
-    """Return the first position at which two traces are not the same, from 0; None if there is none."""
+    """Return the first position, from 0, at which two traces differ; None if they are equal."""
     pairs = enumerate(zip_longest(one, other))
     return next((position for position, (then, now) in pairs if then != now), None)
 
 
 def difference_at(recorded: Sequence[RecordedEvent], position: int, now: RecordedEvent | None) -> Difference:
-    """Return what is different at a position where the other trace has *now*."""
+    """Return the difference at a position where the new trace has *now*."""
     then = recorded[position] if position < len(recorded) else None
     return Difference(
         position=position,
@@ -138,14 +140,13 @@ def difference_at(recorded: Sequence[RecordedEvent], position: int, now: Recorde
 
 
 def _damage(recorded: RecordedRun, position: int | None) -> RecordError:
-    """Return what is wrong with a trace that is not the recorded one.
+    """Return the error for a damaged trace.
 
-    Where the run comes out as it was recorded, it tells which line is wrong.
+    *position* is the damaged line, which is known if the repetition has the recorded digest.
     """
     file = recorded.folder / TRACE
     if position is None:
-        message = f"its events are not those that run.json has the digest of ({recorded.trace_digest})"
-        return RecordError(file, message)
+        return RecordError(file, f"its events do not have the digest in run.json ({recorded.trace_digest})")
     if position >= len(recorded.lines):
         message = "the events after this line are missing" if position else "all events are missing"
         return RecordError(file, message, max(position, 1))
@@ -153,7 +154,7 @@ def _damage(recorded: RecordedRun, position: int | None) -> RecordError:
 
 
 def _as_recorded(event: dict[str, Any]) -> RecordedEvent:
-    # As JSON has it, so that both sides show a value in the same way.
+    # Converted to JSON and back, so that both sides show values in the same way.
     fields = json.loads(json.dumps(event))
     return RecordedEvent(at_us=fields.pop("at_us"), event=fields.pop("event"), fields=fields)
 

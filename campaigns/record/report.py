@@ -1,7 +1,7 @@
-"""Reports of runs: the JSON of a run, the words of an anomaly, the line that reproduces it.
+"""Reports of runs: the JSON, the sentence about an anomaly, the reproducing command.
 
-Nothing here prints or needs more than the standard library: the terminal, the files
-under ``results/`` and a machine-readable stream are all made of the same mappings.
+Nothing here prints, or needs more than the standard library: the terminal, the files under
+``results/`` and the machine-readable stream are all built from the same mappings.
 """
 
 import shlex
@@ -42,12 +42,12 @@ from harrow.cluster_model.release.profiles import SWITCHES
 
 SCHEMA: Final = "harrow.run/1"
 BASE: Final = "base"
-"""What the campaign without a variant is called."""
+"""The name of the campaign without a variant."""
 
 AS_EXPECTED: Final = "as expected"
 UNEXPECTED: Final = "UNEXPECTED"
 OTHERWISE: Final = "otherwise"
-"""Not as the campaign expects, which was written for another release; no promise is broken that it does not foresee."""
+"""An outcome that differs on another release than the campaign's, without a violation."""
 UNDECIDED: Final = "undecided"
 NOT_RUN: Final = "skipped"
 
@@ -56,7 +56,7 @@ _SUBJECTS_SHOWN: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingGroup:
-    """What went wrong by one rule: the findings that one setting permits, or that nothing permits."""
+    """The findings of one rule that the same setting permits, or that nothing permits."""
 
     rule: str
     promise: str
@@ -64,7 +64,7 @@ class FindingGroup:
     findings: tuple[Finding, ...]
 
     def what(self) -> str:
-        """Return what happened, as in ``lost m1, m2, m3, m4 and 5 more``."""
+        """Return the anomaly in words, as in ``lost m1, m2, m3, m4 and 5 more``."""
         rule = RULES.get(self.rule)
         verb = self.rule if rule is None else rule.verb or rule.name
         is_about_place = rule is not None and rule.is_about_place
@@ -75,7 +75,7 @@ class FindingGroup:
         return f"{verb} {shown} and {rest} more" if rest > 0 else f"{verb} {shown}"
 
     def measured_against(self) -> str:
-        """Return which promise was broken, or which setting never gave one."""
+        """Return the promise that was broken, or the setting that permits the anomaly."""
         if self.permitted_by is not None:
             return f"permitted by {self.permitted_by}"
         return f"despite {self.promise}" if self.promise else "with nothing that permits it"
@@ -85,63 +85,63 @@ class FindingGroup:
         return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
 
     def incidents(self) -> list[Incident]:
-        """Return the findings by what brought them about."""
+        """Return the findings grouped by cause."""
         return incidents(self.findings)
 
     def is_of_invariant(self) -> bool:
-        """Return whether it is about what brokers know of each other, not about what clients saw."""
+        """Return whether the rule is an invariant of the cluster, which clients cannot observe."""
         return self.rule in INVARIANTS
 
 
 def anomalies(result: RunResult) -> list[FindingGroup]:
-    """Return what went wrong in a run, broken promises first, what clients saw before invariants."""
+    """Return the anomalies of a run: broken promises first, clients before invariants."""
     return anomalies_by(result.verdict.rules)
 
 
 def anomalies_by(rules: Mapping[str, RuleResult]) -> list[FindingGroup]:
-    """Return the same by what each rule says."""
-    found: list[FindingGroup] = []
+    """Return the anomalies in the results of rules."""
+    groups: list[FindingGroup] = []
     for rule, judged in rules.items():
         by_setting: dict[str | None, list[Finding]] = {}
         for finding in judged.findings:
             by_setting.setdefault(finding.permitted_by, []).append(finding)
-        found += [
+        groups += [
             FindingGroup(rule=rule, promise=judged.promise, permitted_by=setting, findings=tuple(findings))
             for setting, findings in by_setting.items()
         ]
-    return sorted(found, key=lambda anomaly: (anomaly.permitted_by is not None, anomaly.is_of_invariant()))
+    return sorted(groups, key=lambda anomaly: (anomaly.permitted_by is not None, anomaly.is_of_invariant()))
 
 
 def in_short(result: RunResult) -> str:
-    """Return what went wrong in a line; what brokers knew of each other only if clients saw nothing of it.
+    """Return the anomalies of a run on one line; those of invariants only if clients saw none.
 
-    When a promise was broken, what was permitted is only counted.
+    If a promise was broken, permitted anomalies are only counted.
     """
     return in_short_by(result.verdict.rules)
 
 
 def in_short_by(rules: Mapping[str, RuleResult]) -> str:
-    """Return the same by what each rule says."""
-    found = anomalies_by(rules)
-    broken = _of_clients_first([anomaly for anomaly in found if anomaly.permitted_by is None])
-    permitted = _of_clients_first([anomaly for anomaly in found if anomaly.permitted_by is not None])
+    """Return the anomalies in the results of rules on one line."""
+    groups = anomalies_by(rules)
+    broken = _of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is None])
+    permitted = _of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is not None])
     sentences = [anomaly.sentence() for anomaly in broken or permitted]
     count = sum(len(anomaly.findings) for anomaly in permitted if not anomaly.is_of_invariant())
     return "; ".join([*sentences, f"and {count} permitted"] if broken and count else sentences)
 
 
-def _of_clients_first(found: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
-    """Return what clients saw, or else what brokers knew of each other."""
-    return [anomaly for anomaly in found if not anomaly.is_of_invariant()] or found
+def _of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
+    """Return the anomalies of clients, or those of invariants if there are none."""
+    return [anomaly for anomaly in groups if not anomaly.is_of_invariant()] or groups
 
 
 def subject(finding: Finding) -> str:
-    """Return what a finding is about: the record, else where it stands in which log."""
+    """Return the record of a finding, or its place if it has none."""
     return printable(shown(finding.value)) if finding.value is not None else place(finding)
 
 
 def others_of(incident: Incident) -> str:
-    """Return which other findings have the same cause, in words; nothing where there is none."""
+    """Name the other findings of the same cause; empty if there are none."""
     others = [subject(finding) for finding in incident.findings[1:]]
     if not others:
         return ""
@@ -151,17 +151,17 @@ def others_of(incident: Incident) -> str:
 
 
 def place(finding: Finding) -> str:
-    """Return where a finding is, as in ``t-0 offset 1``; what concerns no partition is the cluster's."""
+    """Return the place of a finding, such as ``t-0 offset 1``, or the cluster."""
     partition = printable(finding.partition) or "the cluster"
     return partition if finding.offset is None else f"{partition} offset {finding.offset}"
 
 
 def outcome(result: RunResult) -> str:
-    """Return whether a run went as its campaign expects: `AS_EXPECTED`, `UNEXPECTED`, `OTHERWISE` or `UNDECIDED`; or `NOT_RUN`.
+    """Compare a run with its expectations, and return one of the five outcomes above.
 
-    A run that did not get far enough to tell decides nothing, unless that is what the
-    campaign expects, or unless the script found in the middle that something was wrong. What a campaign expects of one
-    release accuses no other one: as of that, only a broken promise does which the campaign does not foresee.
+    An inconclusive run is undecided, unless the campaign expects that, or an assertion of the
+    script failed before. On another release than the campaign was written for, only a violation
+    that the campaign does not expect is a failure.
     """
     if result.verdict.status == SKIPPED:
         return NOT_RUN
@@ -175,17 +175,17 @@ def outcome(result: RunResult) -> str:
 
 
 def _breaks_more(result: RunResult) -> bool:
-    """Return whether a run breaks a promise, and its campaign does not expect that of any release."""
+    """Return whether a run breaks a promise that its campaign expects no release to break."""
     expect = result.plan.expect
-    foreseen = {rule for rule, status in expect.rules if status == VIOLATED}
+    expected = {rule for rule, status in expect.rules if status == VIOLATED}
     broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
-    return expect.verdict != VIOLATED and not broken <= foreseen and not mended_flaws(result)
+    return expect.verdict != VIOLATED and not broken <= expected and not mended_flaws(result)
 
 
 def mended_flaws(result: RunResult) -> tuple[str, ...]:
-    """Return the flaws by which real brokers broke all promises that they broke, if a campaign has these flaws mended.
+    """Return the brokers' flaws that the campaign mends, if they explain all violations.
 
-    They are switches of the plan that the brokers do not have. Each broken promise has to propose one of them as a remedy.
+    A flaw explains a violation if its finding lists the switch as a remedy.
     """
     if result.target is None:
         return ()
@@ -203,23 +203,25 @@ def mended_flaws(result: RunResult) -> tuple[str, ...]:
 
 
 def reason(result: RunResult) -> str:
-    """Return why a run has its verdict, in a line that every report shows.
+    """Return the reason for a run's verdict, in a line that every report shows.
 
-    That is what was found, what was missed, or why the run tells nothing. As of another release it is the behaviour that
-    makes a difference, after what was found. A run that held without any of these says what it cost: the longest outage, if
-    there was one.
+    The reason is the anomalies, the missed expectations, or why the run is inconclusive. On another
+    release than the campaign was written for, the behaviour that makes the difference follows the
+    anomalies. For a run that held without any of these, it is the longest outage, if there was one.
     """
-    verdict, found = result.verdict, in_short(result)
+    verdict, summary = result.verdict, in_short(result)
     if result.difference is not None:
         difference = difference_text(result, result.difference)
-        return f"{found}; {difference}" if verdict.status in (VIOLATED, PERMITTED) and found else difference
+        return (
+            f"{summary}; {difference}" if verdict.status in (VIOLATED, PERMITTED) and summary else difference
+        )
     unmet = outcome(result) not in (AS_EXPECTED, UNDECIDED, NOT_RUN)
     causes = list(verdict.reasons)
     if verdict.status == INCONCLUSIVE and not causes:
         open_rules = [name for name, judged in verdict.rules.items() if judged.status == INCONCLUSIVE]
         causes = [f"not judged: {listed(open_rules)}"]
-    if verdict.status not in (INCONCLUSIVE, SKIPPED) and found:
-        causes = [found]
+    if verdict.status not in (INCONCLUSIVE, SKIPPED) and summary:
+        causes = [summary]
     elif unmet:
         causes += [missed.message for missed in result.missed]
     if causes:
@@ -228,22 +230,22 @@ def reason(result: RunResult) -> str:
 
 
 def difference_text(result: RunResult, difference: ReleaseDifference) -> str:
-    """Return which behaviour keeps a run from going as its campaign says of another release, and what has shown it."""
+    """Name the behaviour that makes the outcome differ between releases, and the evidence."""
     judged = result.verdict.rules.get("lost-write")
-    is_kept = result.plan.expect.lost and judged is not None and judged.status == HELD
-    what = "nothing is lost" if is_kept else "it goes otherwise"
+    is_preserved = result.plan.expect.lost and judged is not None and judged.status == HELD
+    effect = "nothing is lost" if is_preserved else "the outcome differs"
     behaviour = _behaviour(result.plan, difference)
     tried = f"(tried: with behaviours.{difference.switch}={value_text(difference.value)}"
     if difference.step is None:
-        return f"{what}: {behaviour} {tried} it goes as in {result.plan.written_release})"
-    step = f"step {difference.step} waits for what does not happen"
-    return f"{what}, {step}: {behaviour} {tried} it happens)"
+        return f"{effect}: {behaviour} {tried} it is as in {result.plan.written_release})"
+    step = f"step {difference.step} waits for something that does not happen"
+    return f"{effect}, {step}: {behaviour} {tried} it happens)"
 
 
 def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
-    """Return what the release of a run has that the other one lacks, or lacks that the other one has.
+    """Return what one of the two releases has and the other lacks.
 
-    That is a repair, or else the meaning of the switch, which is true of its safe value alone.
+    That is a repair, or else the meaning of the switch, which describes its safe value.
     """
     switch, there = SWITCHES[difference.switch], difference.value
     here = switch.value_in(plan.kafka)
@@ -264,7 +266,7 @@ def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
 
 
 def longest_outage_us(result: RunResult) -> int:
-    """Return how long the longest outage of a run was, 0 where there was none."""
+    """Return the length of a run's longest outage, or 0."""
     return max((outage.length_us for outage in result.service.outages), default=0)
 
 
@@ -273,7 +275,7 @@ def _outage_text(length_us: int) -> str:
 
 
 def variant_name(plan: Plan) -> str:
-    """Return the name by which ``--variant`` knows a plan."""
+    """Return the name of a plan for ``--variant``."""
     return BASE if plan.variant is None else plan.variant
 
 
@@ -285,9 +287,9 @@ def reproduce_command(
     target: str | None = None,
     then: Sequence[str] = (),
 ) -> str:
-    """Return the command that runs it again, as one types it; without a *target* on the model.
+    """Return the command that runs a plan again; without a *target* it runs on the model.
 
-    *overrides* are laid over the campaign, *then* over what the seed has drawn of it.
+    *overrides* are applied to the campaign, *then* to the plan that the seed has drawn.
     """
     words = ["harrow", "run", argument, "--seed", str(seed)]
     if variant is not None:
@@ -302,12 +304,12 @@ def reproduce_command(
 
 
 def run_id(result: RunResult) -> str:
-    """Return the name of a run: the same for the same run, on any machine; on real brokers no two are the same."""
+    """Return the id of a run, the same on any machine; on real brokers each run has its own."""
     return run_name_of(result.plan_digest(), result.seed, result.target)
 
 
 def run_name_of(plan_digest: str, seed: int, target: RealTarget | None) -> str:
-    """Return the same, of a run that has not begun."""
+    """Return the id of a run that has not started yet."""
     name = f"{plan_digest[:8]}-{seed}{name_ending()}"
     return (
         name if target is None else f"{name}-{target.kind}-{target.release}-{target.metadata}-{target.began}"
@@ -369,7 +371,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
 def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedProbes] = ()) -> dict[str, Any]:
     """Return the JSON document of several runs.
 
-    *unreached* are the required probes that none of a plan's runs reached.
+    *unreached* are the required probes that no run of a plan reached.
     """
     verdicts = [run["verdict"] for run in runs]
     return {
@@ -383,7 +385,7 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
 
 
 def _in_reach(runs: Sequence[Mapping[str, Any]]) -> Collection[str]:
-    """Return the probes that some of the runs could reach; of a run that does not say it that may be any."""
+    """Return the probes that a run could reach; a record without that data counts as all."""
     reach = ProbeReach()
     for run in runs:
         if "metadata" not in run:
@@ -404,7 +406,7 @@ def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
 
 
 def _incident_as_mapping(incident: Incident) -> dict[str, Any]:
-    """Return the finding that tells for all of one cause, with a list of these."""
+    """Return the first finding of a cause, with a list of all of them."""
     members = [
         {"partition": member.partition, "offset": member.offset, "value": member.value}
         for member in incident.findings
@@ -454,11 +456,10 @@ def _prevention(prevention: Prevention) -> dict[str, Any]:
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    refuted_by = trial.refuted_by
-    found = (
-        None if refuted_by is None else {name: _plain(value) for name, value in asdict(refuted_by).items()}
-    )
-    return {**{name: _plain(value) for name, value in asdict(trial).items()}, "refuted_by": found}
+    fields = asdict(trial)
+    if fields["refuted_by"] is not None:
+        fields["refuted_by"] = {name: _plain(value) for name, value in fields["refuted_by"].items()}
+    return {name: _plain(value) for name, value in fields.items()}
 
 
 def _link_as_mapping(link: Link) -> dict[str, Any]:
@@ -478,7 +479,7 @@ def _link_as_mapping(link: Link) -> dict[str, Any]:
 
 
 def _data(link: Link) -> dict[str, Any]:
-    """Return a link as programs read it, without its time and without who acts."""
+    """Return the data of a link, without its time and its actor."""
     return {
         "kind": link.kind.name,
         "operands": {name: _plain(value) for name, value in link.operands.items()},

@@ -1,4 +1,4 @@
-"""``results/``: what a run leaves on disk. A file that can be seen there is whole."""
+"""Writes the files of a run to ``results/``. Every visible file there is complete."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -16,9 +16,9 @@ from harrow.cluster_model.trace import TraceEvent
 LATEST: Final = "latest"
 RUN: Final = "run.json"
 CLUSTER: Final = "cluster"
-"""What real brokers and clients have left of a run: their logs, what they said, their settings."""
+"""The folder with the logs, the output and the settings of real brokers and clients."""
 FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md", CLUSTER})
-"""What the folder of a run has."""
+"""The files in the folder of a run."""
 
 _encode_name: Final = lru_cache(maxsize=4096)(json_line)
 
@@ -26,8 +26,8 @@ _encode_name: Final = lru_cache(maxsize=4096)(json_line)
 def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> Path:
     """Write a run below *results* and return its folder.
 
-    *run* is the run as a mapping, *campaign_text* the campaign file that runs it again.
-    An earlier run with the same id is replaced, file by file: it was the same run.
+    *run* is the run as a mapping, *campaign_text* the campaign file that runs it again. The files
+    of an earlier run with the same id are replaced, because it was the same run.
     """
     folder = results / result.plan.campaign / run_id(result)
     with whole_folder(folder, last=RUN) as temporary:
@@ -37,9 +37,9 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
 
 
 def trace_line(event: TraceEvent) -> str:
-    """Return an event as ``trace.jsonl`` has it.
+    """Return the line of an event in ``trace.jsonl``.
 
-    A run has thousands of them, so the names of the fields are not encoded each time.
+    A run has thousands of events, so the names of fields are encoded only once.
     """
     values = [
         value if type(value) is int else _encode_name(value) if type(value) is str else json_line(value)
@@ -81,6 +81,7 @@ def _point_latest_to(results: Path, folder: Path) -> None:
     try:
         temporary.symlink_to(target, target_is_directory=True)
     except OSError:
-        # Not every system lets everyone make symbolic links: a file with the path does as well.
+        # On some systems users may not make symbolic links. There, a file with the path takes its
+        # place.
         temporary.write_text(f"{target.as_posix()}\n", encoding="utf-8")
     temporary.replace(link)

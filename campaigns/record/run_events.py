@@ -1,6 +1,7 @@
-"""Everything that happened in a run, in one order: its trace, and its clients' history among it.
+"""The events of a run in one sequence: its trace, merged with the history of its clients.
 
-A run in memory and one in ``results/`` give the same events, so code that tells of runs needs one form.
+Runs in memory and runs in ``results/`` have the same form here, so that code about runs needs only
+one.
 """
 
 import json
@@ -36,13 +37,13 @@ HISTORY: Final = "history.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvents:
-    """What happened in a run.
+    """The events of a run.
 
-    ``events`` are those of the trace and those of `harrow.cluster_model.events.HISTORY_EVENTS`, in the order of their times: what a
-    client was told comes before what the cluster did in the same microsecond, which a script may have
-    waited for. ``numbers`` has for each the line of ``trace.jsonl``, from 1; a client's event has that
-    of the last trace event before it. ``plan`` has nothing open any more, ``replicas`` are the brokers
-    that each partition is assigned to.
+    ``events`` are those of the trace and of `harrow.cluster_model.events.HISTORY_EVENTS`, sorted by
+    time. In the same microsecond a client's event comes first, because a script may have waited for
+    it before it acted. ``numbers`` are their lines in ``trace.jsonl``, from 1; a client's event has
+    the line of the last trace event before it. ``plan`` is the plan that the seed drew, and
+    ``replicas`` the assignment of each partition.
     """
 
     plan: Plan
@@ -52,7 +53,7 @@ class RunEvents:
 
     @property
     def last_number(self) -> int:
-        """The number of the last event of the trace, 0 when there is none."""
+        """The number of the last trace event, or 0."""
         return self.numbers[-1] if self.numbers else 0
 
     @property
@@ -61,13 +62,13 @@ class RunEvents:
         return self.events[-1][0] if self.events else 0
 
     def trace_event(self, number: int) -> TraceEvent | None:
-        """Return the event of a line of ``trace.jsonl``, None where there is no such line."""
-        # What clients did after it has its number, what they did before has the one before.
+        """Return the event on a line of ``trace.jsonl``; None if there is no such line."""
+        # Among events with the same number, the trace event comes first.
         position = bisect_left(self.numbers, number)
         if position == len(self.numbers) or self.numbers[position] != number:
             return None
-        found = self.events[position]
-        return None if found[1] in HISTORY_EVENTS else found
+        event = self.events[position]
+        return None if event[1] in HISTORY_EVENTS else event
 
 
 def events_of_result(result: RunResult) -> RunEvents:
@@ -77,17 +78,16 @@ def events_of_result(result: RunResult) -> RunEvents:
 
 
 def events_of_recorded(recorded: RecordedRun) -> RunEvents:
-    """Return what happened in a run that was read from ``results/``.
+    """Return the events of a run that was read from ``results/``.
 
     Raises:
-        RecordError: its trace is not the one that was recorded, or has events that this version
-            cannot read, or its history is missing or damaged.
+        RecordError: the trace was changed, or has events that this version cannot read, or the
+            history is missing or damaged.
 
     """
     if not recorded.is_whole:
-        raise RecordError(
-            recorded.folder / TRACE, f"not the trace of run.json (digest {recorded.trace_digest})"
-        )
+        message = f"its events do not have the digest in run.json ({recorded.trace_digest})"
+        raise RecordError(recorded.folder / TRACE, message)
     trace = [_trace_event(recorded, number) for number in range(len(recorded.events))]
     operations = _read_operations(recorded.folder / HISTORY)
     plan = draw_for_seed(recorded.plan, recorded.seed).plan
@@ -95,7 +95,7 @@ def events_of_recorded(recorded: RecordedRun) -> RunEvents:
 
 
 def named_fields(event: TraceEvent) -> dict[str, Any]:
-    """Return the fields of an event by their names, those of clients' events too."""
+    """Return the fields of an event by name, also of clients' events."""
     return dict(zip(event_fields(event[1]), event[2:], strict=True))
 
 
@@ -105,19 +105,19 @@ def _merged(
     operations: Iterable[Mapping[str, Any]],
     names: Mapping[int, str],
 ) -> RunEvents:
-    told = sorted(_client_events(operations, names), key=itemgetter(0))
+    of_clients = sorted(_client_events(operations, names), key=itemgetter(0))
     events: list[TraceEvent] = []
     numbers: list[int] = []
     position = 0
     for number, event in enumerate(trace, 1):
-        while position < len(told) and told[position][0] <= event[0]:
-            events.append(told[position])
+        while position < len(of_clients) and of_clients[position][0] <= event[0]:
+            events.append(of_clients[position])
             numbers.append(number - 1)
             position += 1
         events.append(event)
         numbers.append(number)
-    events += told[position:]
-    numbers += [len(trace)] * (len(told) - position)
+    events += of_clients[position:]
+    numbers += [len(trace)] * (len(of_clients) - position)
     replicas = partition_assignments(plan.running_cluster())
     return RunEvents(plan=plan, replicas=replicas, events=events, numbers=numbers)
 
@@ -149,7 +149,7 @@ def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Se
 
 def _is_a(kind: type[Any] | UnionType, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"{type(value).__name__} is no {kind}")
+        raise TypeError(f"{type(value).__name__} is not {kind}")
     return value
 
 
@@ -157,9 +157,9 @@ def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
     event = recorded.events[position]
     unreadable = ""
     if event.event not in EVENTS:
-        unreadable = ", an event that this one does not know"
+        unreadable = ", which this version does not have"
     elif list(event.fields) != list(event_fields(event.event)):
-        unreadable = " with other fields than this one reads"
+        unreadable = " with other fields than this version"
     if unreadable:
         message = f"version {recorded.version} wrote `{event.event}`{unreadable}; run its campaign again"
         raise RecordError(recorded.folder / TRACE, message, position + 1)
@@ -168,22 +168,21 @@ def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
 
 def _read_operations(path: Path) -> list[Mapping[str, Any]]:
     try:
-        # Not `splitlines`: a value may have what Unicode takes for the end of a line.
+        # Not `splitlines`: a value may contain Unicode line separators.
         lines = regular_text(path).removesuffix("\n").split("\n")
     except FileNotFoundError:
-        raise RecordError(path, "is missing: who acked and read what is in it") from None
+        raise RecordError(path, "is missing: it has the sends and polls of the clients") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(
-            path, f"cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
-        ) from None
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise RecordError(path, f"cannot be read: {reason}") from None
     return [_operation(path, number, line) for number, line in enumerate(lines, 1)]
 
 
 def _operation(path: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = json.loads(line)
-        # What the operation says is taken apart once here, so that damage has its line.
-        list(_client_events([found], {}))
+        operation: Mapping[str, Any] = json.loads(line)
+        # Interpreted once here, so that an error has its line.
+        list(_client_events([operation], {}))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         raise RecordError(path, "not an operation of a history", number) from None
-    return found
+    return operation

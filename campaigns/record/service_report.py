@@ -42,8 +42,8 @@ _ENDED: Final[Mapping[str, str]] = {
 
 
 def outage_sentence(outage: Outage) -> str:
-    """Return an outage in words: why nothing was acked, and what ended that."""
-    # A recorded run may say what this version has no words for.
+    """Return the reasons of an outage in words: why it began, and how it ended."""
+    # A recorded run may have reasons that this version does not know.
     began = _BEGAN.get(outage.began, _BEGAN[reasons.UNKNOWN])
     ended = _ENDED.get(outage.ended, _ENDED[reasons.NOT_OVER])
     began = began.format(broker=_broker(outage.began_broker))
@@ -56,7 +56,7 @@ def _broker(broker: int) -> str:
 
 
 def sends_text(sends: Sends) -> str:
-    """Return what became of sends, as in ``20 sent: 18 acked, 2 unknown``."""
+    """Return the outcomes of sends, as in ``20 sent: 18 acked, 2 unknown``."""
     ends = (("acked", sends.acked), ("failed", sends.failed), ("unknown", sends.unknown))
     open_count = sends.sent - sends.acked - sends.failed - sends.unknown
     parts = [f"{count} {name}" for name, count in (*ends, ("not ended", open_count)) if count]
@@ -65,12 +65,12 @@ def sends_text(sends: Sends) -> str:
 
 
 def share_text(acked: int, sent: int) -> str:
-    """Return in percent how many sends were acked, in brackets; nothing where it was none or all."""
+    """Return the percentage of acked sends in parentheses; empty for none or all."""
     return f" ({100 * acked / sent:.4g}%)" if acked not in (0, sent) else ""
 
 
 def latency_text(latency: Latency | None) -> str:
-    """Return a latency, as in ``p50 3.2 ms, p99 120 ms, max 4.1 s``; a dash where there was none."""
+    """Return a latency, as in ``p50 3.2 ms, p99 120 ms, max 4.1 s``, or a dash."""
     if latency is None:
         return "-"
     named = (("p50", latency.p50_us), ("p99", latency.p99_us), ("max", latency.max_us))
@@ -78,8 +78,8 @@ def latency_text(latency: Latency | None) -> str:
 
 
 def outage_rows(levels: ServiceLevels, shown_max: int) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the longest outages: the partition, since when, how long, and why."""
-    # Those of `outages` are in the order of their beginnings, and sorting keeps it.
+    """Yield the longest outages: the partition, the start, the length, and the reasons."""
+    # The sort is stable, so outages of the same length stay in the order of their starts.
     longest_first = sorted(levels.outages, key=lambda outage: -outage.length_us)
     for outage in longest_first[:shown_max]:
         yield (
@@ -96,7 +96,7 @@ def consumer_text(level: ConsumerLevel) -> str:
 
 
 def service_as_mapping(levels: ServiceLevels) -> dict[str, Any]:
-    """Return service levels as JSON has them; times are in milliseconds."""
+    """Return the JSON of service levels; times are in milliseconds."""
     return {
         **_sends_as_mapping(levels.total),
         "acks": {"bucket_ms": levels.bucket_us // US_PER_MS, "counts": list(levels.acks)},
@@ -159,7 +159,7 @@ def _unread_as_mapping(unread: Unread | None) -> dict[str, Any] | None:
 
 
 def coordination_rows(levels: ServiceLevels) -> Iterator[tuple[str, str]]:
-    """Yield how long transactions and groups took, where there are any."""
+    """Yield the latencies of transactions and groups, if there are any."""
     if levels.transactions is not None:
         yield "transactions", latency_text(levels.transactions)
     if levels.rebalances is not None:
@@ -169,7 +169,7 @@ def coordination_rows(levels: ServiceLevels) -> Iterator[tuple[str, str]]:
 
 
 def unread_text(unread: Unread) -> str:
-    """Return for how long records went unread, as in ``3.2 s, t-0 from 12.100s``."""
+    """Return the longest time without a read, as in ``3.2 s at most, t-0 from 12.100s``."""
     since = f"{printable(unread.partition)} from {seconds(unread.start_us)}"
     return f"{rough_duration_text(unread.length_us)} at most, {since}"
 

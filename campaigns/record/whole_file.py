@@ -1,7 +1,8 @@
-"""Files and folders that appear under their names when they are whole: after a kill, a power cut, and on a full disk.
+"""Writes files and folders atomically: a kill or a full disk leaves no incomplete one.
 
-Everything that harrow writes for its user goes through `whole_path` or `whole_folder`. What is written first has a hidden name beside
-the final one, so that both are on one file system. It is on disk before it gets its name, and the name is on disk before harrow goes on.
+Everything that harrow writes for its user goes through `whole_path` or `whole_folder`. Content is
+first written under a hidden name beside the final one, on the same file system. It is flushed
+before it is renamed, and the rename is flushed before harrow continues.
 """
 
 import errno
@@ -21,10 +22,10 @@ _UNFINISHED: Final = re.compile(r"\.(.+)\.([0-9]{1,9})")
 
 @contextmanager
 def whole_path(path: Path, *, is_new: bool = False) -> Iterator[Path]:
-    """Yield a temporary path; what is written there appears as *path* when the block is left without an error.
+    """Yield a temporary path that is renamed to *path* when the block ends without an error.
 
     Raises:
-        FileExistsError: the file is to be new, and something has its name.
+        FileExistsError: the file must be new, but *path* exists.
         OSError: it cannot be written; the error names *path*, as the user did.
 
     """
@@ -48,7 +49,7 @@ def whole_path(path: Path, *, is_new: bool = False) -> Iterator[Path]:
 def whole_file(path: Path, *, is_new: bool = False) -> Iterator[TextIO]:
     """Open a text file for writing, as `whole_path` does.
 
-    Something that is there and is no regular file (a pipe, a terminal) is written to directly.
+    An existing path that is not a regular file (a pipe, a terminal) is written to directly.
     """
     if not is_new and path.exists() and not path.is_file():
         with open_text(path) as stream:
@@ -59,7 +60,7 @@ def whole_file(path: Path, *, is_new: bool = False) -> Iterator[TextIO]:
 
 
 def open_text(path: Path, mode: str = "w") -> TextIO:
-    """Open a file for text, on which command lines may stand: bytes of a file's name that are no UTF-8 become escapes."""
+    """Open a text file; bytes of file names that are not UTF-8 become escapes."""
     stream = path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")
     assert isinstance(stream, TextIOWrapper)
     return stream
@@ -67,17 +68,17 @@ def open_text(path: Path, mode: str = "w") -> TextIO:
 
 @contextmanager
 def whole_folder(folder: Path, *, last: str) -> Iterator[Path]:
-    """Yield a temporary folder; the files written there appear in *folder* when the block is left without an error.
+    """Yield a temporary folder; its files move to *folder* when the block ends without error.
 
-    A folder that is there already keeps its other files. It gets the file named *last* after all others: a folder with that file
-    has them all.
+    An existing folder keeps its other files. The file named *last* is moved last, so a folder with
+    that file is complete.
 
     Raises:
         OSError: it cannot be written.
 
     """
     temporary = unfinished(folder)
-    shutil.rmtree(temporary, ignore_errors=True)  # A killed process with this number has left it.
+    shutil.rmtree(temporary, ignore_errors=True)  # A killed process with the same pid may have left it.
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -86,27 +87,27 @@ def whole_folder(folder: Path, *, last: str) -> Iterator[Path]:
         _flush_names(temporary)
         _put_in_place(temporary, files, folder)
     except OSError as error:
-        # A full disk names no file.
+        # The error of a full disk has no file name.
         raise OSError(error.errno, error.strerror, error.filename or str(folder)) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def unfinished(path: Path) -> Path:
-    """Return the name of a file or folder while this process writes or removes it."""
+    """Return the temporary name of a file or folder that this process writes or removes."""
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def is_left_over(path: Path) -> bool:
-    """Return whether a file or folder is `unfinished`, and the process that was at work on it has ended."""
-    found = _UNFINISHED.fullmatch(path.name)
-    if found is None or sys.platform == "win32":  # To ask there is to send a signal.
+    """Return whether a file or folder is `unfinished`, and its process has ended."""
+    match = _UNFINISHED.fullmatch(path.name)
+    if match is None or sys.platform == "win32":  # On Windows `os.kill` would end the process.
         return False
     try:
-        os.kill(int(found[2]), 0)
+        os.kill(int(match[2]), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # It belongs to somebody else, or the system cannot say.
+    except (OSError, OverflowError):  # The process is another user's, or the number is not a pid.
         return False
     return False
 
@@ -116,7 +117,7 @@ def _put_in_place(temporary: Path, files: Iterable[Path], folder: Path) -> None:
         try:
             temporary.rename(folder)
         except OSError:
-            # Another process may have written the same folder in the meantime.
+            # Another process may have written the same folder meanwhile.
             if not folder.is_dir():
                 raise
         else:
@@ -128,7 +129,7 @@ def _put_in_place(temporary: Path, files: Iterable[Path], folder: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Have a file on disk before its name is: some file systems reorder the two, and some report a full disk only here."""
+    """Flush a file before its rename: file systems may reorder them, or report a full disk here."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -137,7 +138,7 @@ def _flush(path: Path) -> None:
 
 
 def _flush_all(files: Iterable[Path]) -> None:
-    """Flush files at the same time: a file system then writes them in a third of the time (ext4: 5 ms for a run in place of 15)."""
+    """Flush files in parallel, in a third of the time (ext4: 5 ms for a run instead of 15)."""
     failures: list[OSError] = []
 
     def flush(file: Path) -> None:
@@ -156,7 +157,7 @@ def _flush_all(files: Iterable[Path]) -> None:
 
 
 def _flush_names(folder: Path) -> None:
-    """Have the names in a folder on disk, where the system opens folders and its file system can do so."""
+    """Flush the names in a folder, if the system and its file system can do so."""
     if sys.platform == "win32":
         return
     with suppress(OSError):
@@ -174,8 +175,8 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except (OSError, NotImplementedError):
-        # A file system without links. On Windows `rename` refuses a name that is taken; elsewhere a name
-        # that is taken at this very moment by somebody else would be lost.
+        # The file system has no links. On Windows `rename` refuses an existing name. Elsewhere, a
+        # file that another process creates at this very moment would be overwritten.
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         temporary.rename(path)

@@ -21,7 +21,7 @@ from typing import Final
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.written_plan import WrittenPlan
+from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.run.remedies import options_of
 from harrow.campaigns.run.run_result import InjectedFault, RunResult
 from harrow.checks.finding import INCONCLUSIVE, Finding

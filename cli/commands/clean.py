@@ -43,7 +43,7 @@ def session(request: CleanRequest) -> int:
         return exit_code.OK
     if request.dry_run:
         typer.echo("".join(f"{printable(str(result.path))}\n" for result in removed), nl=False)
-    for path, reason in results.left:
+    for path, reason in results.skipped:
         note(request, f"not removed: {path}: {reason}")
     note(request, _summary(results, request))
     return exit_code.OK
@@ -55,8 +55,8 @@ def _document(results: OldResults, *, dry_run: bool) -> dict[str, object]:
         "dry_run": dry_run,
         "removed": [str(result.path) for result in results.old],
         "bytes": _size_bytes(results),
-        "kept": results.kept,
-        "left": [{"path": str(path), "reason": reason} for path, reason in results.left],
+        "kept": results.recent,
+        "left": [{"path": str(path), "reason": reason} for path, reason in results.skipped],
     }
 
 
@@ -66,7 +66,7 @@ def _summary(results: OldResults, request: CleanRequest) -> str:
     if request.sweeps:
         count += f" and {counted(sweeps, 'sweep')}"
     verb = "would be removed" if request.dry_run else "removed"
-    return f"{count} {verb} ({_size_text(_size_bytes(results))}), {results.kept} kept"
+    return f"{count} {verb} ({_size_text(_size_bytes(results))}), {results.recent} kept"
 
 
 def _size_bytes(results: OldResults) -> int:

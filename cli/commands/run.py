@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.language.writers.section import UnwritablePlanError
-from harrow.campaigns.language.written_plan import WrittenPlan
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping

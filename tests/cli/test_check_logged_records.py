@@ -70,4 +70,4 @@ def test_a_wrong_line_is_told_with_its_file(harrow: Harrow, logged: Path) -> Non
     ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl")
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
-    assert "read.jsonl:2:1: no JSON" in ended.stderr
+    assert "read.jsonl:2:1: not JSON" in ended.stderr

@@ -116,7 +116,7 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
         (
             "trace.jsonl",
             lambda text: text.replace('"hw":2', '"hw":1'),
-            "trace.jsonl: not the trace of run.json",
+            "trace.jsonl: its events do not have the digest in run.json",
         ),
         ("trace.jsonl", lambda text: text[:-5], "the line is cut off"),
         (
@@ -142,14 +142,14 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
             (
                 "run.json",
                 lambda text, wrong=wrong: text.replace('"reason":', wrong),
-                "each rule found cannot",
+                "the findings of a rule cannot",
             )
             for wrong in ('"reasons":', '"actor":')
         ),
         (
             "run.json",
             lambda text: text.replace('"rules":{', '"rules":{"x":1,'),
-            "what each rule found cannot be read",
+            "the findings of a rule cannot be read",
         ),
         ("run.json", lambda _: "", "not JSON"),
     ],
@@ -167,7 +167,7 @@ def test_a_run_without_its_history_is_told(harrow: Harrow, run: Path) -> None:
     (run / "history.jsonl").unlink()
     ended = harrow("diff", "results/latest")
     assert ended.returncode == 2
-    assert "history.jsonl: is missing: who acked and read what is in it" in ended.stderr
+    assert "history.jsonl: is missing: it has the sends and polls of the clients" in ended.stderr
 
 
 def test_a_run_that_names_no_clients_is_read_all_the_same(harrow: Harrow, run: Path) -> None:

@@ -150,18 +150,18 @@ def test_what_another_version_recorded_is_refused_in_one_line(
         ("trace.jsonl", None, "trace.jsonl: is missing"),
         ("campaign.yaml", None, "campaign.yaml: is missing"),
         ("run.json", lambda text: text[:40], "run.json:1:"),
-        ("run.json", lambda text: "[]\n", "run.json:1:1: the mapping of a run is wanted here"),
+        ("run.json", lambda text: "[]\n", "run.json:1:1: expected the mapping of a run"),
         ("run.json", lambda text: text.replace('"seed"', '"sead"'), "run.json:1:1: `seed` is missing"),
         (
             "run.json",
             lambda text: text.replace('"seed":3', '"seed":"3"'),
-            "run.json:1:1: seed: a whole number",
+            "run.json:1:1: seed: expected a whole number",
         ),
         ("run.json", lambda text: text.replace('"seed":3', '"seed":-3'), "seed is a whole number from 0"),
         (
             "run.json",
             lambda text: text.replace('"variant":null', '"variant":[1]'),
-            "run.json:1:1: variant: text or null is wanted, not `[1]`",
+            "run.json:1:1: variant: expected text or null, not `[1]`",
         ),
         ("trace.jsonl", lambda text: text[:-1], "the line is cut off"),
         ("trace.jsonl", lambda text: text.replace("{", "", 1), "trace.jsonl:1:"),
@@ -208,7 +208,7 @@ def test_a_damaged_trace_of_a_run_that_is_another_now_has_no_line(harrow: Harrow
         (run / file).write_text(text.replace(old, new, 1), encoding="utf-8")
     ended = harrow("replay", run.name)
     assert ended.returncode == 2
-    assert "trace.jsonl: its events are not those that run.json has the digest of" in ended.stderr
+    assert "trace.jsonl: its events do not have the digest in run.json" in ended.stderr
 
 
 def test_any_file_of_a_run_stands_for_it(harrow: Harrow, run: Path) -> None:

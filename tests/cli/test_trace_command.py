@@ -123,7 +123,7 @@ def test_an_event_of_another_version_is_named_with_its_line(harrow: Harrow, lost
         ended = harrow(command, str(lost))
         assert ended.returncode == 2
         assert f"trace.jsonl:{len(text.splitlines())}" in ended.stderr
-        assert "`group_rebalanced`, an event that this one does not know" in ended.stderr
+        assert "`group_rebalanced`, which this version does not have" in ended.stderr
 
 
 def test_json_has_events_findings_and_what_is_folded(harrow: Harrow, lost: Path) -> None:

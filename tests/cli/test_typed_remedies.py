@@ -139,10 +139,10 @@ def test_options_that_a_drawn_campaign_refuses_are_refused(harrow: Harrow) -> No
 
 def test_options_over_a_plan_that_no_campaign_file_says_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def unwritable(plan: Plan) -> None:
-        raise UnwritablePlanError("a campaign file says something else")
+        raise UnwritablePlanError("a campaign file would change the plan")
 
     monkeypatch.setattr(run_command, "WrittenPlan", unwritable)
     (selection,) = select(["swarm"], [], ["base"])
-    with pytest.raises(typer.BadParameter, match="a campaign file says something else") as refused:
+    with pytest.raises(typer.BadParameter, match="a campaign file would change the plan") as refused:
         run_command._changed(selection, 0, ["acks=1"])
     assert refused.value.param_hint == "--then"

@@ -58,7 +58,7 @@ def test_a_field_that_its_event_does_not_have_is_an_error() -> None:
 
 
 def test_a_condition_at_a_notice_is_an_error() -> None:
-    with pytest.raises(TypeError, match="declare it below `at_each`"):
+    with pytest.raises(TypeError, match="declare the probe with `at_each`"):
 
         @probe()
         def member_gone(run: ProbeMemory, event: events.MemberExpired) -> bool:

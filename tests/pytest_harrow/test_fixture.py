@@ -175,7 +175,7 @@ def test_it(harrow, campaign):
         [
             "harrow: a campaign is a file, a name of the library, YAML text or a mapping, not NoneType",
             "harrow: a campaign is *, not int",
-            "*: an empty name names nothing",
+            "*: the name of a campaign is empty",
             f"nothing.yaml: no such file or folder (looked for in {project})",
             "*did you mean `loss-by-hw-truncation`?",
             "campaigns: a folder; name one campaign in it",

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from harrow.campaigns.language.written_plan import WrittenPlan
+from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.remedies import options_of
 from harrow.campaigns.run.run_result import RunResult

@@ -1,1 +1,1 @@
-"""Each section of a campaign file: what has to fit together in it, and the part of a plan it becomes."""
+"""Reads each section of a campaign file into a plan, and checks that all fits together."""

@@ -1,13 +1,12 @@
-"""Applications of the workload: whether what is said of one goes together."""
+"""Applications of the workload, and checks that the fields of each fit together."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final, get_args
 
-from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.draft import Draft
-from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, GivenSettings, plain
+from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, SourcedSettings, plain
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release.profiles import RELEASES
@@ -32,15 +31,15 @@ from harrow.cluster_model.topology import (
 
 _DELIVERY: Final = "delivery"
 _OF_DELIVERIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "to": tuple(each for each in get_args(Delivery) if each != IDEMPOTENT_SINK),
+    "to": tuple(delivery for delivery in get_args(Delivery) if delivery != IDEMPOTENT_SINK),
     "workers": (WATERMARK, HIGHEST_FINISHED),
     "group_metadata": (EXACTLY_ONCE,),
 }
-"""What can be said of applications with some kinds of delivery alone."""
+"""The deliveries that each of these keys applies to."""
 
 
 class ApplicationReader:
-    """Reads an application, and checks it."""
+    """Reads and checks an application."""
 
     def __init__(self, draft: Draft, settings: EffectiveSettings, reader: SectionReader) -> None:
         self._draft = draft
@@ -50,7 +49,7 @@ class ApplicationReader:
     def read(self, section: Part, name: str) -> ApplicationSpec:
         delivery = section.get(_DELIVERY) or EXACTLY_ONCE
         consumer = self._settings.own_in(CONSUMER, section / CONSUMER, {GROUP_ID: name})
-        # Where there are no transactions that is reported once, below.
+        # If the release has no transactions, `_check_delivery` reports that once.
         is_transactional = delivery == EXACTLY_ONCE and self._has_transactions()
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, section / PRODUCER, implied)
@@ -62,32 +61,26 @@ class ApplicationReader:
             spec,
             **{item.attribute: item.default for item in fields_of(ApplicationSpec) if item.key in idle},
         )
-        given = section.parts.keys() - idle
-        self._check_topics(spec, given, section)
-        self._check_delivery(spec, given, consumer, section)
-        if spec.stop_us is not None and spec.stop_us <= spec.start_us:
-            message = (
-                f"the application stops at {duration_text(spec.stop_us)}, which is not after its start at "
-                f"{duration_text(spec.start_us)}"
-            )
-            self._draft.problem(section / "stop", message)
+        keys = section.parts.keys() - idle
+        self._check_topics(spec, keys, section)
+        self._check_delivery(spec, keys, consumer, section)
+        self._draft.check_stop("application", section, spec.start_us, spec.stop_us)
         return spec
 
     def _has_transactions(self) -> bool:
         release = self._settings.release
         return release not in RELEASES or SETTINGS[PRODUCER, TRANSACTIONAL_ID].exists_in(release)
 
-    def _check_topics(self, spec: ApplicationSpec, given: Collection[str], section: Part) -> None:
-        if spec.target is None and spec.delivery != IDEMPOTENT_SINK and not section.lost:
-            self._draft.problem(
-                section, f"`to` is missing: with `{_DELIVERY}: {spec.delivery}` it writes to a topic"
-            )
-        elif spec.target is not None and spec.target == spec.source and "to" in given:
-            message = f"an application that writes to {spec.target}, which it reads, never comes to an end"
+    def _check_topics(self, spec: ApplicationSpec, keys: Collection[str], section: Part) -> None:
+        if spec.target is None and spec.delivery != IDEMPOTENT_SINK and not section.rejected:
+            message = f"`to` is missing: with `{_DELIVERY}: {spec.delivery}` an application writes to a topic"
+            self._draft.problem(section, message)
+        elif spec.target is not None and spec.target == spec.source and "to" in keys:
+            message = f"an application that reads and writes {spec.target} never finishes"
             self._draft.problem(section / "to", message)
 
     def _idle(self, spec: ApplicationSpec, section: Part) -> set[str]:
-        """Return keys of the file that say nothing with the delivery that an option has chosen: they count no more."""
+        """Return the keys that an option made meaningless by choosing another delivery."""
         if _DELIVERY not in section or not (section / _DELIVERY).is_from_option():
             return set()
         idle = {
@@ -98,11 +91,11 @@ class ApplicationReader:
         return {key for key in idle if not (section / key).is_from_option()}
 
     def _check_delivery(
-        self, spec: ApplicationSpec, given: Collection[str], consumer: GivenSettings, section: Part
+        self, spec: ApplicationSpec, keys: Collection[str], consumer: SourcedSettings, section: Part
     ) -> None:
         for key, deliveries in _OF_DELIVERIES.items():
-            if key in given and spec.delivery not in deliveries:
-                message = f"`{key}` says nothing with `{_DELIVERY}: {spec.delivery}`"
+            if key in keys and spec.delivery not in deliveries:
+                message = f"`{key}` has no effect with `{_DELIVERY}: {spec.delivery}`"
                 self._draft.problem(section / key, message, at_key=True)
         if spec.delivery == EXACTLY_ONCE and not self._has_transactions():
             since = SETTINGS[PRODUCER, TRANSACTIONAL_ID].since
@@ -111,5 +104,6 @@ class ApplicationReader:
         committed = consumer.get(AUTO_COMMIT)
         if committed is not None and committed.value != (spec.delivery == AUTO_COMMITTED):
             place = committed.part.place()
-            message = f"`{_DELIVERY}: {spec.delivery}` goes not with {AUTO_COMMIT}={str(committed.value).lower()} ({place})"
+            setting = f"{AUTO_COMMIT}={str(committed.value).lower()} ({place})"
+            message = f"`{_DELIVERY}: {spec.delivery}` contradicts {setting}"
             self._draft.problem(section / _DELIVERY, message)

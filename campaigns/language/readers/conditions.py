@@ -1,4 +1,4 @@
-"""Conditions: what a step waits for, asserts, or expects at the end."""
+"""Conditions: those that a step waits for or asserts, and those that hold at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -29,28 +29,28 @@ _NO_LEADER = -1
 _API = "api"
 _RULE = "rule"
 
-Known = Mapping[str, Any]
-"""What the keys on the way say, by attribute."""
+Keys = Mapping[str, Any]
+"""The values of a fact's keys so far, by attribute."""
 
 
 class ConditionReader:
-    """Reads conditions and checks what they refer to."""
+    """Reads conditions and checks their references."""
 
     def __init__(self, draft: Draft, references: References) -> None:
         self._draft = draft
         self._references = references
-        # Message rules may be made by faults that are not read yet.
+        # The faults that define message rules may be read later.
         self._awaited_rules: list[tuple[Part, str]] = []
 
     def check_awaited_rules(self, control_plane_of: Callable[[str], str | None]) -> None:
-        """Check, when all faults have been read, that there are messages for the rules that a condition waits for."""
+        """Check, after all faults are read, that awaited message rules can match a message."""
         for part, rule in self._awaited_rules:
             if control_plane_of(rule) not in (None, self._references.metadata):
-                self._never(part, f"message rule {quoted(rule)} meets nothing", at_key=False)
+                self._never(part, f"message rule {quoted(rule)} never matches")
 
     def read(self, section: Part) -> Condition:
-        if not section.parts and not section.lost:
-            self._draft.problem(section, "a condition needs something that has to hold")
+        if not section.parts and not section.rejected:
+            self._draft.problem(section, "the condition is empty")
         facts: list[Fact] = []
         for name, part in section.parts.items():
             facts += self._facts(FACTS[name], part)
@@ -61,22 +61,22 @@ class ConditionReader:
             yield from self._below(kind, kind.keyed_by, part, {})
             return
         if kind.repeats:
-            self._check_says_something(part)
-        for each in part:
-            yield from self._below(kind, kind.keyed_by, each, {})
+            self._check_not_empty(part)
+        for item in part:
+            yield from self._below(kind, kind.keyed_by, item, {})
 
-    def _below(self, kind: type[Fact], keys: tuple[str, ...], part: Part, known: Known) -> Iterator[Fact]:
-        if not keys:
-            yield from self._rows(kind, part, known)
+    def _below(self, kind: type[Fact], attributes: tuple[str, ...], part: Part, keys: Keys) -> Iterator[Fact]:
+        if not attributes:
+            yield from self._rows(kind, part, keys)
             return
-        self._check_says_something(part)
-        item = next(item for item in fields_of(kind) if item.attribute == keys[0])
+        self._check_not_empty(part)
+        item = next(item for item in fields_of(kind) if item.attribute == attributes[0])
         for key, inner in zip(part.value, part, strict=True):
-            if self._check(item, key, inner, known, at_key=True):
-                yield from self._below(kind, keys[1:], inner, {**known, item.attribute: key})
+            if self._check(item, key, inner, keys, at_key=True):
+                yield from self._below(kind, attributes[1:], inner, {**keys, item.attribute: key})
 
     def _check_can_happen(self, pattern: EventPattern, part: Part) -> None:
-        """Check that an event that a condition waits for is one of this control plane."""
+        """Check that the event that a condition waits for can happen under this control plane."""
         metadata = self._references.metadata
         if metadata is None:
             return
@@ -93,95 +93,95 @@ class ConditionReader:
                 self._awaited_rules.append((part / name, value))
 
     def _check_controller(self, node: Any, part: Part) -> None:
-        """Check that a node can be controller: in KRaft the voters of the quorum are, and with ZooKeeper any broker is."""
+        """Check that a node can be controller: a voter, or with ZooKeeper any broker."""
         quorum = self._references.quorum
         is_server = isinstance(node, int) and node >= FIRST_ZOOKEEPER_ID
-        who = process_name(node) if is_server else f"broker {node}"
+        name = process_name(node) if is_server else f"broker {node}"
         if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
             voters = listed([process_name(voter) for voter in quorum])
-            self._never(part, f"{who} is never the controller, which is one of {voters}")
+            self._never(part, f"{name} is never the controller, which is one of {voters}")
         elif self._references.metadata == ZOOKEEPER and is_server:
-            self._never(part, f"{who} is never the controller, which is a broker")
+            self._never(part, f"{name} is never the controller, which is a broker")
 
-    def _never(self, part: Part, what: str, *, at_key: bool = False) -> None:
-        """Report that something does not exist with this control plane, so that nothing would come of waiting for it."""
+    def _never(self, part: Part, message: str, *, at_key: bool = False) -> None:
+        """Report a condition that can never hold under this control plane."""
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
         why = where_metadata_is(release, metadata) if metadata else ""
-        self._draft.problem(part, f"{what}: {why}", at_key=at_key)
+        self._draft.problem(part, f"{message}: {why}", at_key=at_key)
 
-    def _check_says_something(self, part: Part) -> None:
-        if not part.value and not part.lost:
-            self._draft.problem(part, "there is nothing in it that has to hold")
+    def _check_not_empty(self, part: Part) -> None:
+        if not part.value and not part.rejected:
+            self._draft.problem(part, "this part of the condition is empty")
 
-    def _rows(self, kind: type[Fact], part: Part, known: Known) -> Iterator[Fact]:
+    def _rows(self, kind: type[Fact], part: Part, keys: Keys) -> Iterator[Fact]:
         items = unkeyed_fields(kind)
         if is_value(items):
-            for read in self._values(items[0], part, known):
+            for value in self._values(items[0], part, keys):
                 if kind is HasHappened:
-                    self._check_can_happen(read, part / read.event)
-                yield kind(**known, **{items[0].attribute: read})
+                    self._check_can_happen(value, part / value.event)
+                yield kind(**keys, **{items[0].attribute: value})
             return
         row = {
-            item.attribute: read
+            item.attribute: value
             for item in items
             if item.key in part
-            for read in self._values(item, part / item.key, known)
+            for value in self._values(item, part / item.key, keys)
         }
-        yield kind(**known, **row)
+        yield kind(**keys, **row)
 
-    def _values(self, item: DeclaredField, part: Part, known: Known) -> Iterable[Any]:
-        """Return what a part says: one thing, or several where it names several events."""
-        forms: dict[type[Any], Callable[[Part, Known], Iterable[Any]]] = {
+    def _values(self, item: DeclaredField, part: Part, keys: Keys) -> Iterable[Any]:
+        """Return the value of a part, or several values if it names several events."""
+        forms: dict[type[Any], Callable[[Part, Keys], Iterable[Any]]] = {
             kinds.EventMarker: self._events,
             kinds.OffsetsByBrokerMarker: self._offsets,
             kinds.EpochStartsMarker: self._epochs,
         }
         form = by_kind(forms, item.kind)
         if form is not None:
-            return form(part, known)
+            return form(part, keys)
         if not item.many:
-            self._check(item, part.value, part, known)
+            self._check(item, part.value, part, keys)
             return (part.value,)
-        for each in part:
-            self._check(item, each.value, each, known)
+        for inner in part:
+            self._check(item, inner.value, inner, keys)
         return (tuple(part.value),)
 
     def _check(
-        self, item: DeclaredField, value: Any, part: Part, known: Known, *, at_key: bool = False
+        self, item: DeclaredField, value: Any, part: Part, keys: Keys, *, at_key: bool = False
     ) -> bool:
-        """Check what a value refers to; a broker beside a partition has a replica of it."""
+        """Check a reference. A broker that stands with a partition must have a replica of it."""
         if item.kind is kinds.PartitionMarker:
-            return self._references.seen_partition(part, value, at_key=at_key)
+            return self._references.observed_partition(part, value, at_key=at_key)
         if item.kind is kinds.ControllerIdMarker:
             if self._references.metadata == ZOOKEEPER and value < FIRST_ZOOKEEPER_ID:
                 return self._references.broker(part, value)
             self._check_controller(value, part)
             return True
         if item.kind in (kinds.BrokerIdMarker, kinds.BrokerOrNoneMarker):
-            if value != _NO_LEADER and "partition" in known:
-                self._references.replica(part, known["partition"], value, at_key=at_key)
+            if value != _NO_LEADER and "partition" in keys:
+                self._references.replica(part, keys["partition"], value, at_key=at_key)
             elif value != _NO_LEADER:
                 self._references.broker(part, value, at_key=at_key)
             return True
         return self._references.check(item.kind, value, part)
 
-    def _offsets(self, offsets: Part, known: Known) -> Iterable[Any]:
+    def _offsets(self, offsets: Part, keys: Keys) -> Iterable[Any]:
         for broker, part in zip(offsets.value, offsets, strict=True):
-            self._references.replica(part, known["partition"], broker, at_key=True)
+            self._references.replica(part, keys["partition"], broker, at_key=True)
         return (tuple(offsets.value.items()),)
 
-    def _epochs(self, pairs: Part, _: Known) -> Iterable[Any]:
-        found: list[tuple[int, int]] = []
+    def _epochs(self, pairs: Part, _: Keys) -> Iterable[Any]:
+        epochs: list[tuple[int, int]] = []
         for pair in pairs:
             if len(pair.value) == 2:
-                found.append((pair.value[0], pair.value[1]))
-            elif not pair.lost:
+                epochs.append((pair.value[0], pair.value[1]))
+            elif not pair.rejected:
                 self._draft.problem(pair, "write a pair [leader epoch, start offset]")
-        return (tuple(found),)
+        return (tuple(epochs),)
 
-    def _events(self, section: Part, _: Known) -> Iterator[EventPattern]:
-        if not section.parts and not section.lost:
+    def _events(self, section: Part, _: Keys) -> Iterator[EventPattern]:
+        if not section.parts and not section.rejected:
             self._draft.problem(section, "name an event")
         for name, fields in section.parts.items():
             yield EventPattern(event=name, fields=self._event_fields(name, fields))
@@ -191,7 +191,7 @@ class ConditionReader:
         for name, part in fields.parts.items():
             value = part.value
             if declared[name] is FieldKind.PARTITION and isinstance(value, str):
-                self._references.seen_partition(part, value)
+                self._references.observed_partition(part, value)
             elif declared[name] is FieldKind.BROKER and isinstance(value, int) and value != _NO_LEADER:
                 self._references.broker(part, value)
-        return tuple(fields.given().items())
+        return tuple(fields.as_dict().items())

@@ -1,4 +1,4 @@
-"""A campaign, or one of its variants, while it is being read: what it says, and the mistakes so far."""
+"""A campaign or a variant while it is being read: its parts, and the mistakes so far."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.catalogue_shapes import action_section
 from harrow.campaigns.language.former_names import former_name_hint
+from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.schema import body_section, file_section
 from harrow.campaigns.language.shapes import Reading, SectionShape
@@ -19,35 +20,35 @@ _SUGGESTIONS = 200
 
 @dataclass(slots=True)
 class Report:
-    """The mistakes found so far, each with the variants in which it was found (None is the base)."""
+    """The mistakes so far, each with the variants that have it (None is the base)."""
 
-    found: dict[nodes.Mistake, list[str | None]] = field(default_factory=dict)
+    mistakes: dict[nodes.Mistake, list[str | None]] = field(default_factory=dict)
     notes: dict[nodes.Mistake, None] = field(default_factory=dict)
-    """What a campaign says in vain, and may."""
+    """Keys that have no effect, but are allowed."""
     _suggestions: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
 
     def add(self, mark: nodes.Mark, message: str, variant: str | None) -> None:
-        """Note a mistake; the same one in another variant is not another mistake."""
-        variants = self.found.setdefault(nodes.Mistake(mark, message), [])
+        """Add a mistake. The same mistake in several variants is listed once."""
+        variants = self.mistakes.setdefault(nodes.Mistake(mark, message), [])
         if variant not in variants:
             variants.append(variant)
 
     def beside(self) -> "Report":
-        """Return an empty one for a plan that may turn out not to be wanted; the same mistake reads the same in both."""
+        """Return an empty report for a plan that may be left out; suggestions are shared."""
         return Report(_suggestions=self._suggestions)
 
     def take(self, other: "Report") -> None:
-        """Note what another one has found."""
-        for mistake, variants in other.found.items():
+        """Add the mistakes and notes of another report."""
+        for mistake, variants in other.mistakes.items():
             for variant in variants:
                 self.add(*mistake, variant)
         self.notes |= other.notes
 
     def suggestion(self, word: str, names: Collection[str]) -> str:
-        """Return how a message about an unknown name ends; nothing where there are very many of them."""
+        """Return the hint for an unknown name; empty if there are very many names."""
         if len(names) > _SUGGESTIONS:
             return ""
-        # Remembered, so that the same mistake reads the same in each variant.
+        # Cached, so that the same mistake has the same message in each variant.
         key = (word, frozenset(names))
         if key not in self._suggestions:
             few = len(self._suggestions) < _SUGGESTIONS
@@ -56,10 +57,10 @@ class Report:
 
 
 class Draft:
-    """A plan in the making.
+    """A plan while it is being read.
 
-    What does not have the right shape is reported and left out of ``body``, so that the rest can be checked. A check
-    that would only find the absence asks whether the part `knows` what it is about.
+    Parts with the wrong shape are reported and left out of ``body``, so that the rest can be
+    checked. A check for something missing first asks whether the part is sound (`Part.is_sound`).
     """
 
     def __init__(self, tree: nodes.MapNode, variant: str | None, report: Report) -> None:
@@ -73,26 +74,34 @@ class Draft:
             report.add(*mistake, variant)
 
     def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        """Report what is wrong with a part, or *at_key* with its key."""
+        """Report a mistake in a part, or with *at_key* in its key."""
         self.report.add(part.key_mark if at_key else part.mark, message, self.variant)
 
     def note(self, part: Part, message: str) -> None:
-        """Note that a part changes nothing here."""
+        """Note that a part has no effect."""
         self.report.notes[nodes.Mistake(part.key_mark, message)] = None
 
+    def check_stop(self, noun: str, section: Part, start_us: int, stop_us: int | None) -> None:
+        """Report a client that stops before it starts."""
+        if stop_us is not None and stop_us <= start_us:
+            times = f"at {duration_text(stop_us)}, which is not after its start at {duration_text(start_us)}"
+            self.problem(section / "stop", f"the {noun} stops {times}")
+
     def unknown(
-        self, part: Part, what: str, word: str, names: Collection[str], *, at_key: bool = False
+        self, part: Part, noun: str, word: str, names: Collection[str], *, at_key: bool = False
     ) -> None:
         """Report a name that does not exist."""
-        message = f"unknown {what} {quoted(word)}{self.report.suggestion(word, names)}"
+        message = f"unknown {noun} {quoted(word)}{self.report.suggestion(word, names)}"
         self.problem(part, message, at_key=at_key)
 
-    def is_duplicate(self, what: str, name: Any, part: Part, places: dict[Any, Part]) -> bool:
-        """Report a name that another place has; *places* has the first of each."""
+    def is_duplicate(self, noun: str, name: Any, part: Part, places: dict[Any, Part]) -> bool:
+        """Report a name that is defined elsewhere; *places* has the first definition of each."""
         if name not in places:
             places[name] = part
             return False
-        self.problem(part, f"duplicate {what} {printable(str(name))}; the first is in {places[name].place()}")
+        self.problem(
+            part, f"duplicate {noun} {printable(str(name))}; it is already defined at {places[name].place()}"
+        )
         return True
 
     def _unknown_key(self, section: SectionShape, key: str) -> str:
@@ -102,20 +111,20 @@ class Draft:
         if section is body and self.variant is not None and key in names:
             return f"`{key}` belongs to the campaign, not to a variant"
         if "do" in names and key in action_section().keys:
-            return f"{message}; `{key}` stands under `do`"
+            return f"{message}; `{key}` belongs under `do`"
         home = former_name_hint(key) or _home(key, at_top=section is body) or _mutant(key, section)
         hint = home or self.report.suggestion(key, names)
         if not hint and section.catalogue is not None:
-            hint = f"; `harrow list {section.catalogue}` names all"
+            hint = f"; `harrow list {section.catalogue}` shows all"
         return message + hint
 
 
 def _home(key: str, *, at_top: bool) -> str | None:
-    """Return where a key belongs that is known elsewhere."""
+    """Return the place where an unknown key belongs, or None."""
     scopes = scopes_of(key)
     if scopes:
         if at_top:
-            return "; a setting stands under `settings`"
+            return "; a setting belongs under `settings`"
         owner = "client" if len(scopes) > 1 and PRODUCER in scopes else scopes[0]
         return f"; it is a {owner}'s setting"
     for home in ("cluster", "workload") if at_top else ():
@@ -126,7 +135,7 @@ def _home(key: str, *, at_top: bool) -> str | None:
 
 
 def _mutant(key: str, section: SectionShape) -> str | None:
-    """Return the behaviour of a mutant whose name stands in place of one."""
+    """Return the behaviour of a mutant whose name was written instead."""
     mutant = MUTANTS.get(key.replace("_", "-")) if section.catalogue == "behaviours" else None
     if mutant is None:
         return None

@@ -1,4 +1,4 @@
-"""The section ``faults``, and faults wherever they stand."""
+"""The section ``faults``, and faults in other places."""
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
@@ -14,7 +14,7 @@ from harrow.faults.injection import TIMINGS, At, Every, Injection, Timing, When
 
 
 class FaultReader:
-    """Reads faults and checks what they refer to."""
+    """Reads faults and checks their references."""
 
     def __init__(self, draft: Draft, sections: SectionReader, duration_us: int) -> None:
         self._draft = draft
@@ -25,7 +25,7 @@ class FaultReader:
         self._releases: list[tuple[Part, str]] = []
 
     def one_fault(self, section: Part) -> Fault | None:
-        """Return the fault that a section names; None when it cannot be read."""
+        """Read the fault that a section names; None if there is none."""
         name = only_entry(self._draft, section, "fault")
         return None if name is None else self.fault(name, section / name)
 
@@ -33,32 +33,32 @@ class FaultReader:
         fault: Fault = self._sections.read(FAULTS[name], section)
         for item in fields_of(type(fault)):
             if item.kind is LastsMarker and FOR in section and item.key in section:
-                message = f"`{FOR}` and `{item.key}` are the same: write one of them"
+                message = f"`{FOR}` and `{item.key}` mean the same: write only one of them"
                 self._draft.problem(section / FOR, message, at_key=True)
             if item.kind is MessageRuleNameMarker:
                 self._rules.setdefault(item.of(fault), []).append(fault)
             elif item.kind is MessageRuleMarker:
                 self._releases.append((section / item.key, item.of(fault)))
         self._faults_read.append((section, fault))
-        if (problem := fault.problem()) is not None and not section.lost:
+        if (problem := fault.problem()) is not None and not section.rejected:
             self._draft.problem(section, problem)
         return fault
 
     def check_releases(self) -> None:
-        """Check, when all faults have been read, that what is released can have been held."""
-        if not self._draft.body.knows("script") or not self._draft.body.knows("faults"):
+        """Check, after all faults are read, that there is a message rule to release."""
+        if not self._draft.body.is_sound("script") or not self._draft.body.is_sound("faults"):
             return
         for part, rule in self._releases:
             if rule not in self._rules:
                 self._draft.unknown(part, "message rule", rule, self._rules)
 
     def control_plane_of_rule(self, rule: str) -> str | None:
-        """Return the only control plane that has what message rules of this name meet; None where both have some."""
-        found = {control_plane_of(fault) for fault in self._rules.get(rule, ())}
-        return found.pop() if len(found) == 1 else None
+        """Return the only control plane that the rules of this name apply to; None if both."""
+        planes = {control_plane_of(fault) for fault in self._rules.get(rule, ())}
+        return planes.pop() if len(planes) == 1 else None
 
     def note_unmet(self, metadata: str | None) -> None:
-        """Note, for somebody who tries another release, that faults are for messages which its control plane does not have."""
+        """Note faults on messages that the control plane lacks, if an option chose it."""
         body = self._draft.body
         by_option = (body / "kafka").is_from_option() or body.at("cluster", "metadata").is_from_option()
         if metadata is None or not by_option:
@@ -70,12 +70,12 @@ class FaultReader:
             )
             release = self._draft.body.get("kafka") or DEFAULT_RELEASE
             why = where_metadata_is(release, metadata)
-            self._draft.note(unmet[0], f"this never meets a message{others}: {why}")
+            self._draft.note(unmet[0], f"this never matches a message{others}: {why}")
 
     def injections(self, section: Part) -> tuple[Injection, ...]:
-        """Return an entry of ``faults``, nothing when it cannot be read.
+        """Read an entry of ``faults``; empty if it has mistakes.
 
-        Faults that strike together at their time are an entry each.
+        Faults that strike together become an injection each.
         """
         timing = self._timing(section)
         faults = self._faults(section)
@@ -98,9 +98,9 @@ class FaultReader:
     def _timing(self, section: Part) -> Timing | None:
         timings = [key for key in TIMINGS if key in section]
         if len(timings) != 1:
-            if not section.lost:
-                found = f"this has {listed(timings)}" if timings else "this has none"
-                self._draft.problem(section, f"an entry has one of {', '.join(TIMINGS)}; {found}")
+            if not section.rejected:
+                actual = f"this has {listed(timings)}" if timings else "this has none"
+                self._draft.problem(section, f"an entry needs one of {', '.join(TIMINGS)}; {actual}")
             return None
         kind = TIMINGS[timings[0]]
         self._check_belongs(section, timings[0])
@@ -117,7 +117,7 @@ class FaultReader:
         return timing
 
     def _check_belongs(self, section: Part, timing: str) -> None:
-        """Check that an entry has no keys of other timings than its own."""
+        """Check that an entry has no keys of other timings."""
         keys = {name: {item.key for item in fields_of(kind)} for name, kind in TIMINGS.items()}
         for key, part in section.parts.items():
             owners = [f"`{name}`" for name in TIMINGS if key in keys[name]]
@@ -126,8 +126,8 @@ class FaultReader:
                 self._draft.problem(part, message, at_key=True)
 
     def _check_ever_strikes(self, kind: type[Timing], section: Part) -> None:
-        """Check that the workload lasts until a fault strikes; how long a script takes is unknown."""
-        knows_end = self._draft.body.knows("workload", "duration") and self._draft.body.knows("script")
+        """Check that the workload lasts until the fault strikes, unless there is a script."""
+        knows_end = self._draft.body.is_sound("workload", "duration") and self._draft.body.is_sound("script")
         if self._draft.body.get("script") or not knows_end:
             return
         if self._duration_us == 0 and kind in (At, When):
@@ -143,43 +143,40 @@ class FaultReader:
         start, stop = duration_text(start_us), duration_text(stop_us)
         if "until" in section:
             if stop_us <= start_us:
-                self._draft.problem(section / "until", f"until {stop} is not after its beginning at {start}")
-        elif self._draft.body.knows("workload", "duration") and not section.lost:
+                self._draft.problem(section / "until", f"the end at {stop} is not after the start at {start}")
+        elif self._draft.body.is_sound("workload", "duration") and not section.rejected:
             if stop_us == 0:
-                self._draft.problem(section, "this has no end: give it `until`, or the workload a `duration`")
+                self._draft.problem(section, "this has no end: add `until`, or a `duration` of the workload")
             elif stop_us <= start_us:
-                message = f"from {start} is not before the workload's end at {stop}"
+                message = f"the start at {start} is not before the workload's end at {stop}"
                 self._draft.problem(section / "from", message)
         return {"start_us": start_us, "stop_us": stop_us}
 
     def _check_sequence(self, section: Part) -> None:
-        """Check that what is about a sequence stands with one."""
+        """Check that keys about sequences are used with one."""
         if "pause" in section and "serial" not in section and section.get("repeat") in (None, 1):
             self._draft.problem(section / "pause", "`pause` goes with `serial` or `repeat`", at_key=True)
         if "together" in section and "serial" in section:
-            message = "of `serial` one strikes after the other: leave `together` out"
+            message = "faults of `serial` strike one after the other: leave `together` out"
             self._draft.problem(section / "together", message, at_key=True)
 
     def _faults(self, section: Part) -> tuple[Fault, ...]:
         keys = [key for key in ("do", "any_of", "serial") if key in section]
         if len(keys) != 1:
-            if not section.lost:
+            if not section.rejected:
                 message = (
-                    "an entry has either `do`, what strikes, or `any_of`, a list to draw from, or `serial`, a list "
-                    "that strikes one after the other"
+                    "an entry needs either `do`, the fault, or `any_of`, a list to draw from, or `serial`, a list "
+                    "of faults that strike in sequence"
                 )
                 self._draft.problem(section, message)
             return ()
         (key,) = keys
         choices = section / key
-        if not choices.value and not choices.lost:
+        if not choices.value and not choices.rejected:
             self._draft.problem(choices, f"{key}: name a fault")
         first_us, last_us = section.get("at") or (0, 1)
         is_at_one_time = "every" in section or first_us == last_us
         if key == "do" and len(choices.value) > 1 and not is_at_one_time:
-            message = (
-                "`do` has several faults only with `every` or `at` one time; `any_of` draws one of several"
-            )
+            message = "`do` takes several faults only with `every`, or with `at` a single time; `any_of` draws one of several"
             self._draft.problem(choices, message)
-        found = map(self.one_fault, choices)
-        return tuple(fault for fault in found if fault is not None)
+        return tuple(fault for fault in map(self.one_fault, choices) if fault is not None)

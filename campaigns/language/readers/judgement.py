@@ -1,4 +1,4 @@
-"""What a campaign is judged by, and what it expects: ``invariants``, ``demand``, ``found`` and ``expect``."""
+"""The sections ``invariants``, ``demand``, ``found`` and ``expect``."""
 
 from dataclasses import dataclass
 
@@ -15,32 +15,31 @@ from harrow.faults.control_plane import where_metadata_is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What decides: the invariants that are watched, and whether a core is healed first."""
+    """The scope of a judgement: the invariants to check, and whether a core is healed first."""
 
     invariants: tuple[str, ...] = tuple(INVARIANTS)
     core: bool = True
 
     def rules(self) -> frozenset[str]:
-        from harrow.checks.rules.catalogue import rules_for  # noqa: PLC0415  # rules are not needed to read other campaigns
+        from harrow.checks.rules.catalogue import rules_for  # noqa: PLC0415 - few campaigns need the rules
 
         return frozenset(rules_for(self.invariants, core=self.core))
 
     def check(self, draft: Draft, part: Part, rule: str, *, at_key: bool = False) -> None:
-        """Report a rule that there is not, or that is not judged."""
-        known = rule_names()
-        if rule not in known:
-            draft.unknown(part, "rule", rule, known, at_key=at_key)
+        """Report a rule that does not exist, or is not judged."""
+        names = rule_names()
+        if rule not in names:
+            draft.unknown(part, "rule", rule, names, at_key=at_key)
         elif rule in self.rules():
             return
         elif rule in Judgement(invariants=self.invariants).rules():
             draft.problem(part, f"{rule} is not judged without a `core`", at_key=at_key)
         elif not (draft.body / "invariants").is_from_option():
-            # An option that leaves an invariant out is no mistake of the file's.
-            draft.problem(part, f"{rule} is not judged, for `invariants` leaves it out", at_key=at_key)
+            # If an option leaves the invariant out, the file has no mistake.
+            draft.problem(part, f"{rule} is not judged, because `invariants` leaves it out", at_key=at_key)
 
 
 def judgement_of(plan: Plan) -> Judgement:
-    """Return what decides in a plan."""
     core = plan.core is not None or (plan.swarm is not None and plan.swarm.core)
     return Judgement(invariants=plan.invariants, core=core)
 
@@ -50,41 +49,41 @@ def rule_names() -> frozenset[str]:
 
 
 def read_invariants(draft: Draft) -> tuple[str, ...]:
-    """Return the invariants that a campaign wants, in the order of the catalogue; all when it says nothing."""
+    """Return the invariants of a campaign in the order of the catalogue; by default all."""
     names = draft.body / "invariants"
     if names.value is None:
         return tuple(INVARIANTS)
     for name in names if len(names.value) > 1 else ():
         if name.value in (ALL_INVARIANTS, NO_INVARIANTS):
-            draft.problem(name, f"invariants: `{name.value}` stands alone, without other names")
+            draft.problem(name, f"invariants: `{name.value}` cannot be combined with other names")
     if ALL_INVARIANTS in names.value:
         return tuple(INVARIANTS)
     return tuple(name for name in INVARIANTS if name in names.value)
 
 
 def read_demand(draft: Draft, judgement: Judgement) -> tuple[str, ...]:
-    """Return the rules that a campaign demands, sorted; report those that do not exist or are not judged."""
+    """Return the demanded rules, sorted; report those that do not exist or are not judged."""
     names = draft.body.get("demand") or ()
     for part in draft.body / "demand":
         if part.value != ALL_RULES:
             judgement.check(draft, part, part.value)
         elif len(names) > 1:
-            draft.problem(part, f"demand: `{part.value}` stands alone, without other names")
+            draft.problem(part, f"demand: `{part.value}` cannot be combined with other names")
     return tuple(sorted(judgement.rules() if ALL_RULES in names else set(names)))
 
 
 def read_found(draft: Draft, judgement: Judgement, sections: SectionReader) -> Found | None:
-    """Return where a campaign's failure comes from, and report a rule that does not exist or is not judged."""
+    """Return the origin of a failure; report a rule that does not exist or is not judged."""
     section = draft.body / "found"
     if section.value is None:
         return None
-    found: Found = sections.read(Found, section, line=section.mark.line)
-    judgement.check(draft, section / "rule", found.rule)
-    return found
+    origin: Found = sections.read(Found, section, line=section.mark.line)
+    judgement.check(draft, section / "rule", origin.rule)
+    return origin
 
 
 def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader) -> Expectation:
-    """Return what a campaign expects, and report what it cannot."""
+    """Return the expectations; report those about rules that do not exist or are not judged."""
     section = draft.body / "expect"
     if section.value is None:
         return Expectation()
@@ -95,16 +94,16 @@ def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader
     expectation: Expectation = sections.read(
         Expectation,
         section,
-        # What an option leaves out, the campaign cannot expect; the rest still counts.
-        rules=tuple(sorted(item for item in rules.given().items() if item[0] in judged)),
+        # If an option leaves an invariant out, the expectation about it is dropped.
+        rules=tuple(sorted(item for item in rules.as_dict().items() if item[0] in judged)),
         probes=tuple(probe for probe in PROBES if probe in (section.get("probes") or ())),
     )
     return expectation
 
 
 def check_probes(draft: Draft, plan: Plan) -> None:
-    """Report a probe that a campaign requires and no run of it can reach, and note an aim at one."""
-    if not all(draft.body.knows(section) for section in ("kafka", "cluster", "workload", "swarm")):
+    """Report required probes that no run can reach, and note aims at such probes."""
+    if not all(draft.body.is_sound(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return
     required = draft.body.at("expect", "probes")
     aims = draft.body.at("swarm", "aims", "any_of")

@@ -1,4 +1,4 @@
-"""A campaign, or one of its variants, from its sections to the plan."""
+"""Reads the plan of a campaign or a variant from its sections."""
 
 from collections.abc import Collection
 
@@ -22,7 +22,7 @@ BASE = "base"
 
 
 def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
-    """Return the plan of a draft; it is of use only when no problem was reported."""
+    """Return the plan of a draft. It is valid only if no problem was reported."""
     body = draft.body
     settings = EffectiveSettings(draft)
     cluster = ClusterReader(draft, settings).read()
@@ -51,7 +51,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     ]
     swarm = read_swarm(draft, sections)
     faults.check_releases()
-    judged_by = judgement.Judgement(
+    scope = judgement.Judgement(
         invariants=judgement.read_invariants(draft),
         core="core" in body or (swarm is not None and swarm.core),
     )
@@ -66,41 +66,39 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         **clients,
         script=steps,
         faults=tuple(injection for _, injection in injections),
-        invariants=judged_by.invariants,
+        invariants=scope.invariants,
         swarm=swarm,
-        demand=judgement.read_demand(draft, judged_by),
-        expect=judgement.read_expectation(draft, judged_by, sections),
-        found=judgement.read_found(draft, judged_by, sections),
+        demand=judgement.read_demand(draft, scope),
+        expect=judgement.read_expectation(draft, scope, sections),
+        found=judgement.read_found(draft, scope, sections),
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
     faults.note_unmet(references.metadata)
-    if draft.body.knows("workload") and draft.body.knows("script"):
+    if draft.body.is_sound("workload") and draft.body.is_sound("script"):
         ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places.values(), strict=True))
     check_internal_topics(draft, plan)
     judgement.check_probes(draft, plan)
-    if not draft.report.found:
-        too_much = excess(plan, list(places), [path for path, _ in injections])
-        if too_much is not None:
-            path, message = too_much
-            draft.problem(body.at(*path), message)
+    if draft.report.mistakes:
+        return plan
+    if (problem := excess(plan, list(places), [path for path, _ in injections])) is not None:
+        path, message = problem
+        draft.problem(body.at(*path), message)
     return plan
 
 
 def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> dict[Path, Part]:
-    """Return the items of a list that a variant has, by their path."""
+    """Return the items of a list that the draft's variant has, by path."""
     listed = draft.body / key
     return {
-        (key, index): part
-        for index, part in listed.parts.items()
-        if _is_meant(draft, part / "only", variants)
+        (key, index): part for index, part in listed.parts.items() if _applies(draft, part / "only", variants)
     }
 
 
-def _is_meant(draft: Draft, only: Part, variants: Collection[str]) -> bool:
+def _applies(draft: Draft, only: Part, variants: Collection[str]) -> bool:
     if only.value is None:
         return True
-    known = dict.fromkeys((BASE, *variants))
+    names = dict.fromkeys((BASE, *variants))
     for name in only:
-        if name.value not in known:
-            draft.unknown(name, "variant", name.value, known)
+        if name.value not in names:
+            draft.unknown(name, "variant", name.value, names)
     return (draft.variant or BASE) in only.value

@@ -1,4 +1,4 @@
-"""The names that a campaign defines (brokers, partitions, clients), and whether a reference has one."""
+"""The names that a campaign defines (brokers, partitions, clients), and their references."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,20 +22,19 @@ from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 
 
 class References:
-    """Checks references and reports those that lead nowhere.
+    """Checks references, and reports those to names that do not exist.
 
-    A kind of name that is not completely known, because its definitions have mistakes of
-    their own, is not checked.
+    If the definitions of a kind of name have mistakes, references to that kind are not checked.
     """
 
     def __init__(
         self, draft: Draft, brokers: Iterable[BrokerSpec], topics: Sequence[TopicSpec], *, has_all: bool
     ) -> None:
         self._draft = draft
-        known = tuple(brokers)
-        self._brokers = frozenset(broker.id for broker in known)
-        self._racks = frozenset(broker.rack for broker in known if broker.rack is not None)
-        # Those too that a script adds.
+        specs = tuple(brokers)
+        self._brokers = frozenset(broker.id for broker in specs)
+        self._racks = frozenset(broker.rack for broker in specs if broker.rack is not None)
+        # Including partitions that a script adds.
         self._topics = {topic.name: max(topic.partitions, _added(draft, topic.name)) for topic in topics}
         self._replicas = {
             f"{topic.name}-{number}": replicas
@@ -45,29 +44,29 @@ class References:
         self.partitions = frozenset(
             f"{topic}-{number}" for topic, partitions in self._topics.items() for number in range(partitions)
         )
-        # Unknown until the whole section has been read.
+        # None until the whole section has been read.
         self._servers: tuple[int, ...] | None = None
         self.quorum: tuple[int, ...] = ()
-        # Where brokers keep their metadata; None as long as that is unknown, or drawn.
+        # The control plane; None while it is unknown, or if a seed draws it.
         self.metadata: str | None = None
         self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
-        self._checks_brokers = has_all and draft.body.knows("cluster", "brokers")
-        self._checks_partitions = self._checks_brokers and draft.body.knows("cluster", "topics")
-        self._checks_clients = draft.body.knows("workload", "producers") and draft.body.knows(
+        self._checks_brokers = has_all and draft.body.is_sound("cluster", "brokers")
+        self._checks_partitions = self._checks_brokers and draft.body.is_sound("cluster", "topics")
+        self._checks_clients = draft.body.is_sound("workload", "producers") and draft.body.is_sound(
             "workload", "consumers"
         )
 
     def add_replicas(self, partition: str, replicas: Iterable[int]) -> None:
-        """Note that a script gives a partition other replicas: from there on those may be meant."""
+        """Note that a script reassigns a partition: later references may mean the new replicas."""
         if partition in self._replicas:
             self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
 
     def add_servers(
         self, servers: Iterable[int], quorum: Iterable[int] = (), metadata: str | None = None
     ) -> None:
-        """Note which servers there are that are no brokers, of KRaft the voters, be they brokers or not, and which control plane it is."""
+        """Note the servers that are not brokers, the voters of KRaft, and the control plane."""
         self._servers = tuple(servers)
         self.quorum = tuple(quorum)
         self.metadata = metadata
@@ -79,7 +78,7 @@ class References:
         )
 
     def check(self, kind: type[Any], value: Any, part: Part) -> bool:
-        """Check a value of a field of this *kind*; return whether it may be right."""
+        """Check a value of a field of this *kind*; return whether it may be valid."""
         checks: dict[type[Any], Callable[[Part, Any], bool | None]] = {
             kinds.BrokerMarker: self.broker_reference,
             kinds.BrokerIdMarker: self.broker,
@@ -95,7 +94,7 @@ class References:
         return check is None or check(part, value) is not False
 
     def broker(self, part: Part, broker: int, *, at_key: bool = False) -> bool:
-        """Check a broker's id; return whether it can be one."""
+        """Check a broker's id; return whether it may be valid."""
         if broker in self._brokers or not self._checks_brokers:
             return True
         if broker >= FIRST_ZOOKEEPER_ID:
@@ -108,18 +107,18 @@ class References:
     def _server(self, part: Part, server: int) -> bool:
         if self._servers is None or server in self._servers:
             return True
-        known = [process_name(each) for each in self._servers]
+        names = [process_name(node) for node in self._servers]
         counterpart = quorum_counterpart(server, self.quorum)
         if counterpart is not None:
-            message = f"there is no ZooKeeper: {process_name(server)} stands for {process_name(counterpart)} of the quorum"
-            self._draft.note(part, message)
+            voter = f"{process_name(counterpart)} of the quorum"
+            self._draft.note(part, f"there is no ZooKeeper: {process_name(server)} stands for {voter}")
             return True
-        are = f"the servers are {listed(known)}" if known else "every server is a broker"
-        self._draft.problem(part, f"unknown server {process_name(server)}; {are}")
+        hint = f"the servers are {listed(names)}" if names else "every server is a broker"
+        self._draft.problem(part, f"unknown server {process_name(server)}; {hint}")
         return False
 
     def partition(self, part: Part, name: str, *, at_key: bool = False) -> bool:
-        """Check a partition's name; return whether it can be one."""
+        """Check a partition's name; return whether it may be valid."""
         if name in self.partitions or not self._checks_partitions:
             return True
         topic, _, number = name.rpartition("-")
@@ -136,25 +135,25 @@ class References:
         return False
 
     def add_internal_topic(self, name: str, partitions: int) -> None:
-        """Note that a client needs an internal topic: what becomes of its partitions can be seen, and nothing else be done with them."""
+        """Note that a client needs an internal topic, which only conditions may refer to."""
         self._internal[name] = partitions
 
-    def seen_partition(self, part: Part, name: str, *, at_key: bool = False) -> bool:
-        """Check the name of a partition that is only looked at; return whether it can be one."""
+    def observed_partition(self, part: Part, name: str, *, at_key: bool = False) -> bool:
+        """Check a partition's name in a condition; return whether it may be valid."""
         topic, _, number = name.rpartition("-")
         if number.isdecimal() and int(number) < self._internal.get(topic, 0):
             return True
         return self.partition(part, name, at_key=at_key)
 
     def topic(self, part: Part, name: str) -> bool:
-        """Check a topic's name; return whether it can be one."""
+        """Check a topic's name; return whether it may be valid."""
         if name in self._topics or not self._checks_partitions:
             return True
         self._draft.unknown(part, "topic", name, self._topics)
         return False
 
     def replica(self, part: Part, partition: str, broker: int, *, at_key: bool = False) -> None:
-        """Check that a broker has a replica of a partition, if the campaign says who has."""
+        """Check that a broker has a replica of a partition, if replicas are assigned."""
         if not self.broker(part, broker, at_key=at_key) or not self._checks_partitions:
             return
         replicas = self._replicas.get(partition)
@@ -163,10 +162,10 @@ class References:
             self._draft.problem(part, message, at_key=at_key)
 
     def broker_reference(self, part: Part, reference: int | str | tuple[int | str, ...]) -> None:
-        """Check a broker's id, or what ``leader of t-0``, ``leaders of t`` and ``rack a`` name."""
+        """Check a broker's id, or the name in ``leader of t-0``, ``leaders of t`` or ``rack a``."""
         if isinstance(reference, tuple):
-            for index, each in enumerate(reference):
-                self.broker_reference(part / index, each)
+            for index, single in enumerate(reference):
+                self.broker_reference(part / index, single)
             return
         if isinstance(reference, int):
             self.broker(part, reference)
@@ -185,11 +184,11 @@ class References:
         elif endpoint != ZOOKEEPER and endpoint not in self._clients and self._checks_clients:
             servers = tuple(map(process_name, self._servers or ()))
             brokers = tuple(map(str, sorted(self._brokers)))
-            known = (*brokers, *sorted(self._clients), *GROUPS, ZOOKEEPER, literals.QUORUM, *servers)
-            self._draft.unknown(part, "end of a link", endpoint, known)
+            names = (*brokers, *sorted(self._clients), *GROUPS, ZOOKEEPER, literals.QUORUM, *servers)
+            self._draft.unknown(part, "end of a link", endpoint, names)
 
     def link_end(self, part: Part, end: int | str) -> None:
-        """Check an end of a link, or a reference to some."""
+        """Check an end of a link, or a reference to several."""
         if isinstance(end, str) and literals.is_broker_reference(end):
             self.broker_reference(part, end)
         elif end not in GROUPS:
@@ -208,20 +207,21 @@ class References:
             self._draft.unknown(part, "producer", name, self._producers)
 
     def only_producer(self, part: Part) -> str:
-        """Return the producer that is meant where none is named."""
+        """Return the only producer, for an action that names none; report if there are several."""
         if len(self._producers) != 1 and self._checks_clients:
             message = "there is no producer to send it"
             if self._producers:
-                message = f"say which `producer`: {listed(self._producers)}"
+                message = f"name the `producer`: {listed(self._producers)}"
             self._draft.problem(part, message)
         return self._producers[0] if self._producers else ""
 
 
 def _added(draft: Draft, topic: str) -> int:
-    """Return how many partitions a script gives a topic at the most."""
-    actions = (action.given() for step in draft.body / "script" for action in step / "do")
-    added = (given[AddPartitions.name].given() for given in actions if AddPartitions.name in given)
-    return max((each.get("partitions", 0) for each in added if each.get("topic") == topic), default=0)
+    """Return the largest number of partitions that a script raises a topic to."""
+    entries = (action.as_dict() for step in draft.body / "script" for action in step / "do")
+    actions = (entry[AddPartitions.name].as_dict() for entry in entries if AddPartitions.name in entry)
+    counts = (action.get("partitions", 0) for action in actions if action.get("topic") == topic)
+    return max(counts, default=0)
 
 
 def _range(topic: str, partitions: int) -> str:

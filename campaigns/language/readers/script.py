@@ -1,4 +1,4 @@
-"""The section ``script``: steps, and what they do."""
+"""The section ``script``: steps and their actions."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _KEYS: Final = frozenset({"at", "after", "when", "do"})
 
 
 class ScriptReader:
-    """Reads steps and checks what they refer to."""
+    """Reads steps and checks their references."""
 
     def __init__(
         self, draft: Draft, sections: SectionReader, faults: FaultReader, references: References
@@ -35,12 +35,12 @@ class ScriptReader:
         self._records_max = records_max(draft.body.at("limits", "memory").value)
 
     def step(self, section: Part) -> Step:
-        if not section.parts.keys() & _KEYS and not section.lost:
-            message = "a step has something to wait for (`at`, `after`, `when`) or to `do`"
+        if not section.parts.keys() & _KEYS and not section.rejected:
+            message = "a step needs a condition (`at`, `after`, `when`) or an action (`do`)"
             self._draft.problem(section, message)
         actions = section / "do"
-        if actions.value == [] and not actions.lost:
-            message = "there is nothing to do; leave `do` out for a step that only waits"
+        if actions.value == [] and not actions.rejected:
+            message = "`do` is empty; leave it out for a step that only waits"
             self._draft.problem(actions, message)
         if "at" in section:
             self._check_order(section / "at")
@@ -49,15 +49,15 @@ class ScriptReader:
         return step
 
     def _check_order(self, at: Part) -> None:
-        """Check that a step does not wait for a time that an earlier one has waited for already."""
+        """Check that a step does not wait for a time before that of an earlier step."""
         if at.value < self._last_at_us:
             earlier = f"{duration_text(self._last_at_us)} ({self._last_at.place()})"
-            self._draft.problem(at, f"steps are taken in order, and an earlier one waits until {earlier}")
+            self._draft.problem(at, f"steps run in order, and an earlier one waits until {earlier}")
         else:
             self._last_at_us, self._last_at = at.value, at
 
     def _has_room(self, send: Send, part: Part) -> bool:
-        """Count records, of which a step has one action each, and report the first that are too many."""
+        """Count the records of a script, and report the action that exceeds the limit."""
         had_room = self._records <= self._records_max
         self._records += send.count or 1
         has_room = self._records <= self._records_max
@@ -67,7 +67,7 @@ class ScriptReader:
         return has_room
 
     def action(self, section: Part) -> Action | None:
-        """Return the action or fault that a section names, None when it cannot be read."""
+        """Read the action or fault that a section names; None if there is none."""
         name = only_entry(self._draft, section, "action or fault", "; put a dash before each")
         if name is None:
             return None
@@ -76,7 +76,7 @@ class ScriptReader:
             return self._faults.fault(name, part)
         kind = ACTIONS[name]
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
-        if self._draft.body.knows("kafka") and not kind.exists_in(release):
+        if self._draft.body.is_sound("kafka") and not kind.exists_in(release):
             message = f"Kafka {release} has no {name}; it came with {kind.since}"
             self._draft.problem(part, message, at_key=True)
         if kind.whole is None:

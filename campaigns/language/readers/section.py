@@ -1,4 +1,4 @@
-"""A section, read into the dataclass that declares what it says (`harrow.cluster_model.fields`)."""
+"""Reads a section into the dataclass that declares its fields (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
@@ -14,16 +14,16 @@ _NOUNS: Final = {kinds.BrokerIdMarker: "broker "}
 
 
 class Problems(Protocol):
-    """Takes down what is wrong with a file: a `Draft`, or for a file of its own a `Reading`."""
+    """Collects the mistakes in a file: a `Draft` for campaigns, a `Reading` for other files."""
 
     def problem(self, part: Part, message: str, *, at_key: bool = False) -> None: ...
 
 
 class SectionReader:
-    """Reads sections field by field into the dataclass that declares them, and checks what each refers to.
+    """Reads sections field by field into the dataclass that declares them, and checks references.
 
-    Where several fields have to fit together, the caller checks that. Without *references* it reads a section
-    that defines names, and refers to none. ``forms`` read the kinds of values that have a reader of their own.
+    The caller checks that several fields fit together. Without *references* it reads sections that
+    define names. ``forms`` are readers for special kinds of values.
     """
 
     def __init__(self, problems: Problems, references: References | None = None) -> None:
@@ -32,7 +32,7 @@ class SectionReader:
         self.forms: dict[type[Any], Callable[[Part], Any]] = {}
 
     def read(self, declared: type[Any], section: Part, **decided: Any) -> Any:
-        """Return what a section says; fields that are *decided* are not read."""
+        """Read a section; the caller has *decided* the values of some fields already."""
         declared = EXTENSIONS.get(declared, declared)
         values = dict(decided)
         for item in fields_of(declared):
@@ -48,17 +48,17 @@ class SectionReader:
         return declared(**values)
 
     def value(self, item: DeclaredField, part: Part) -> Any:
-        """Return what a field is that has this part of the file."""
+        """Return the value of a field, from its part of the file."""
         if item.many:
-            # Where a list is there by default, none at all is not what a campaign can mean.
-            needs_some = item.required or (isinstance(item.default, tuple) and item.default)
-            if needs_some and not part.value and not part.lost:
+            # An empty list is a mistake if the default is not empty.
+            must_have_items = item.required or (isinstance(item.default, tuple) and item.default)
+            if must_have_items and not part.value and not part.rejected:
                 self._problems.problem(part, f"{item.key}: the list is empty")
             self._check_unique(item, part)
             inner = replace(item, depth=item.depth - 1)
-            values = (self.value(inner, each) for each in part)
-            # What cannot be read has been reported.
-            return tuple(each for each in values if each is not None)
+            values = (self.value(inner, element) for element in part)
+            # A value of None has been reported.
+            return tuple(value for value in values if value is not None)
         if (form := by_kind(self.forms, item.kind)) is not None:
             return form(part)
         if is_dataclass(item.kind):
@@ -68,15 +68,15 @@ class SectionReader:
         return part.value
 
     def _check_unique(self, item: DeclaredField, listed: Part) -> None:
-        seen: set[Any] = set()
+        previous: set[Any] = set()
         for part in listed if item.options.unique else ():
-            if part.value in seen:
-                self._problems.problem(part, f"{_NOUNS.get(item.kind, '')}{part.value} stands here twice")
-            seen.add(part.value)
+            if part.value in previous:
+                self._problems.problem(part, f"{_NOUNS.get(item.kind, '')}{part.value} is listed twice")
+            previous.add(part.value)
 
 
 def _part_of(section: Part, item: DeclaredField) -> Part | None:
-    """Return where a section says a field; None where it does not."""
+    """Return the part of a section with a field's value; None if it has none."""
     *heads, key = item.key.split(".")
     section = section.at(*heads)
     if item.kind is kinds.LastsMarker and key not in section:
@@ -85,11 +85,11 @@ def _part_of(section: Part, item: DeclaredField) -> Part | None:
 
 
 def only_entry(problems: Problems, section: Part, noun: str, hint: str = "") -> str | None:
-    """Return the only key of a section; report a section that has none, or several."""
+    """Return the only key of a section; report a section with none or several."""
     keys = list(section.parts)
     if len(keys) == 1:
         return str(keys[0])
-    if not section.lost:
+    if not section.rejected:
         several = f", not {len(keys)} ({listed(keys)}){hint}" if keys else ""
         problems.problem(section, f"name one {noun}{several}")
     return None

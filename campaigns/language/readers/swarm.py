@@ -1,4 +1,4 @@
-"""The section ``swarm``: what each seed draws."""
+"""The section ``swarm``: the choices that each seed draws."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from harrow.cluster_model.settings import SCOPES, SETTINGS
 
 
 def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
-    """Return what a campaign leaves open; report lists without values, and faults that say too little."""
+    """Return the open choices; report empty lists, and a missing rate or count."""
     section = draft.body / "swarm"
     if section.value is None:
         return None
@@ -25,8 +25,8 @@ def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
 
 def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
     for key, part in section.parts.items():
-        if part.value == [] and not part.lost:
-            draft.problem(part, f"{key}: there is nothing to draw from")
+        if part.value == [] and not part.rejected:
+            draft.problem(part, f"{key}: the list to draw from is empty")
     swarm: Swarm = sections.read(
         Swarm,
         section,
@@ -45,92 +45,92 @@ def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
 
 def _aims(draft: Draft, section: Part, sections: SectionReader) -> Aims:
     listed = _listed(draft, section, "aims")
-    found: Aims = sections.read(Aims, section, **({} if listed else {"kinds": ()}))
-    return found
+    aims: Aims = sections.read(Aims, section, **({} if listed else {"kinds": ()}))
+    return aims
 
 
 def _aim(draft: Draft, sections: SectionReader, section: Part) -> Aim:
-    found: Aim = sections.read(Aim, section, instead=_swarm(draft, sections, section))
-    return found
+    aim: Aim = sections.read(Aim, section, instead=_swarm(draft, sections, section))
+    return aim
 
 
 def _listed(draft: Draft, section: Part, noun: str) -> Any:
-    """Return what a section has to draw from; report one that has nothing."""
+    """Return the list that a section draws from; report a section without one."""
     listed = section.get("any_of") or ()
-    if not listed and not section.lost:
+    if not listed and not section.rejected:
         draft.problem(section, f"{noun}: name some under `any_of`")
     return listed
 
 
 def _actions(draft: Draft, section: Part, sections: SectionReader) -> SwarmActions:
     listed = _listed(draft, section, "actions")
-    if "count" not in section and not section.lost:
-        draft.problem(section, "actions: say how many there are, as `count: 0..3`")
-    found: SwarmActions = sections.read(
+    if "count" not in section and not section.rejected:
+        draft.problem(section, "actions: write how many there are, such as `count: 0..3`")
+    actions: SwarmActions = sections.read(
         SwarmActions,
         section,
         **({} if "count" in section else {"count": (0, 0)}),
         **({} if listed else {"kinds": ()}),
     )
-    return found
+    return actions
 
 
 def _applications(draft: Draft, section: Part) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield how many clients there are of each kind that is left open; report one that the workload has none of."""
+    """Yield the number of clients of each open kind; report a kind without any client."""
     workload = draft.body / "workload"
     for key, _ in application_kinds():
         if key in section:
-            if not workload.get(key) and not (workload / key).lost:
-                message = f"what is drawn is like the first of `workload.{key}`, which is not there"
+            if not workload.get(key) and not (workload / key).rejected:
+                message = f"drawn {key} are copies of the first one in `workload.{key}`, which is missing"
                 draft.problem(section / key, message)
             yield key, section.get(key)
 
 
 def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Return the open settings; report one that no release in question has.
+    """Return the open settings; report a setting that none of the releases has.
 
-    Where an option names the release, such a setting is left out instead, for the swarm has more to draw. In an aim it is reported:
-    without the setting the aim may miss its state.
+    If an option names the release, such a setting is left out instead, because the swarm has other
+    choices. In an aim it is reported: without the setting the aim may miss its state.
     """
     swarm = draft.body / "swarm"
     releases = tuple(swarm.get("kafka") or (draft.body.get("kafka") or DEFAULT_RELEASE,))
-    found = []
+    settings = []
     for name, part in (section / "settings").parts.items():
-        known = [SETTINGS[scope, name] for scope in SCOPES if (scope, name) in SETTINGS]
-        if not any(setting.exists_in(release) for setting in known for release in releases):
-            missing = known[0].missing_in(releases[-1])
-            if all(known[0].metadata and known[0].is_gone(release) for release in releases):
-                draft.note(part, f"{name} says nothing: Kafka {' and '.join(releases)} no longer has it")
-                # It is drawn all the same, so that whatever is drawn after it stays as it is.
-                found.append((name, tuple(part.value)))
+        declared = [SETTINGS[scope, name] for scope in SCOPES if (scope, name) in SETTINGS]
+        if not any(setting.exists_in(release) for setting in declared for release in releases):
+            missing = declared[0].missing_in(releases[-1])
+            if all(declared[0].metadata and declared[0].is_gone(release) for release in releases):
+                draft.note(part, f"{name} is ignored: Kafka {' and '.join(releases)} no longer has it")
+                # It is drawn nevertheless, so that later draws of the same seed do not change.
+                settings.append((name, tuple(part.value)))
                 continue
             if section is swarm and (draft.body / "kafka").is_from_option():
-                draft.note(part, f"it is not drawn: {missing}")
+                draft.note(part, f"{name} is not drawn: {missing}")
                 continue
             message = (
                 missing if len(releases) == 1 else f"none of {', '.join(releases)} has {name}: {missing}"
             )
             draft.problem(part, message, at_key=True)
-        elif not part.value and not part.lost:
-            draft.problem(part, f"{name}: there is nothing to draw from")
+        elif not part.value and not part.rejected:
+            draft.problem(part, f"{name}: the list to draw from is empty")
         else:
-            found.append((name, tuple(part.value)))
-    return tuple(found)
+            settings.append((name, tuple(part.value)))
+    return tuple(settings)
 
 
 def _faults(draft: Draft, section: Part, sections: SectionReader) -> SwarmFaults:
     listed = _listed(draft, section, "faults")
-    if "rate" not in section and not section.lost:
-        draft.problem(section, "faults: say how often they strike, as `rate: 1/m..30/m`")
-    most = len(listed)
-    in_play = section.get("in_play") or (0, most)
-    if most and in_play[1] > most:
-        draft.problem(section / "in_play", f"at most {most} can be in play, for there are no more")
-    found: SwarmFaults = sections.read(
+    if "rate" not in section and not section.rejected:
+        draft.problem(section, "faults: write how often they strike, such as `rate: 1/m..30/m`")
+    count = len(listed)
+    in_play = section.get("in_play") or (0, count)
+    if count and in_play[1] > count:
+        draft.problem(section / "in_play", f"at most {count} can be in play, because `any_of` has no more")
+    faults: SwarmFaults = sections.read(
         SwarmFaults,
         section,
         in_play=in_play,
         mean_us=section.get("rate") or (1, 1),
         **({} if listed else {"kinds": ()}),
     )
-    return found
+    return faults

@@ -1,4 +1,4 @@
-"""Whether transactions fit together: with the cluster that keeps their state, and in the order in which a script makes them."""
+"""Checks that transactions fit the cluster that stores their state, and the order of a script."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -27,8 +27,8 @@ _FACTORS: Final[Mapping[str, Setting]] = {
 
 
 def check_internal_topics(draft: Draft, plan: Plan) -> None:
-    """Report a coordinator's topic that has more replicas than there are brokers: it would never be created."""
-    if not draft.body.knows("cluster") or not draft.body.knows("settings"):
+    """Report an internal topic with more replicas than brokers, which can never be created."""
+    if not draft.body.is_sound("cluster") or not draft.body.is_sound("settings"):
         return
     drawn = None if plan.swarm is None else plan.swarm.brokers
     brokers = len(plan.cluster.brokers) if drawn is None else drawn[0]
@@ -38,11 +38,8 @@ def check_internal_topics(draft: Draft, plan: Plan) -> None:
             setting = _FACTORS[topic]
             factor = plan.cluster.settings.get(setting.name, setting.default(plan.kafka))
             if topic not in topics and int(factor) > brokers:
-                draft.problem(
-                    part,
-                    f"the brokers cannot create {topic} with {factor} replicas, there are {brokers} of them: set "
-                    f"{setting.name} to at most {brokers}",
-                )
+                problem = f"{brokers} brokers cannot create {topic} with {factor} replicas"
+                draft.problem(part, f"{problem}: set {setting.name} to at most {brokers}")
                 return
 
 
@@ -57,22 +54,23 @@ def _coordinated(workload: Part, plan: Plan) -> Iterator[tuple[Coordinated, Part
 
 
 def check_producer(draft: Draft, spec: ProducerSpec, section: Part) -> None:
-    """Report transactions of a producer that has none."""
-    if "transaction" in section and not spec.transactional_id and not section.lost:
+    """Report the key `transaction` of a producer without transactions."""
+    if "transaction" in section and not spec.transactional_id and not section.rejected:
         message = f"a producer without a {TRANSACTIONAL_ID} has no transactions"
         draft.problem(section / "transaction", message, at_key=True)
 
 
 class ScriptedTransactions:
-    """Follows the transactions of a script, as far as they can be known.
+    """Follows the transactions of a script.
 
-    What a fault does to a producer, or a restart, may come in the middle of one: of that producer nothing is known from then on.
+    A fault on a producer, or a restart, may happen in the middle of a transaction, so from then on
+    the producer is no longer followed.
     """
 
     def __init__(self, draft: Draft, producers: Iterable[ProducerSpec]) -> None:
         self._draft = draft
         self._specs = {producer.name: producer for producer in producers}
-        # Of those that are followed: whether a transaction is open.
+        # Whether a transaction is open, for each producer that is followed.
         self._open = {
             name: False
             for name, spec in self._specs.items()
@@ -80,7 +78,7 @@ class ScriptedTransactions:
         }
 
     def check(self, steps: Iterable[tuple[Step, Part]]) -> None:
-        """Check steps in the order in which they run. Each comes with the part of the file that has its action."""
+        """Check steps in the order in which they run, each with its part of the file."""
         for step, part in steps:
             for action in step.actions:
                 self._check(action, part)
@@ -93,9 +91,9 @@ class ScriptedTransactions:
         elif isinstance(action, TransactionAction):
             self._check_call(action, part)
         elif isinstance(action, Send) and self._open.get(action.producer) is False:
+            send = f"{action.producer} has a {TRANSACTIONAL_ID} and sends {quoted(action.value)}"
             message = (
-                f"{action.producer} has a {TRANSACTIONAL_ID} and sends {quoted(action.value)} outside of a transaction, which "
-                f"Kafka refuses: {BeginTransaction.name} comes first"
+                f"{send} outside a transaction, which Kafka refuses: {BeginTransaction.name} comes first"
             )
             self._draft.problem(part, message)
 
@@ -108,8 +106,8 @@ class ScriptedTransactions:
         is_open = self._open.get(action.producer)
         begins = isinstance(action, BeginTransaction)
         if is_open is begins:
-            what = "is in a transaction already" if begins else "is in no transaction"
-            self._draft.problem(part, f"{action.name}: {action.producer} {what}")
+            state = "is in a transaction already" if begins else "is not in a transaction"
+            self._draft.problem(part, f"{action.name}: {action.producer} {state}")
         elif is_open is not None:
             assert isinstance(action, (BeginTransaction, CommitTransaction, AbortTransaction))
             self._open[action.producer] = begins

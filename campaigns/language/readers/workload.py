@@ -13,8 +13,8 @@ from harrow.campaigns.language.readers.cluster import CheckedCluster
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import (
     EffectiveSettings,
-    Given,
-    GivenSettings,
+    SourcedSettings,
+    SourcedValue,
     plain,
 )
 from harrow.campaigns.language.readers.section import SectionReader
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class WorkloadReader:
-    """Reads the section and checks it."""
+    """Reads and checks the section."""
 
     def __init__(self, draft: Draft, settings: EffectiveSettings, cluster: CheckedCluster) -> None:
         self._draft = draft
@@ -54,7 +54,7 @@ class WorkloadReader:
     def read(self) -> dict[str, tuple[Any, ...]]:
         producers = self._sections(PRODUCERS)
         if PRODUCERS not in self._section:
-            # The workload that a campaign does not mention is one producer for its script.
+            # Without a workload, a campaign has one producer for its script.
             needed = "workload" not in self._draft.body or _script_needs_producer(self._draft.body)
             producers = [self._section / PRODUCERS] if needed else []
         clients = {
@@ -77,10 +77,10 @@ class WorkloadReader:
             message = f"{len(sections)} {key} are too many: at most {CLIENTS_MAX}"
             self._draft.problem(self._section / key, message)
         names = self._named(sections, CLIENTS[key].name)
-        return tuple(read(*each) for each in zip(sections[:CLIENTS_MAX], names, strict=False))
+        return tuple(read(*client) for client in zip(sections[:CLIENTS_MAX], names, strict=False))
 
     def _add_internal_topics(self, clients: Iterable[Any]) -> None:
-        """Note which internal topics clients need: what becomes of their partitions can be seen."""
+        """Note the internal topics that clients need, because conditions may refer to them."""
         if self._settings.release not in RELEASES:
             return
         config = broker_config(self._settings.release, plain(self._settings.broker()))
@@ -89,13 +89,11 @@ class WorkloadReader:
                 self._references.add_internal_topic(name, internal_topic(name, config).partitions)
 
     def _named(self, sections: Sequence[Part], kind: str) -> list[str]:
-        """Return a name for each client; all clients share one set of names."""
-        result: list[str] = []
-        for index, section in enumerate(sections):
-            name = section.get("name") or f"{kind}-{index}"
+        """Return a name for each client; all kinds of clients share one set of names."""
+        names = [section.get("name") or f"{kind}-{index}" for index, section in enumerate(sections)]
+        for name, section in zip(names, sections, strict=True):
             self._draft.is_duplicate("client name", name, section / "name", self._names)
-            result.append(name)
-        return result
+        return names
 
     def _producer(self, section: Part, name: str) -> ProducerSpec:
         settings = self._settings.own(PRODUCER, section)
@@ -104,8 +102,8 @@ class WorkloadReader:
         if "rate" in section:
             stop_us = self.duration_us if stop_us is None else stop_us
             self._check_times(section, start_us, stop_us)
-        elif stop_us is not None and stop_us <= start_us:
-            self._draft.problem(section / "stop", _stop_message(start_us, stop_us))
+        else:
+            self._draft.check_stop("producer", section, start_us, stop_us)
         spec: ProducerSpec = self._reader.read(
             ProducerSpec, section, name=name, settings=plain(settings), stop_us=stop_us
         )
@@ -119,14 +117,14 @@ class WorkloadReader:
         return self._reader.read(kind.spec, section, name=name)
 
     def _check_times(self, producer: Part, start_us: int, stop_us: int) -> None:
-        """Check that a producer with a rate has time to send something."""
-        if "stop" in producer and stop_us <= start_us:
-            self._draft.problem(producer / "stop", _stop_message(start_us, stop_us))
-        if not self._draft.body.knows("workload", "duration") or producer.lost:
+        """Check that a producer with a rate has time to send a record."""
+        if "stop" in producer:
+            self._draft.check_stop("producer", producer, start_us, stop_us)
+        if not self._draft.body.is_sound("workload", "duration") or producer.rejected:
             return
         end = f"the workload's end at {duration_text(self.duration_us)}"
         if self.duration_us == 0:
-            message = "records are generated for the workload's `duration`, which is not given"
+            message = "records are generated for the workload's `duration`, which is missing"
             self._draft.problem(producer / "rate", message, at_key=True)
         elif stop_us > self.duration_us:
             message = f"the producer stops at {duration_text(stop_us)}, after {end}"
@@ -136,30 +134,27 @@ class WorkloadReader:
             self._draft.problem(producer / "start", message)
 
     def _check_has_some(self, partitions: Part) -> None:
-        if partitions.value == [] and not partitions.lost:
-            self._draft.problem(
-                partitions, "a list of partitions cannot be empty; leave it out for all of them"
-            )
+        if partitions.value == [] and not partitions.rejected:
+            message = "the list of partitions is empty; leave it out for all partitions"
+            self._draft.problem(partitions, message)
 
-    def _check_min_isr(self, producer: GivenSettings, partitions: Sequence[str]) -> None:
-        """Check that acks=all can be answered at all, which it can where no more replicas than there are have to be in sync (KAFKA-15583)."""
+    def _check_min_isr(self, producer: SourcedSettings, partitions: Sequence[str]) -> None:
+        """Check that acks=all can succeed with this min.insync.replicas (KAFKA-15583)."""
         if self._settings.behaviours.replication.min_isr_limited_to_replicas:
             return
-        if not self._draft.body.knows("cluster") or not self._settings.acks_all(producer):
+        if not self._draft.body.is_sound("cluster") or not self._settings.acks_all(producer):
             return
         written = {name.rpartition("-")[0] for name in partitions or self._references.partitions}
         for topic in self._cluster.spec.topics:
-            given = self._settings.min_isr(self._cluster.topics[topic.name], self._cluster.brokers)
-            if given is not None and topic.name in written and int(given.value) > topic.replication_factor:
-                self._report_min_isr(given, topic, producer.get("acks"))
+            least = self._settings.min_isr(self._cluster.topics[topic.name], self._cluster.brokers)
+            if least is not None and topic.name in written and int(least.value) > topic.replication_factor:
+                self._report_min_isr(least, topic, producer.get("acks"))
 
-    def _report_min_isr(self, min_isr: Given, topic: TopicSpec, acks: Given | None) -> None:
-        where = f" ({acks.part.place()})" if acks is not None else ""
-        self._draft.problem(
-            min_isr.part,
-            f"impossible: with {MIN_ISR}={min_isr.value} and {counted(topic.replication_factor, 'replica')} of topic {topic.name}, "
-            f"acks=all{where} is never acked",
-        )
+    def _report_min_isr(self, min_isr: SourcedValue, topic: TopicSpec, acks: SourcedValue | None) -> None:
+        place = f" ({acks.part.place()})" if acks is not None else ""
+        replicas = f"{counted(topic.replication_factor, 'replica')} of topic {topic.name}"
+        message = f"with {MIN_ISR}={min_isr.value} and {replicas}, acks=all{place} never succeeds"
+        self._draft.problem(min_isr.part, message)
 
     def _consumer(self, section: Part, name: str) -> ConsumerSpec:
         self._check_has_some(section / "partitions")
@@ -168,36 +163,27 @@ class WorkloadReader:
         self._check_group(spec, settings, section)
         return spec
 
-    def _check_group(self, spec: ConsumerSpec, settings: GivenSettings, section: Part) -> None:
-        """Check that what is said of a member of a group is said of one, and agrees."""
+    def _check_group(self, spec: ConsumerSpec, settings: SourcedSettings, section: Part) -> None:
+        """Check that keys for group members are only used for members, without contradiction."""
         if not spec.group:
             for key in _OF_GROUPS:
                 if key in section:
-                    message = f"`{key}` is for consumers with the setting {GROUP_ID}"
+                    message = f"`{key}` applies only to consumers with the setting {GROUP_ID}"
                     self._draft.problem(section / key, message, at_key=True)
             return
         if spec.topics and spec.partitions:
-            message = "a consumer subscribes to topics, or assigns itself partitions"
+            message = "a consumer either subscribes to topics or assigns itself partitions"
             self._draft.problem(section / "topics", message, at_key=True)
         auto_commit = settings.get(AUTO_COMMIT)
         if spec.commit != "auto" and auto_commit is not None and auto_commit.value:
             place = auto_commit.part.place()
-            message = f"`commit: {spec.commit}` and {AUTO_COMMIT}={str(auto_commit.value).lower()} ({place}): one of them commits"
-            self._draft.problem(section / "commit", message)
-        if spec.stop_us is not None and spec.stop_us <= spec.start_us:
-            message = (
-                f"the consumer stops at {duration_text(spec.stop_us)}, which is not after its start at "
-                f"{duration_text(spec.start_us)}"
-            )
-            self._draft.problem(section / "stop", message)
+            setting = f"{AUTO_COMMIT}={str(auto_commit.value).lower()} ({place})"
+            self._draft.problem(section / "commit", f"`commit: {spec.commit}` contradicts {setting}")
+        self._draft.check_stop("consumer", section, spec.start_us, spec.stop_us)
 
 
 _OF_GROUPS: Final = ("topics", "commit", "stop")
-"""Settings that only members of groups have."""
-
-
-def _stop_message(start_us: int, stop_us: int) -> str:
-    return f"the producer stops at {duration_text(stop_us)}, which is not after its start at {duration_text(start_us)}"
+"""The keys that apply only to members of groups."""
 
 
 def _script_needs_producer(body: Part) -> bool:

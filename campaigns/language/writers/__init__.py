@@ -1,1 +1,1 @@
-"""Each section of a campaign file as it is written from a plan: the way back from `harrow.campaigns.language.readers`."""
+"""Writes each section of a campaign file from a plan, the inverse of the readers."""

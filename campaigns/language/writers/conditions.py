@@ -1,4 +1,4 @@
-"""Conditions, as they stand under ``when``, ``expect`` and ``final``."""
+"""Writes conditions: under ``when``, in assertions, and under ``final``."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -13,26 +13,26 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def condition_map(condition: Condition) -> dict[str, Any]:
-    """Return a condition, keys in the order of the reference."""
-    found: dict[str, Any] = {}
+    """Return the mapping of a condition, with keys in the order of the reference."""
+    rows: dict[str, Any] = {}
     for name, kind in FACTS.items():
         facts = [fact for fact in condition.facts if fact.name == name]
         if facts:
-            found[name] = _one_or_many(_tables(kind, facts) if kind.keyed_by else [_row(f) for f in facts])
+            rows[name] = _one_or_many(_tables(kind, facts) if kind.keyed_by else [_row(f) for f in facts])
             if len(facts) > 1 and kind.once:
-                raise UnwritablePlanError(f"a condition speaks twice of {name}")
-    return found
+                raise UnwritablePlanError(f"{name} appears twice in a condition")
+    return rows
 
 
 def _tables(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
-    """Return facts by their keys; a new table begins where one cannot go on in their order."""
+    """Return tables of facts by keys; a fact that would break their order starts a new one."""
     tables: list[dict[Any, Any]] = [{}]
     last: list[Any] = []
     for fact in facts:
         keys = [getattr(fact, attribute) for attribute in kind.keyed_by]
         if not _fits(tables[-1], keys, last):
             if not kind.repeats:
-                raise UnwritablePlanError(f"a condition speaks twice of {keys[0]}")
+                raise UnwritablePlanError(f"{keys[0]} appears twice in a condition")
             tables.append({})
         place = tables[-1]
         for key in keys[:-1]:
@@ -43,7 +43,7 @@ def _tables(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
 
 
 def _fits(table: dict[Any, Any], keys: list[Any], last: list[Any]) -> bool:
-    """Return whether a table has no such fact yet, nor one behind which this would not come."""
+    """Return whether a fact can be appended: it is new, and continues the last entry."""
     for depth, key in enumerate(keys):
         if key not in table:
             return True
@@ -65,12 +65,12 @@ def _one_or_many(values: Sequence[Any]) -> Any:
 
 
 def _mapping(items: Iterable[tuple[_Key, Any]]) -> dict[_Key, Any]:
-    found: dict[_Key, Any] = {}
+    mapping: dict[_Key, Any] = {}
     for key, value in items:
-        if key in found:
-            raise UnwritablePlanError(f"a condition speaks twice of {key}")
-        found[key] = value
-    return found
+        if key in mapping:
+            raise UnwritablePlanError(f"{key} appears twice in a condition")
+        mapping[key] = value
+    return mapping
 
 
 def _event(pattern: EventPattern) -> Any:

@@ -1,4 +1,7 @@
-"""A plan as the data of a campaign file: what follows from its fields, and what has a shorter or safer form."""
+"""A plan as the data of a campaign file.
+
+Most of it follows from the declared fields; the rest has a shorter or safer form.
+"""
 
 from typing import Any, Final
 
@@ -14,9 +17,9 @@ from harrow.campaigns.language.writers.section import section_map, value_of
 from harrow.campaigns.language.writers.settings import (
     SharedSettings,
     is_application,
-    said_of,
     setting_word,
     settings_map,
+    without_names,
 )
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows, Word
 from harrow.cluster_model.fields import NumberRangeMarker
@@ -33,7 +36,8 @@ def document(plan: Plan) -> Rows:
     sections = section_map(
         plan,
         description=Prose(plan.description.strip()) or None,
-        # Written even where it is the default: a later version of harrow may have another.
+        # Written even if it is the default, because a later version of harrow may have another
+        # default.
         kafka=plan.kafka,
         behaviours=Rows((key, plan.behaviours[key]) for key in _switches(plan)),
         cluster=_cluster(plan.cluster, shared),
@@ -70,7 +74,7 @@ def _switches(plan: Plan) -> list[str]:
 
 
 def _cluster(cluster: ClusterSpec, shared: SharedSettings) -> Rows:
-    """Return the section; brokers and topics are always written, for everything else refers to them."""
+    """Return the section. Brokers and topics are always written, as others refer to them."""
     numbered = tuple(BrokerSpec(id=number) for number in range(len(cluster.brokers)))
     brokers = Items(
         section_map(broker, settings=settings_map(broker.settings) or None) for broker in cluster.brokers
@@ -89,19 +93,19 @@ def _topic(topic: TopicSpec, shared: SharedSettings) -> dict[str, Any]:
     return section_map(
         topic,
         partitions=None if topic.partitions == max(1, len(topic.assignment)) else topic.partitions,
-        # How many replicas a topic has by default depends on the brokers; a reader wants to know.
+        # The default depends on the number of brokers, so it is written out for readers.
         replication_factor=None if assigned else topic.replication_factor,
         settings=shared.own(topic.settings) or None,
     )
 
 
 def _producers(plan: Plan, shared: SharedSettings) -> Items | None:
-    """Return the producers, None for the one that a campaign has by default."""
+    """Return the producers; None for the default one."""
     producers = [_producer(producer, plan.duration_us, shared) for producer in plan.producers]
-    says_more = bool(plan.duration_us or plan.consumers or plan.applications)
-    if not says_more and producers == [_ONLY_PRODUCER]:
+    has_workload = bool(plan.duration_us or plan.consumers or plan.applications)
+    if not has_workload and producers == [_ONLY_PRODUCER]:
         return None
-    return Items(producers) if producers or not says_more else None
+    return Items(producers) if producers or not has_workload else None
 
 
 def _producer(producer: ProducerSpec, duration_us: int, shared: SharedSettings) -> dict[str, Any]:
@@ -118,13 +122,13 @@ def _application(client: Any, shared: SharedSettings) -> dict[str, Any]:
         return section_map(client)
     return section_map(
         client,
-        consumer=shared.own(said_of(client.consumer, client)) or None,
-        producer=shared.own(said_of(client.producer, client)) or None,
+        consumer=shared.own(without_names(client.consumer, client)) or None,
+        producer=shared.own(without_names(client.producer, client)) or None,
     )
 
 
 def _emptiable(section: BlastRadius | Core | None) -> dict[str, Any] | Word | None:
-    """Return the section; an empty one is a core, or a limit, all the same."""
+    """Return the section. An empty one still counts, so it is written as such."""
     return None if section is None else section_map(section) or Word("{}")
 
 

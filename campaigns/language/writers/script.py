@@ -1,4 +1,4 @@
-"""The sections ``script`` and ``faults``, and actions and faults wherever they stand."""
+"""Writes the sections ``script`` and ``faults``, and actions and faults in other places."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -35,16 +35,16 @@ def _entries(actions: Sequence[Action], only_producer: str | None) -> list[Any]:
 
 
 def action_entry(action: Action, only_producer: str | None = None) -> Any:
-    """Return an action or a fault: its name, with the fields that are not as by default."""
+    """Return an action or a fault: its name, with the fields that differ from their defaults."""
     implied: dict[str, Any] = {
         item.attribute: None
         for item in fields_of(type(action))
         if item.options.implied and item.of(action) == only_producer
     }
-    given = section_map(action, **implied)
-    if list(given) == [action.whole or action.short]:
-        return {action.name: next(iter(given.values()))}
-    return {action.name: given} if given else action.name
+    rows = section_map(action, **implied)
+    if list(rows) == [action.whole or action.short]:
+        return {action.name: next(iter(rows.values()))}
+    return {action.name: rows} if rows else action.name
 
 
 def injection_rows(injection: Injection, duration_us: int) -> Rows:
@@ -59,7 +59,7 @@ def injection_rows(injection: Injection, duration_us: int) -> Rows:
 
 
 def listed(entries: Iterable[Any]) -> Items:
-    """Return actions or faults for a list in which each stands on a line, behind its name."""
+    """Return a list of actions or faults with each name on its own line."""
     return Items(Rows(entry) if isinstance(entry, Mapping) else entry for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""A section of a campaign file, from what the dataclass declares that it was read into."""
+"""Writes a section of a campaign file from the declared fields of its dataclass."""
 
 from collections.abc import Callable, Collection
 from dataclasses import is_dataclass, replace
@@ -10,18 +10,18 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 
 FORMS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
-"""How values are written of the kinds that are more than their fields."""
+"""Writers for special kinds of values."""
 
 
 class UnwritablePlanError(ValueError):
-    """A plan that no campaign file says; the message says what a file would be refused for."""
+    """A plan that no campaign file can express; the message gives the reason."""
 
 
 def section_map(declared: Any, *, without: Collection[str] = (), **written: Any) -> dict[str, Any]:
-    """Return what is not as by default, in the order in which it is declared.
+    """Return the fields that differ from their defaults, in the order of their declaration.
 
-    What is *written*, by attribute, stands as it is given here, and nowhere if it is None; what is
-    *without* is left out.
+    *written* are values of attributes that are ready to be written, or None to leave one out. The
+    attributes in *without* are left out, too.
     """
     rows: dict[str, Any] = {}
     for item in fields_of(type(declared)):
@@ -45,18 +45,18 @@ def section_map(declared: Any, *, without: Collection[str] = (), **written: Any)
 
 
 def value_of(item: DeclaredField, value: Any) -> Any:
-    """Return a field's value as a campaign has it."""
+    """Return a field's value in the notation of a campaign."""
     form = by_kind(FORMS, item.kind)
     if form is not None and not item.many:
         return form(value)
     if is_dataclass(item.kind):
         return Items(map(section_map, value)) if item.many else section_map(value)
     if item.many:
-        return [value_of(replace(item, depth=item.depth - 1), each) for each in value]
+        return [value_of(replace(item, depth=item.depth - 1), element) for element in value]
     if isinstance(value, tuple) and item.kind is kinds.BrokerMarker:
-        return [value_of(item, each) for each in value]
+        return [value_of(item, element) for element in value]
     text = field_text(item.kind, value)
     if text is None:
         return value
-    # Without quotes a bound such as `> 5s` begins a block of text.
+    # Without quotes YAML would read a bound such as `> 5s` as a block of text.
     return text if text.startswith(">") else Word(text)

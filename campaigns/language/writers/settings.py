@@ -1,4 +1,4 @@
-"""Settings: what all owners share stands under ``settings``, the rest in the owner's section."""
+"""Writes settings: shared ones under ``settings``, the others in the owner's section."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ def _order() -> dict[str, int]:
 
 
 class SharedSettings:
-    """The campaign's ``settings``, and what is left to say for each owner.
+    """The campaign's ``settings``, and the settings that remain for each owner.
 
-    Brokers have no other place for what all of them get. A setting of topics or clients
-    is shared when everyone who would get it from there has it, and most have the same.
+    The settings of all brokers have no other place. A setting of topics or clients is shared if all
+    owners that would get it have it, and most have the same value.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -42,11 +42,19 @@ class SharedSettings:
             TOPIC: [topic.settings for topic in plan.cluster.topics],
             PRODUCER: [
                 *(producer.settings for producer in plan.producers),
-                *(said_of(client.producer, client) for client in plan.applications if is_application(client)),
+                *(
+                    without_names(client.producer, client)
+                    for client in plan.applications
+                    if is_application(client)
+                ),
             ],
             CONSUMER: [
                 *(consumer.settings for consumer in plan.consumers),
-                *(said_of(client.consumer, client) for client in plan.applications if is_application(client)),
+                *(
+                    without_names(client.consumer, client)
+                    for client in plan.applications
+                    if is_application(client)
+                ),
             ],
         }
         self._shared = dict(plan.cluster.settings)
@@ -60,7 +68,7 @@ class SharedSettings:
         return Rows(settings_map(self._shared))
 
     def own(self, settings: Settings) -> dict[str, str]:
-        """Return what a topic or a client has to say for itself."""
+        """Return the settings to write in the section of a topic or a client."""
         return settings_map(
             {name: value for name, value in settings.items() if not self._is_shared(name, value)}
         )
@@ -72,7 +80,7 @@ class SharedSettings:
         return shared == value and type(shared) is type(value)
 
     def _most_common(self, name: str) -> Value | None:
-        """Return the value to share, None when each should say its own."""
+        """Return the value to share; None if each owner should have its own."""
         scopes = scopes_of(name)
         if BROKER in scopes:
             return None
@@ -84,12 +92,12 @@ class SharedSettings:
 
 
 def is_application(client: object) -> TypeGuard[ApplicationSpec]:
-    """Return whether a client has settings for a producer and a consumer, which begin with the campaign's."""
+    """Return whether a client has settings for a producer and a consumer."""
     return isinstance(client, ApplicationSpec)
 
 
-def said_of(settings: Settings, application: ApplicationSpec) -> dict[str, Value]:
-    """Return the settings of an application's clients without the names that are its own."""
+def without_names(settings: Settings, application: ApplicationSpec) -> dict[str, Value]:
+    """Return the settings of an application's clients without those that are its own name."""
     named = (GROUP_ID, TRANSACTIONAL_ID)
     return {
         name: value for name, value in settings.items() if not (name in named and value == application.name)
@@ -97,14 +105,14 @@ def said_of(settings: Settings, application: ApplicationSpec) -> dict[str, Value
 
 
 def settings_map(settings: Settings) -> dict[str, str]:
-    """Return settings in the order of the catalogue, as a campaign writes their values."""
+    """Return settings in the order of the catalogue, with values in the notation of a campaign."""
     order = _order()
     names = sorted(settings, key=lambda name: (order.get(name, len(order)), name))
     return {name: setting_word(name, settings[name]) for name in names}
 
 
 def setting_word(name: str, value: Value) -> str:
-    """Return a setting's value as it is written: a list such as ``compact,delete`` is text, which has quotes where it needs them."""
+    """Return a setting's value as written; a list such as ``compact,delete`` may need quotes."""
     text = setting_text(name, value)
     is_list = "," in text or ":" in text or text in ("", ALL_REPLICAS)
     return text if is_list else Word(text)

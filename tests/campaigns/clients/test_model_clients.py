@@ -30,7 +30,7 @@ script:
 """
 
 
-def test_a_consumer_has_what_it_read_itself() -> None:
+def test_a_consumer_has_consumed_only_the_records_that_it_read_itself() -> None:
     (plan,) = load_text(CLUSTER, "two.yaml").plans
     target = ModelTarget(plan, Choices.from_seed(0), ())
     target.start()
@@ -51,7 +51,7 @@ def test_a_consumer_has_what_it_read_itself() -> None:
 
 
 @pytest.mark.parametrize("event", [FetchDelayed.name, FetchExpired.name, MessageDelivered.name])
-def test_what_a_condition_waits_for_is_in_the_trace_each_time(event: str) -> None:
+def test_an_event_that_a_condition_waits_for_is_in_the_trace(event: str) -> None:
     """Left to themselves fetches that find nothing are there once: here each of them is."""
     (plan,) = load_text(WAITS.format(event=event), "waits.yaml").plans
     trace = run_plan(plan, 0).evidence.trace

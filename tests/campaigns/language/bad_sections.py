@@ -8,7 +8,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "brokers": (
         "cluster:\n  brokers:\n    - id: 0\n    - id: 0\n    - rack: a\n    - id: 1001\n",
         [
-            ("4:11", "duplicate broker 0; the first is in line 3"),
+            ("4:11", "duplicate broker 0; it is already defined at line 3"),
             ("5:7", "brokers: `id` is missing"),
             ("6:11", "id: 1001 is too large"),
         ],
@@ -19,7 +19,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "a fault beside its time": (
         "workload: {duration: 9s}\nfaults:\n  - at: 1s\n    broker_crash: {broker: 0}\n",
-        [("4:5", "unknown key `broker_crash`; `broker_crash` stands under `do`")],
+        [("4:5", "unknown key `broker_crash`; `broker_crash` belongs under `do`")],
     ),
     "controller": ("cluster: {controller: 3}\n", [("1:23", "unknown broker 3; the brokers are 0, 1, 2")]),
     "topics": (
@@ -36,7 +36,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         """,
         [
             ("5:27", "replication factor 3 is larger than the number of brokers, 2"),
-            ("6:13", "duplicate topic t; the first is in line 4"),
+            ("6:13", "duplicate topic t; it is already defined at line 4"),
             ("7:13", "`u/v` cannot name a topic"),
             ("8:19", "10001 is too large: at most 10000"),
         ],
@@ -44,7 +44,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "no topics": ("cluster: {topics: []}\n", [("1:19", "a cluster needs a topic")]),
     "too many partitions": (
         "cluster:\n  topics:\n    - {name: t, partitions: 6000}\n    - {name: u, partitions: 6000}\n",
-        [("4:7", "more than 10000 partitions in all")],
+        [("4:7", "too many partitions in all: at most 10000")],
     ),
     "assignments": (
         """\
@@ -63,7 +63,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("5:38", "partition 1 has 1 replica, but partition 0 has 2"),
             ("6:29", "the assignment has 1 partition, but `partitions` is 2"),
             ("7:30", "partition 0 has 2 replicas, but `replication_factor` is 3"),
-            ("8:29", "an assignment has a list of brokers for each partition"),
+            ("8:29", "an assignment needs a list of brokers for each partition"),
         ],
     ),
     # Workload
@@ -89,23 +89,23 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             - {poll_interval: 0s}
         """,
         [
-            ("5:13", "duplicate client name p; the first is in line 4"),
+            ("5:13", "duplicate client name p; it is already defined at line 4"),
             ("6:13", "`zookeeper` cannot name a client"),
             ("9:13", "the producer stops at 5s, which is not after its start at 10s"),
             ("11:14", "the producer starts at 60s, which is not before the workload's end at 60s"),
             ("13:13", "the producer stops at 70s, after the workload's end at 60s"),
             ("14:25", "unknown partition `t-1`; topic t has only t-0"),
-            ("14:30", "t-0 stands here twice"),
+            ("14:30", "t-0 is listed twice"),
             ("14:35", "`t` is a topic; write a partition of it such as `t-0`"),
             ("14:38", "unknown partition `u-0`; did you mean `t-0`?"),
-            ("15:19", "a list of partitions cannot be empty"),
-            ("17:13", "duplicate client name p; the first is in line 4"),
+            ("15:19", "the list of partitions is empty"),
+            ("17:13", "duplicate client name p; it is already defined at line 4"),
             ("18:23", "more than 0"),
         ],
     ),
     "rate without an end": (
         "workload: {producers: [{rate: 1/s}]}\n",
-        [("1:25", "records are generated for the workload's `duration`, which is not given")],
+        [("1:25", "records are generated for the workload's `duration`, which is missing")],
     ),
     "too many clients": (
         f"workload: {{producers: [{', '.join(101 * ['{}'])}]}}\n",
@@ -125,9 +125,9 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - {wen: {}}
         """,
         [
-            ("2:5", "a step has something to wait for"),
-            ("3:5", "a step has something to wait for"),
-            ("4:18", "there is nothing to do"),
+            ("2:5", "a step needs a condition"),
+            ("3:5", "a step needs a condition"),
+            ("4:18", "`do` is empty"),
             ("5:10", "name one action or fault"),
             ("6:10", "name one action or fault, not 2 (send, elect_preferred_leaders)"),
             ("8:10", "an earlier one waits until 5s (line 7)"),
@@ -156,12 +156,12 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("7:48", "unknown broker 3"),
             ("7:57", "kind: `power` is not one of process, power_loss"),
             ("7:79", "the range `2s..1s` is empty"),
-            ("8:18", "a condition needs something that has to hold"),
+            ("8:18", "the condition is empty"),
         ],
     ),
     "which producer": (
         "workload: {producers: [{name: a}, {name: b}]}\nscript: [{do: {send: m}}]\n",
-        [("2:22", "say which `producer`: a, b")],
+        [("2:22", "name the `producer`: a, b")],
     ),
     "no producer": (
         "workload: {producers: []}\nscript: [{do: {send: m}}]\n",
@@ -181,7 +181,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         """,
         [
             ("2:33", "unknown partition `t-9`"),
-            ("3:33", "`leader` is no broker: write an id, `any`, `controller`, `leader of t-0`"),
+            ("3:33", "`leader` is not a broker: write an id, `any`, `controller`, `leader of t-0`"),
             ("4:35", "unknown broker 5"),
             ("4:45", "unknown end of a link `zookeper`; did you mean `zookeeper`?"),
             ("5:39", "and: the list is empty"),
@@ -233,9 +233,9 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("9:53", "unknown broker 8"),
             ("9:67", "unknown partition `t-7`"),
             ("9:83", "expected a whole number, not `x`"),
-            ("10:20", "there is nothing in it that has to hold"),
+            ("10:20", "this part of the condition is empty"),
             ("10:24", "acked: there is no value"),
-            ("11:22", "there is nothing in it that has to hold"),
+            ("11:22", "this part of the condition is empty"),
         ],
     ),
     # Faults
@@ -254,21 +254,21 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - {when: {}, do: controller_failover}
         """,
         [
-            ("3:5", "an entry has one of at, when, every, rate; this has none"),
-            ("4:5", "an entry has one of at, when, every, rate; this has at, every"),
+            ("3:5", "an entry needs one of at, when, every, rate; this has none"),
+            ("4:5", "an entry needs one of at, when, every, rate; this has at, every"),
             ("5:6", "unknown key `att`; did you mean `at`?"),
             ("6:10", "this never strikes: the workload ends at 60s"),
             ("7:14", "`from` goes with `every` or `rate`, not with `at`"),
             ("7:24", "`times` goes with `when`, not with `at`"),
-            ("8:24", "until 10s is not after its beginning at 20s"),
-            ("9:23", "from 60s is not before the workload's end at 60s"),
+            ("8:24", "the end at 10s is not after the start at 20s"),
+            ("9:23", "the start at 60s is not before the workload's end at 60s"),
             ("10:13", "this never strikes: the first time would be 20s"),
-            ("11:12", "a condition needs something that has to hold"),
+            ("11:12", "the condition is empty"),
         ],
     ),
     "never": (
         "faults:\n  - {rate: 1/m, do: controller_failover}\n  - {at: 1m, do: controller_failover}\n",
-        [("2:5", "this has no end: give it `until`"), ("3:5", "this never strikes: there is no script")],
+        [("2:5", "this has no end: add `until`"), ("3:5", "this never strikes: there is no script")],
     ),
     "which fault": (
         """\
@@ -283,11 +283,11 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - {at: 1s, do: {controller_failover: {hw: crash}}}
         """,
         [
-            ("3:5", "either `do`, what strikes, or `any_of`, a list to draw from"),
-            ("4:5", "either `do`, what strikes, or `any_of`, a list to draw from"),
+            ("3:5", "either `do`, the fault, or `any_of`, a list to draw from"),
+            ("4:5", "either `do`, the fault, or `any_of`, a list to draw from"),
             (
                 "5:21",
-                "`do` has several faults only with `every` or `at` one time; `any_of` draws one of several",
+                "`do` takes several faults only with `every`, or with `at` a single time; `any_of` draws one of several",
             ),
             ("6:22", "any_of: name a fault"),
             ("7:18", "unknown fault `send`"),
@@ -327,8 +327,8 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "all and none stand alone": (
         "invariants: [all, log-matching, none]\n",
         [
-            ("1:14", "invariants: `all` stands alone, without other names"),
-            ("1:33", "invariants: `none` stands alone, without other names"),
+            ("1:14", "invariants: `all` cannot be combined with other names"),
+            ("1:33", "invariants: `none` cannot be combined with other names"),
         ],
     ),
     "what is not watched cannot be expected": (
@@ -338,8 +338,8 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         variants: {blind: {invariants: none}}
         """,
         [
-            ("2:18", "log-matching is not judged, for `invariants` leaves it out (in variant blind)"),
-            ("2:38", "two-leaders is not judged, for `invariants` leaves it out"),
+            ("2:18", "log-matching is not judged, because `invariants` leaves it out (in variant blind)"),
+            ("2:38", "two-leaders is not judged, because `invariants` leaves it out"),
         ],
     ),
     # Variants
@@ -356,11 +356,11 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("2:3", "`base` is the campaign without a variant"),
             ("3:3", "`a/b` cannot name a variant"),
-            ("4:6", "variant `c`: expected a mapping of what is different"),
+            ("4:6", "variant `c`: expected a mapping of changed keys"),
             ("5:7", "`name` belongs to the campaign, not to a variant"),
             ("5:16", "`variants` belongs to the campaign, not to a variant"),
             ("5:37", "release `0.9` is not modelled"),
-            ("5:51", "either `do`, what strikes, or `any_of`"),
+            ("5:51", "either `do`, the fault, or `any_of`"),
             ("7:21", "unknown variant `e`"),
         ],
     ),
@@ -409,15 +409,15 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             (
                 "4:15",
-                "the brokers cannot create __consumer_offsets with 3 replicas",
+                "2 brokers cannot create __consumer_offsets with 3 replicas",
             )
         ],
     ),
     "what groups alone have": (
         "workload:\n  consumers: [{commit: after, topics: [t]}]\n",
         [
-            ("2:16", "`commit` is for consumers with the setting group.id"),
-            ("2:31", "`topics` is for consumers with the setting group.id"),
+            ("2:16", "`commit` applies only to consumers with the setting group.id"),
+            ("2:31", "`topics` applies only to consumers with the setting group.id"),
         ],
     ),
     "a member that contradicts itself": (
@@ -428,8 +428,8 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "    - {start: 3s, stop: 2s, settings: {heartbeat.interval.ms: 10s}}\n"
         ),
         [
-            ("4:16", "one of them commits"),
-            ("5:8", "a consumer subscribes to topics, or assigns itself partitions"),
+            ("4:16", "contradicts enable.auto.commit"),
+            ("5:8", "a consumer either subscribes to topics or assigns itself partitions"),
             ("6:25", "the consumer stops at 2s, which is not after its start at 3s"),
             ("6:63", "heartbeat.interval.ms has to be less than session.timeout.ms"),
         ],

@@ -11,10 +11,10 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "reserved character": ("description: @home\n", [("1:14", "put the text in quotes")]),
     "duplicate keys": (
         "kafka: '2.4'\ncluster: {brokers: 1, brokers: 2}\nkafka: '2.0'\n",
-        [("2:23", "duplicate key `brokers`; the first is in line 2"), ("3:1", "the first is in line 1")],
+        [("2:23", "duplicate key `brokers`; the first is on line 2"), ("3:1", "the first is on line 1")],
     ),
-    "key that is a list": ("[a]: 1\n", [("1:1", "a key has to be text, not a list")]),
-    "key that is a mapping": ("{a: b}: 1\n", [("1:1", "a key has to be text, not a mapping")]),
+    "key that is a list": ("[a]: 1\n", [("1:1", "a key must be text, not a list")]),
+    "key that is a mapping": ("{a: b}: 1\n", [("1:1", "a key must be text, not a mapping")]),
     "no key": ("~: 1\n", [("1:1", "a value without a key")]),
     "merge key": ("<<: {kafka: '2.4'}\n", [("1:1", "merge keys")]),
     "tags": (
@@ -26,7 +26,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "tab after spaces": ("cluster:\n  \tbrokers: 3\n", [("2:3", "a tab at the beginning of a line")]),
     "control character": ("kafka: '2.4'\n# \x07\n", [("2:3", "does not allow the character U+0007")]),
     "alias without anchor": ("cluster: *c\n", [("1:10", "the alias *c has no anchor &c before it")]),
-    "alias inside of itself": ("script: &s [*s]\n", [("1:13", "stands inside of what it repeats")]),
+    "alias inside of itself": ("script: &s [*s]\n", [("1:13", "is inside its own anchor")]),
     "aliases that explode": (
         "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n"
         + "".join(f"{k}: &{k} [{', '.join(10 * [f'*{a}'])}]\n" for a, k in zip("abcd", "bcde", strict=True)),
@@ -48,7 +48,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("1:1", "unknown key `topics`; it belongs under `cluster`"),
             ("2:1", "unknown key `duration`; it belongs under `workload`"),
-            ("3:1", "unknown key `acks`; a setting stands under `settings`"),
+            ("3:1", "unknown key `acks`; a setting belongs under `settings`"),
         ],
     ),
     "no value": ("kafka:\ncluster:\n", [("1:1", "kafka: there is no value"), ("2:1", "there is no value")]),
@@ -127,10 +127,10 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [
             ("4:13", "write `10/s`, `10/m` or `10/h`"),
-            ("5:13", "a rate has to be more than 0"),
+            ("5:13", "a rate must be more than 0"),
             ("6:13", "10001/s is too fast: at most 10000/s"),
             ("7:13", "write one such as `10/s`"),
-            ("8:13", "the time in `1/0s` has to be more than 0"),
+            ("8:13", "the time in `1/0s` must be more than 0"),
             ("9:13", "2/100us is too fast"),
             ("10:13", "1/1000001h is too slow: at least 1/1000000h"),
             ("11:13", "`1/90` is not a rate"),
@@ -210,7 +210,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "settings: {acks: all, min.insync.replicas: 3}\n"
             "cluster: {topics: [{name: t, replication_factor: 2}, {name: u}]}\n"
         ),
-        [("1:44", "impossible: with min.insync.replicas=3 and 2 replicas of topic t, acks=all (line 1)")],
+        [("1:44", "with min.insync.replicas=3 and 2 replicas of topic t, acks=all (line 1)")],
     ),
     "a partition of nothing": (
         """\
@@ -232,9 +232,9 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - {at: 1s, do: {message: {action: drop, znode: /controller, api: Fetch}}}
         """,
         [
-            ("4:50", "`/` is no path of a znode; write it as `/controller`"),
-            ("5:50", "`controller` is no path of a znode"),
-            ("6:50", "`/controller/` is no path of a znode"),
+            ("4:50", "`/` is not the path of a znode; write one such as `/controller`"),
+            ("5:50", "`controller` is not the path of a znode"),
+            ("6:50", "`/controller/` is not the path of a znode"),
             ("7:28", "no Fetch request is about a znode"),
         ],
     ),
@@ -242,7 +242,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "behaviours: {no-dedup: true, zzz: true}\n",
         [
             ("1:14", "unknown behaviour `no-dedup`; the mutant `no-dedup` is `producer_batches_retained: 0`"),
-            ("1:30", "unknown behaviour `zzz`; `harrow list behaviours` names all"),
+            ("1:30", "unknown behaviour `zzz`; `harrow list behaviours` shows all"),
         ],
     ),
     "behaviours": (

@@ -62,42 +62,42 @@ def test_only_exactly_once_has_transactions() -> None:
         ("{to: out}", "`from` is missing"),
         ("{from: nowhere, to: out}", "unknown topic `nowhere`"),
         ("{from: in}", "`to` is missing: with `delivery: exactly_once`"),
-        ("{from: in, to: in}", "never comes to an end"),
+        ("{from: in, to: in}", "never finishes"),
         (
             "{from: in, to: out, delivery: idempotent_sink}",
-            "`to` says nothing with `delivery: idempotent_sink`",
+            "`to` has no effect with `delivery: idempotent_sink`",
         ),
-        ("{from: in, to: out, workers: 3}", "`workers` says nothing with `delivery: exactly_once`"),
+        ("{from: in, to: out, workers: 3}", "`workers` has no effect with `delivery: exactly_once`"),
         (
             "{from: in, to: out, delivery: auto_commit, group_metadata: false}",
-            "`group_metadata` says nothing with `delivery: auto_commit`",
+            "`group_metadata` has no effect with `delivery: auto_commit`",
         ),
         ("{from: in, to: out, start: 5s, stop: 2s}", "stops at 2s, which is not after its start at 5s"),
         (
             "{from: in, to: out, consumer: {enable.auto.commit: true}}",
-            "goes not with enable.auto.commit=true",
+            "contradicts enable.auto.commit=true",
         ),
         (
             "{from: in, to: out, delivery: auto_commit, consumer: {enable.auto.commit: false}}",
-            "goes not with enable.auto.commit=false",
+            "contradicts enable.auto.commit=false",
         ),
         ("{from: in, to: out, producer: {acks: 1}}", "needs acks=all"),
         ("{from: in, to: out, delivery: twice}", "delivery"),
     ],
 )
-def test_what_does_not_go_together_is_refused(application: str, message: str) -> None:
+def test_contradictory_keys_of_an_application_are_refused(application: str, message: str) -> None:
     with pytest.raises(CampaignError, match=message):
         plan(application)
 
 
-def test_an_option_for_the_delivery_sets_aside_what_the_file_says_of_another_one() -> None:
+def test_an_option_for_the_delivery_overrides_keys_for_another_delivery() -> None:
     text = TEXT.format(
         application="{from: in, to: out, delivery: watermark, workers: 3}", settings="", kafka="3.9"
     )
     options = ("workload.applications.0.delivery=exactly_once",)
     (read,) = load_text(text, "a.yaml", options).plans
     assert read.applications == plan("{from: in, to: out}").applications
-    with pytest.raises(CampaignError, match="`workers` says nothing with `delivery: exactly_once`"):
+    with pytest.raises(CampaignError, match="`workers` has no effect with `delivery: exactly_once`"):
         load_text(text, "a.yaml", (*options, "workload.applications.0.workers=5"))
 
 
@@ -116,7 +116,7 @@ def test_a_release_without_transactions_has_no_exactly_once() -> None:
         "{name: c, from: in, to: out, group_metadata: false, start: 1s, stop: 5s, consumer: {max.poll.records: 7}}",
     ],
 )
-def test_it_is_written_as_it_was_read(application: str) -> None:
+def test_a_cluster_is_written_as_it_was_read(application: str) -> None:
     read = plan(application, settings="settings: {group.id: g}")
     (again,) = load_text(campaign_text(read), "again.yaml").plans
     assert again.applications == read.applications

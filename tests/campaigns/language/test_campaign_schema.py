@@ -85,7 +85,7 @@ def test_schema_refuses(text: str) -> None:
     assert errors(text)
 
 
-def test_schema_describes_what_it_names() -> None:
+def test_the_schema_describes_every_key() -> None:
     schema = json_schema()
     assert "description" in schema["properties"]["cluster"]
     settings = schema["$defs"]["Settings"]["properties"]
@@ -97,7 +97,7 @@ def test_schema_describes_what_it_names() -> None:
     assert crash["required"] == ["broker"]
 
 
-def test_schema_never_wants_null_as_default() -> None:
+def test_the_schema_has_no_null_as_a_default() -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             assert value.get("default", "") is not None
@@ -135,7 +135,7 @@ def test_a_new_fault_needs_nothing_else() -> None:
     ]
 
 
-def test_a_field_without_syntax_is_noticed() -> None:
+def test_a_field_without_a_syntax_is_refused() -> None:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Odd(Fault):
         name: ClassVar[str] = "odd"

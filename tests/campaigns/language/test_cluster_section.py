@@ -18,7 +18,7 @@ LATER = "name: x\ncluster: {brokers: [{id: 0}, {id: 1, joins: 30s}, {id: 2, join
 THROTTLE = "throttled.replicas"
 
 
-def test_a_quota_is_that_of_a_client_or_of_all_that_have_none_of_their_own() -> None:
+def test_a_quota_is_for_one_client_or_for_all_clients_without_their_own() -> None:
     found = plan(QUOTAS).cluster.quotas
     assert found == (
         QuotaSpec(producer_byte_rate=64_000),
@@ -38,7 +38,7 @@ def test_a_broker_joins_later_or_when_the_script_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", [QUOTAS, LATER], ids=["quotas", "later"])
-def test_what_is_written_of_a_plan_says_the_same(text: str) -> None:
+def test_a_written_plan_loads_as_the_same_plan(text: str) -> None:
     first = plan(text)
     assert plan(campaign_text(first)).cluster == first.cluster
 
@@ -47,26 +47,26 @@ def test_what_is_written_of_a_plan_says_the_same(text: str) -> None:
     ("cluster", "message"),
     [
         ("quotas: [{client: nobody, producer_byte_rate: 1B/s}]", "unknown client `nobody`"),
-        ("quotas: [{}]", "a quota has a `producer_byte_rate` or a `consumer_byte_rate`"),
+        ("quotas: [{}]", "a quota needs a `producer_byte_rate` or a `consumer_byte_rate`"),
         (
             "quotas: [{producer_byte_rate: 1B/s}, {consumer_byte_rate: 1B/s}]",
-            "every client has a quota twice",
+            "the default quota is defined twice",
         ),
-        ("quotas: [{producer_byte_rate: 0B/s}]", "`0B/s` is no bandwidth"),
+        ("quotas: [{producer_byte_rate: 0B/s}]", "`0B/s` is not a bandwidth"),
         (f"topics: [{{name: t, settings: {{leader.replication.{THROTTLE}: 0-1}}}}]", "expected a list such as 0:1,0:2"),
-        ("brokers: [{id: 0, joins: 1s}]", "a cluster begins with a broker"),
+        ("brokers: [{id: 0, joins: 1s}]", "a cluster needs a broker at the start"),
         (
             "brokers: [{id: 0}, {id: 1, joins: 1s}], topics: [{name: t, replication_factor: 2}]",
-            "larger than the number of brokers at the beginning, 1",
+            "larger than the number of brokers at the start, 1",
         ),
         (
             "brokers: [{id: 0}, {id: 1, joins: 1s}], topics: [{name: t, assignment: [[0, 1]]}]",
-            "broker 1 joins later, when the topic is there",
+            "broker 1 joins only after the topic is created",
         ),
         ("brokers: [{id: 0}, {id: 1, joins: 1s}], controller: 1", "broker 1 joins later"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(cluster: str, message: str) -> None:
+def test_an_impossible_cluster_is_refused(cluster: str, message: str) -> None:
     (found,) = problems(f"name: x\ncluster: {{{cluster}}}")
     assert message in found
 
@@ -77,20 +77,20 @@ kafka: "4.0"
 cluster:
   kraft: {combined: true, voters: 5}
 """
-_NEED = "5 voters need as many brokers with `combined: true`, and"
+_NEED = "5 voters need as many brokers with `combined: true`, but"
 
 
-def test_controllers_that_are_brokers_are_no_more_than_those() -> None:
+def test_combined_controllers_are_at_most_as_many_as_brokers() -> None:
     assert problems(COMBINED) == [f"4:35: {_NEED} there are 3"]
     assert problems(COMBINED, "cluster.brokers=4") == [f"4:35: {_NEED} there are 4"]
     later = COMBINED + "  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}, {id: 4, joins: 3s}]\n"
-    assert problems(later) == [f"4:35: {_NEED} there are 4 at the beginning"]
+    assert problems(later) == [f"4:35: {_NEED} there are 4 at the start"]
     assert plan(COMBINED, "cluster.brokers=5").cluster.controller_ids() == (0, 1, 2, 3, 4)
     by_option = problems('name: x\nkafka: "4.0"\n', "cluster.kraft.combined=true", "cluster.kraft.voters=5")
     assert by_option == [f"--set: cluster.kraft.voters=5: {_NEED} there are 3"]
 
 
-def test_voters_are_no_more_than_the_fewest_brokers_that_a_seed_draws() -> None:
+def test_combined_voters_are_at_most_as_many_as_the_fewest_brokers_that_a_seed_draws() -> None:
     swarm = "swarm: {brokers: 4..6, aims: {share: 0.5, any_of: [{probe: log-compacted AIM}]}}\n"
     drawn = COMBINED + swarm
     assert problems(drawn.replace("AIM", "")) == [f"4:35: {_NEED} a seed may draw 4"]
@@ -106,12 +106,12 @@ def test_by_default_all_brokers_are_voters_where_there_are_too_few(written: str)
     assert cluster.controller_ids() == (0, 1)
 
 
-def test_voters_that_nobody_reads_are_not_too_many() -> None:
+def test_unused_voters_are_never_too_many() -> None:
     assert plan(COMBINED.replace("4.0", "2.4")).cluster.voters == 5
     assert plan(COMBINED.replace("combined: true", "combined: false")).cluster.voters == 5
 
 
-def test_a_number_of_records_counts_only_where_a_behaviour_says_so() -> None:
+def test_a_number_of_records_counts_only_with_the_behaviour_for_it() -> None:
     lag = "settings: {replica.lag.max.messages: 4}"
     (found,) = problems(f"name: x\n{lag}")
     assert "`behaviours: {isr_lag_counts_messages: true}` brings it back" in found

@@ -96,7 +96,7 @@ def disk(plan: Plan) -> FragileDisk:
 
 
 @pytest.mark.usefixtures("level")
-def test_a_new_setting_reaches_whom_it_is_for() -> None:
+def test_a_new_setting_reaches_the_processes_of_its_scope() -> None:
     plan = plan_of("settings: {compression.level: 3}")
     assert plan.producers[0].settings == {"compression.level": 3}
     assert plan.cluster.settings == {}
@@ -106,7 +106,7 @@ def test_a_new_setting_reaches_whom_it_is_for() -> None:
 
 
 @pytest.mark.usefixtures("level")
-def test_a_wrong_value_of_a_new_setting_is_reported_where_it_stands() -> None:
+def test_a_wrong_value_of_a_new_setting_is_reported_at_its_position() -> None:
     assert problem_of("settings: {compression.level: 10}") == (
         "f.yaml:1:31: compression.level: 10 is too large: at most 9"
     )
@@ -116,7 +116,7 @@ def test_a_wrong_value_of_a_new_setting_is_reported_where_it_stands() -> None:
     assert "--set: compression.level=no: " in problem_of("name: x", "compression.level=no")
 
 
-def test_a_setting_is_unknown_again_when_it_is_taken_back() -> None:
+def test_a_setting_is_unknown_again_after_it_is_unregistered() -> None:
     assert "unknown setting" in problem_of("settings: {compression.level: 3}")
     assert "compression.level" not in json.dumps(json_schema())
 
@@ -176,7 +176,7 @@ def test_a_new_field_is_read_and_written() -> None:
     ],
 )
 @pytest.mark.usefixtures("wear")
-def test_a_wrong_value_of_a_new_field_is_reported_where_it_stands(text: str, problem: str) -> None:
+def test_a_wrong_value_of_a_new_field_is_reported_at_its_position(text: str, problem: str) -> None:
     assert problem_of(text) == problem
 
 
@@ -186,12 +186,12 @@ def test_a_new_field_is_in_the_schema() -> None:
     wear = definitions["FragileDiskSection"]["properties"]["wear"]
     assert wear == {"description": "How worn it is.", "type": "integer", "minimum": 1, "maximum": 9}
     assert definitions["SwarmSection"]["properties"]["wear"]["description"] == (
-        "What `cluster.disk.wear` is drawn from."
+        "The values to draw `cluster.disk.wear` from."
     )
 
 
 @pytest.mark.usefixtures("wear")
-def test_an_open_field_is_drawn_by_a_swarm_until_an_option_says_it() -> None:
+def test_a_swarm_draws_an_open_field_unless_an_option_sets_it() -> None:
     text = "swarm: {wear: [2, 5]}"
     swarm = plan_of(text)
     seeds = [draw_for_seed(swarm, seed) for seed in range(20)]
@@ -204,7 +204,7 @@ def test_an_open_field_is_drawn_by_a_swarm_until_an_option_says_it() -> None:
 
 
 @pytest.mark.usefixtures("wear")
-def test_a_new_field_is_made_plain_by_the_shrinker() -> None:
+def test_the_shrinker_simplifies_a_new_field() -> None:
     plan = plan_of("{cluster: {disk: {wear: 3, spare: 1}}, workload: {consumers: [{first: t-0}]}}")
     simpler = list(with_defaults(plan))
     assert any(disk(found) == FragileDisk(spare=1) for found in simpler)

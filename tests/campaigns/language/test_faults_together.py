@@ -27,18 +27,20 @@ def loaded(text: str) -> Plan:
 @pytest.mark.parametrize(
     ("timing", "times"), [("at: 2s", [2_000_000]), ("every: 5s", [5_000_000, 10_000_000])]
 )
-def test_they_strike_at_one_time(timing: str, times: list[int]) -> None:
+def test_faults_that_strike_together_strike_at_one_time(timing: str, times: list[int]) -> None:
     plan = loaded(TOGETHER.replace("TIMING", timing))
     struck = [(fault.at_us, fault.fault) for fault in run_plan(plan, 0).faults]
     assert struck == [(at_us, fault) for at_us in times for fault in ("broker_crash", "broker_pause")]
 
 
-def test_they_need_one_time() -> None:
-    with pytest.raises(CampaignError, match="`do` has several faults only with `every` or `at` one time"):
+def test_faults_that_strike_together_need_one_time() -> None:
+    with pytest.raises(
+        CampaignError, match="`do` takes several faults only with `every`, or with `at` a single time"
+    ):
         loaded(TOGETHER.replace("TIMING", "at: 2s..9s"))
 
 
-def test_they_are_an_entry_each_and_written_so() -> None:
+def test_faults_that_strike_together_are_separate_injections_and_written_so() -> None:
     plan = loaded(TOGETHER.replace("TIMING", "at: 2s"))
     assert [len(entry.faults) for entry in plan.faults] == [1, 1]
     assert loaded(campaign_text(plan)).digest() == plan.digest()

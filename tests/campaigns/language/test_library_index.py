@@ -74,7 +74,7 @@ def test_unknown_names() -> None:
     assert "known: acks-0, slow-follower" in refusal("xyz")
     assert refusal("xyz.yaml") == "xyz.yaml: no such file or folder"
     assert refusal("campaigns/acks-0") == "campaigns/acks-0: no such file or folder"
-    assert refusal("") == ": an empty name names nothing"
+    assert refusal("") == ": the name of a campaign is empty"
     assert "is called `a\\x00b`" in refusal("a\0b")
     assert "too long" in refusal("x" * 5_000)
 

@@ -85,7 +85,7 @@ def test_defaults() -> None:
     )
 
 
-def test_default_name_is_made_of_the_file_name() -> None:
+def test_the_default_name_is_derived_from_the_file_name() -> None:
     assert load_text("kafka: '2.4'", "a/my campaign!.yaml").name == "my-campaign-"
     assert load_text("kafka: '2.4'", "-").name == "campaign"
 
@@ -127,7 +127,7 @@ def test_producer_setting(setting: str, written: str, value: object) -> None:
     assert plan(f"settings: {{{setting}: {written}}}").producers[0].settings == {setting: value}
 
 
-def test_settings_go_to_whoever_knows_them() -> None:
+def test_settings_go_to_every_scope_that_has_them() -> None:
     found = plan(
         """\
         settings:
@@ -163,7 +163,7 @@ def test_settings_go_to_whoever_knows_them() -> None:
     assert found.consumers[0].settings == {"request.timeout.ms": 1_000, "max.poll.records": 6}
 
 
-def test_settings_that_kafka_takes_together() -> None:
+def test_settings_that_kafka_accepts_together_are_accepted() -> None:
     idempotent = "settings: {enable.idempotence: true, acks: -1, max.in.flight.requests.per.connection: 5}"
     assert plan(idempotent).producers[0].settings["acks"] == "all"
     assert plan("kafka: 0.11\nsettings: {enable.idempotence: true}").producers
@@ -293,7 +293,7 @@ def test_offsets_of_an_event_are_numbers() -> None:
     )
 
 
-def test_a_step_that_does_nothing_waits() -> None:
+def test_a_step_without_actions_waits() -> None:
     found = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
     assert [step.actions for step in found.script] == [
         (Wait(),),
@@ -351,7 +351,7 @@ def test_faults() -> None:
         ("partition: {between: followers  of quorum}", "partition: {between: followers of zookeeper}"),
     ],
 )
-def test_who_has_no_zookeeper_says_quorum(said: str, meant: str) -> None:
+def test_quorum_is_a_synonym_of_zookeeper(said: str, meant: str) -> None:
     faults = [
         plan(f'kafka: "4.3"\nworkload: {{duration: 5s}}\nfaults: [{{at: 1s, do: {{{text}}}}}]\n').faults
         for text in (said, meant)
@@ -366,9 +366,7 @@ def test_who_has_no_zookeeper_says_quorum(said: str, meant: str) -> None:
         ("xyz", ("0, 1, 2", "brokers", "quorum", "controller-3000", "controller-3002")),
     ],
 )
-def test_controllers_are_among_the_ends_of_links_that_there_are(
-    written: str, expected: tuple[str, ...]
-) -> None:
+def test_controllers_can_be_ends_of_links(written: str, expected: tuple[str, ...]) -> None:
     (problem,) = problems(
         f'kafka: "4.3"\nworkload: {{duration: 5s}}\nfaults: [{{at: 1s, do: {{partition: {{between: brokers, and: {written}}}}}}}]\n'
     )
@@ -409,7 +407,7 @@ def test_an_option_switches_invariants() -> None:
     assert found == ("hw-monotonic", "one-leader-per-epoch")
 
 
-def test_aliases_repeat_what_they_stand_for() -> None:
+def test_aliases_repeat_their_anchors() -> None:
     found = plan(
         """\
         faults:
@@ -420,11 +418,11 @@ def test_aliases_repeat_what_they_stand_for() -> None:
     assert found.faults[0] == found.faults[1]
 
 
-def test_byte_order_mark_is_passed_over() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert load_text("\ufeffkafka: 0.11\n", "f.yaml").plans[0].kafka == "0.11"
 
 
-def test_where_a_failure_was_found() -> None:
+def test_the_origin_of_a_failure_is_read() -> None:
     text = """\
         kafka: "0.10.2"
         found: {version: 0.1.0, rule: lost-write, status: open}
@@ -442,7 +440,7 @@ def test_where_a_failure_was_found() -> None:
     assert again.found == replace(variant.found, line=again.found.line if again.found else 0)
 
 
-def test_what_is_wrong_with_where_it_was_found() -> None:
+def test_a_wrong_origin_of_a_failure_is_refused() -> None:
     assert problems("found: {version: 0.1.0, rule: lost-wright, status: open}") == [
         "1:31: unknown rule `lost-wright`; did you mean `lost-write`?"
     ]
@@ -451,7 +449,7 @@ def test_what_is_wrong_with_where_it_was_found() -> None:
         "1:52: status: `shut` is not one of open, fixed",
     ]
     assert problems("invariants: none\nfound: {version: 0.1.0, rule: hw-monotonic, status: open}") == [
-        "2:31: hw-monotonic is not judged, for `invariants` leaves it out"
+        "2:31: hw-monotonic is not judged, because `invariants` leaves it out"
     ]
     assert problems("found: 3") == ["1:8: found: expected a mapping (`key: value`), not a single value"]
 
@@ -466,7 +464,7 @@ def test_what_is_wrong_with_where_it_was_found() -> None:
         ("3.6", "min_isr_limited_to_replicas: true", False),
     ],
 )
-def test_acks_all_that_no_leader_takes_is_refused_as_the_release_has_it(
+def test_acks_all_that_can_never_succeed_is_refused_on_releases_that_allow_it(
     release: str, switches: str, is_refused: bool
 ) -> None:
     """Since 3.7 no more replicas than there are have to be in sync (KAFKA-15583)."""
@@ -477,14 +475,12 @@ def test_acks_all_that_no_leader_takes_is_refused_as_the_release_has_it(
         settings: {{acks: all, min.insync.replicas: 3}}
         """
     if is_refused:
-        assert [
-            "impossible: with min.insync.replicas=3 and 2 replicas" in each for each in problems(text)
-        ] == [True]
+        assert ["with min.insync.replicas=3 and 2 replicas" in each for each in problems(text)] == [True]
     else:
         assert plan(text).cluster.topics[0].replication_factor == 2
 
 
-def test_a_campaign_may_mean_partitions_that_its_script_adds() -> None:
+def test_a_campaign_may_refer_to_partitions_that_its_script_adds() -> None:
     text = """\
         cluster: {brokers: 3, topics: [{name: t}, {name: u}]}
         workload: {duration: 5s, producers: [{name: p}], consumers: [{name: c, partitions: [t-2]}]}
@@ -499,7 +495,7 @@ def test_a_campaign_may_mean_partitions_that_its_script_adds() -> None:
     assert ["topic u has only u-0" in each for each in problems(text % "u-1")] == [True]
 
 
-def test_partitions_are_added_to_a_topic_that_there_is() -> None:
+def test_partitions_can_only_be_added_to_an_existing_topic() -> None:
     (problem,) = problems(
         """\
         cluster: {brokers: 3, topics: [{name: orders}]}

@@ -34,7 +34,7 @@ def test_bad_file(case: str) -> None:
         assert piece in problem
 
 
-def test_problem_reads_as_editors_expect_it() -> None:
+def test_a_problem_is_printed_in_the_format_of_editors() -> None:
     assert str(Problem("a.yaml", 3, 7, "no")) == "a.yaml:3:7: no"
     assert str(Problem("a.yaml", 0, 0, "no")) == "a.yaml: no"
 
@@ -99,7 +99,9 @@ def variants(count: int) -> str:
     )
 
 
-def test_a_text_is_parsed_once_whatever_variants_and_options_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_parsed_once_however_many_variants_and_options_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     parsed: list[str] = []
 
     def counted(text: str) -> Document:
@@ -112,7 +114,7 @@ def test_a_text_is_parsed_once_whatever_variants_and_options_it_has(monkeypatch:
     assert parsed == [text]
 
 
-def test_what_loading_takes_grows_as_the_text_does_and_no_faster() -> None:
+def test_the_cost_of_loading_grows_linearly_with_the_text() -> None:
     few, many, most = (calls_of(load_text, variants(count), "f.yaml") for count in (10, 20, 40))
     assert most - many == pytest.approx(2 * (many - few), rel=0.01)
 
@@ -135,7 +137,7 @@ def calls_of(function: Callable[..., object], *arguments: object) -> int:
     return calls
 
 
-def test_reading_campaigns_needs_nothing_of_what_runs_or_prints_them() -> None:
+def test_reading_campaigns_imports_no_code_that_runs_or_prints_them() -> None:
     """What is imported decides how long a command takes to begin; how long that is depends on the machine."""
     script = "import sys, harrow.campaigns.language.loader; print(*sys.modules)"
     ended = subprocess.run(

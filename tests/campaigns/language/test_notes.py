@@ -21,42 +21,42 @@ def notes(text: str, *overrides: str) -> list[tuple[int, str]]:
     return [(note.line, note.message) for note in load(text, *overrides).notes]
 
 
-def test_nothing_is_said_in_vain_where_it_is_read() -> None:
+def test_a_key_that_has_an_effect_is_not_noted() -> None:
     assert notes(CAMPAIGN) == []
     assert notes(CAMPAIGN, "kafka=3.9", "cluster.metadata=zookeeper") == []
 
 
-def test_what_is_about_zookeeper_says_nothing_in_kraft() -> None:
+def test_keys_about_zookeeper_are_ignored_in_kraft() -> None:
     why = "Kafka 3.9 keeps its metadata in KRaft here"
     assert notes(CAMPAIGN, "kafka=3.9") == [
-        (3, f"zookeeper.session.timeout.ms says nothing: {why}"),
-        (3, f"control.plane.listener.name says nothing: {why} (brokers refuse to start with it)"),
-        (4, f"cluster.zookeeper says nothing: {why}"),
+        (3, f"zookeeper.session.timeout.ms is ignored: {why}"),
+        (3, f"control.plane.listener.name is ignored: {why} (brokers refuse to start with it)"),
+        (4, f"cluster.zookeeper is ignored: {why}"),
         (6, "there is no ZooKeeper: zookeeper-2 stands for controller-3001 of the quorum"),
     ]
 
 
-def test_a_setting_of_a_control_plane_that_is_gone_says_nothing() -> None:
+def test_a_setting_of_a_removed_control_plane_is_ignored() -> None:
     assert notes(CAMPAIGN, "kafka=4.0")[:2] == [
-        (3, "zookeeper.session.timeout.ms says nothing: Kafka 4.0 no longer has it"),
-        (3, "control.plane.listener.name says nothing: Kafka 4.0 no longer has it"),
+        (3, "zookeeper.session.timeout.ms is ignored: Kafka 4.0 no longer has it"),
+        (3, "control.plane.listener.name is ignored: Kafka 4.0 no longer has it"),
     ]
 
 
-def test_what_is_about_kraft_says_nothing_with_zookeeper() -> None:
+def test_keys_about_kraft_are_ignored_with_zookeeper() -> None:
     text = (
         "settings: {broker.session.timeout.ms: 4s}\ncluster: {kraft: {voters: 5}}\nworkload: {duration: 5s}\n"
     )
     why = "Kafka 3.9 keeps its metadata in ZooKeeper here"
     assert notes(text, "kafka=3.9", "cluster.metadata=zookeeper") == [
-        (1, f"broker.session.timeout.ms says nothing: {why}"),
-        (2, f"cluster.kraft says nothing: {why}"),
+        (1, f"broker.session.timeout.ms is ignored: {why}"),
+        (2, f"cluster.kraft is ignored: {why}"),
     ]
     assert notes(text, "kafka=latest") == []
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
-def test_every_campaign_of_the_library_can_be_run_without_zookeeper_or_says_why_not(release: str) -> None:
+def test_every_campaign_of_the_library_runs_without_zookeeper_or_gives_a_reason(release: str) -> None:
     unsuited = []
     for name in library_names():
         for path in resolve(name):
@@ -64,7 +64,7 @@ def test_every_campaign_of_the_library_can_be_run_without_zookeeper_or_says_why_
                 assert load_campaign(path, [f"kafka={release}"]).plans
             except UnsuitedError as error:
                 unsuited += [(name, problem.message) for problem in error.problems]
-    why = f"message rule `notified` meets nothing: Kafka {release} keeps its metadata in KRaft here"
+    why = f"message rule `notified` never matches: Kafka {release} keeps its metadata in KRaft here"
     assert unsuited == [
         ("isr-change-notification", why),
         ("isr-change-notification", f"{why} (in variant batched)"),
@@ -81,7 +81,7 @@ def test_every_campaign_of_the_library_can_be_run_without_zookeeper_or_says_why_
         (1, (), None),
     ],
 )
-def test_a_zookeeper_server_stands_for_the_voter_in_its_place(
+def test_in_kraft_a_zookeeper_server_stands_for_the_voter_in_its_place(
     server: int, quorum: tuple[int, ...], expected: int | None
 ) -> None:
     node = node_id(f"zookeeper-{server}")
@@ -89,6 +89,6 @@ def test_a_zookeeper_server_stands_for_the_voter_in_its_place(
     assert quorum_counterpart(node, quorum) == expected
 
 
-def test_a_zookeeper_server_stands_for_nobody_where_there_are_any() -> None:
+def test_a_zookeeper_server_stands_for_no_voter_if_there_is_zookeeper() -> None:
     servers = tuple(node for number in (1, 2, 3) if (node := node_id(f"zookeeper-{number}")) is not None)
     assert [quorum_counterpart(server, servers) for server in servers] == [None, None, None]

@@ -60,7 +60,7 @@ def refusals(text: str) -> list[tuple[int, int, str]]:
         ),
     ],
 )  # fmt: skip
-def test_what_takes_too_much_memory_is_refused_where_it_stands_and_before_any_of_it_is_there(
+def test_a_plan_that_needs_too_much_memory_is_refused_at_its_position_before_it_is_built(
     text: str, place: tuple[int, int], most: str
 ) -> None:
     tracemalloc.start()
@@ -72,7 +72,7 @@ def test_what_takes_too_much_memory_is_refused_where_it_stands_and_before_any_of
     assert peak < 50_000_000
 
 
-def test_more_records_of_a_script_than_there_is_memory_for_are_refused_before_they_are_laid_out() -> None:
+def test_too_many_records_of_a_script_are_refused_before_they_are_expanded() -> None:
     text = "workload: {producers: [{}]}\nscript:\n" + "  - do: [{send: {value: v, count: 10000}}]\n" * 200
     tracemalloc.start()
     assert refusals(f"limits: {{memory: 100}}\n{text}") == [
@@ -83,13 +83,13 @@ def test_more_records_of_a_script_than_there_is_memory_for_are_refused_before_th
     assert peak < 60_000_000
 
 
-def test_a_user_who_has_the_memory_may_raise_the_limit() -> None:
+def test_a_campaign_may_raise_the_memory_limit() -> None:
     large = "cluster: {brokers: 100, topics: [{name: t, partitions: 1000, replication_factor: 100}]}\n"
     assert refusals(large)
     assert memory_bytes(plan_of(large + "limits: {memory: 4096}\n")) > 2 << 30
 
 
-def test_a_plan_made_in_python_keeps_to_its_limits_too() -> None:
+def test_a_plan_built_in_python_has_to_respect_its_limits() -> None:
     plan = plan_of(f"cluster: {{topics: [{{name: t}}]}}\n{FAULTS}    do: {{broker_pause: {{broker: any}}}}\n")
     (topic,), (fault,) = plan.cluster.topics, plan.faults
     large = replace(plan, cluster=replace(plan.cluster, topics=(replace(topic, partitions=10_000_000),)))
@@ -115,7 +115,7 @@ def test_a_plan_made_in_python_keeps_to_its_limits_too() -> None:
         ),
     ],
 )
-def test_large_clusters_many_clients_and_whole_days_are_not_refused(text: str) -> None:
+def test_large_clusters_many_clients_and_long_runs_are_allowed(text: str) -> None:
     assert memory_bytes(plan_of(text)) < 1 << 30
 
 
@@ -130,7 +130,7 @@ def test_large_clusters_many_clients_and_whole_days_are_not_refused(text: str) -
         ),
     ],
 )
-def test_more_faults_at_one_moment_than_a_run_may_have_are_refused(entry: str, at_once: int) -> None:
+def test_more_simultaneous_faults_than_the_limit_are_refused(entry: str, at_once: int) -> None:
     assert refusals(f"{FAULTS}    {entry}") == [
         (4, entry.index(":") + 7, f"{at_once} faults may strike at once, and a run may have 200000; `limits.faults` raises that")
     ]  # fmt: skip
@@ -147,13 +147,13 @@ def test_more_faults_at_one_moment_than_a_run_may_have_are_refused(entry: str, a
         "    repeat: 20\n    any_of: [{broker_resume: {broker: 0}}]\n  - at: 2s\n    repeat: 20\n    any_of: [{broker_resume: {broker: 0}}]\n",
     ],
 )
-def test_a_run_is_given_up_when_more_faults_have_struck_than_it_may_have(entry: str) -> None:
+def test_a_run_is_given_up_when_its_limit_of_faults_is_exceeded(entry: str) -> None:
     result = run_plan(plan_of(FAULTS + entry + LIMITED), 0)
     assert result.given_up == "the run was given up after more than 30 faults"
     assert len(result.faults) <= 30
 
 
-def test_rounds_of_faults_are_not_laid_out() -> None:
+def test_repeated_faults_are_not_expanded() -> None:
     plan = plan_of(
         f"{FAULTS}    repeat: 900000\n    pause: 1h\n    any_of: [{{broker_pause: {{broker: 0}}}}]\nlimits: {{faults: 1000000}}\n"
     )
@@ -164,5 +164,5 @@ def test_rounds_of_faults_are_not_laid_out() -> None:
     assert peak < 8 * 900_000
 
 
-def test_a_run_that_is_given_up_before_its_cluster_is_ready_has_taken_no_time() -> None:
+def test_a_run_that_is_given_up_before_its_cluster_is_ready_has_no_duration() -> None:
     assert run_plan(plan_of("workload: {duration: 1s}\nlimits: {events: 3}\n"), 0).simulated_us == 0

@@ -279,18 +279,18 @@ def test_comments_are_wrapped() -> None:
     ]
 
 
-def test_an_indented_comment_goes_on_deeper() -> None:
+def test_an_indented_comment_continues_with_a_deeper_indent() -> None:
     comments = campaign_text(SMALL, comments=["  " + "word " * 20]).partition("name:")[0].splitlines()
     assert comments == ["#   " + "word " * 14 + "word", "#     " + "word " * 4 + "word"]
 
 
-def test_a_name_of_its_own() -> None:
+def test_a_variant_can_have_its_own_name() -> None:
     plan = load_text(campaign_text(SMALL, name="smaller"), "written.yaml").plans[0]
     assert plan.campaign == "smaller"
     assert plan.digest() == replace(SMALL, campaign="smaller").digest()
 
 
-def test_what_is_shared_stands_under_settings() -> None:
+def test_shared_settings_are_written_under_settings() -> None:
     acks: dict[str, Any] = {"acks": "all"}
     producers = tuple(ProducerSpec(name=f"p{number}", settings=acks) for number in range(3))
     special = ProducerSpec(name="q", settings={"acks": "1", "linger.ms": 5})
@@ -385,17 +385,17 @@ def test_hostile_values_survive(value: str) -> None:
     [
         (replace(SMALL, campaign="a b"), "cannot name a campaign"),
         (acting(Send(producer="nobody", value="m0")), "unknown producer"),
-        (acting(Send(producer="producer-0", value="\ud800")), "no campaign file says this plan"),
+        (acting(Send(producer="producer-0", value="\ud800")), "no campaign file can express this plan"),
         (acting(Release(id="gone")), "unknown message rule"),
-        (acting(Expect(condition=Condition())), "a condition needs something"),
-        (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "speaks twice of t-0"),
-        (replace(SMALL, invariants=("log-matching", "hw-monotonic")), "something else of invariants"),
+        (acting(Expect(condition=Condition())), "the condition is empty"),
+        (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "t-0 appears twice"),
+        (replace(SMALL, invariants=("log-matching", "hw-monotonic")), "would change invariants"),
         (
             replace(SMALL, faults=(Injection(timing=At(at_us=(5, 5)), faults=(BrokerCrash(broker=0),)),)),
             "never strikes",
         ),
     ],
 )
-def test_what_no_file_says_is_refused(plan: Plan, message: str) -> None:
+def test_a_plan_that_no_file_can_express_is_refused(plan: Plan, message: str) -> None:
     with pytest.raises(UnwritablePlanError, match=message):
         campaign_text(plan)

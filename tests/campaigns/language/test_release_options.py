@@ -40,13 +40,13 @@ def notes(text: str, *overrides: str) -> list[tuple[int, int, str]]:
     return [(note.line, note.column, note.message) for note in load(text, *overrides).notes]
 
 
-def test_variants_that_name_a_release_are_left_out_with_another_one_and_a_note_says_so() -> None:
+def test_variants_that_name_a_release_are_left_out_on_another_one_with_a_note() -> None:
     assert names(WITH_RELEASES, "kafka=4.0") == [(None, "4.0"), ("plain", "4.0")]
     assert notes(WITH_RELEASES, "kafka=4.0") == [
         (
             5,
             9,
-            "old, new name releases of their own and are left out; `--variant NAME --set kafka=4.0` runs one all the same",
+            "old, new name releases of their own and are left out; `--variant NAME --set kafka=4.0` runs one anyway",
         )
     ]
 
@@ -56,7 +56,7 @@ def test_a_variant_that_names_the_same_release_stays() -> None:
     assert names(WITH_RELEASES, "kafka=latest") == names(WITH_RELEASES, "kafka=4.4")
 
 
-def test_a_variant_that_is_named_runs_as_of_the_release_of_the_option() -> None:
+def test_a_variant_named_by_the_user_runs_on_the_release_of_the_option() -> None:
     assert ("old", "4.0") in names(WITH_RELEASES, "kafka=4.0", only=("old",))
 
 
@@ -64,25 +64,25 @@ def test_other_options_leave_no_variant_out() -> None:
     assert len(names(WITH_RELEASES, "acks=1")) == 4
 
 
-def test_a_variant_that_names_a_control_plane_is_left_out_with_the_other_one() -> None:
+def test_a_variant_for_one_control_plane_is_left_out_on_the_other() -> None:
     text = 'kafka: "3.9"\nvariants: {old: {cluster: {metadata: zookeeper}}}\n'
     assert names(text, "cluster.metadata=kraft") == [(None, "3.9")]
     assert names(text, "cluster.metadata=zookeeper") == [(None, "3.9"), ("old", "3.9")]
 
 
-def test_where_a_campaign_is_about_the_other_control_plane_its_counterparts_run() -> None:
+def test_counterparts_run_if_the_campaign_is_about_the_other_control_plane() -> None:
     assert names(OF_ZOOKEEPER, "kafka=4.0") == [("kraft", "4.0")]
     assert notes(OF_ZOOKEEPER, "kafka=4.0") == [
         (3, 20, f"base, patient are left out: ensemble_leader_elected never happens: {IN_KRAFT}"),
         (
             10,
             11,
-            "older names a release of its own and is left out; `--variant older --set kafka=4.0` runs it all the same",
+            "older names a release of its own and is left out; `--variant older --set kafka=4.0` runs it anyway",
         ),
     ]
 
 
-def test_counterparts_run_beside_variants_that_suit_the_release_where_the_campaign_itself_does_not() -> None:
+def test_counterparts_run_beside_variants_that_suit_a_release_that_the_campaign_does_not() -> None:
     text = f"{OF_ZOOKEEPER}  other: {{script: [{{at: 1s, do: {{broker_crash: {{broker: 0}}}}}}]}}\n"
     assert names(text, "kafka=4.0") == [("other", "4.0"), ("kraft", "4.0")]
 
@@ -92,7 +92,7 @@ def test_no_counterpart_runs_for_a_variant_that_is_left_out() -> None:
     assert names(text, "kafka=4.0") == [(None, "4.0"), ("plain", "4.0")]
 
 
-def test_a_plan_that_does_not_suit_a_release_is_left_out_and_the_others_run() -> None:
+def test_a_plan_that_does_not_suit_the_release_is_left_out_and_the_others_run() -> None:
     text = 'kafka: "2.4"\nvariants: {idempotent: {settings: {enable.idempotence: true}}}\n'
     assert names(text, "kafka=0.10.2") == [(None, "0.10.2")]
     assert notes(text, "kafka=0.10.2") == [
@@ -129,7 +129,7 @@ def test_an_aim_that_a_release_cannot_have_is_left_out_and_the_others_are_drawn(
     ]
 
 
-def test_where_no_aim_suits_a_release_seeds_aim_at_nothing() -> None:
+def test_if_no_aim_suits_a_release_seeds_have_no_aim() -> None:
     text = AIMING.replace("      - {probe: log-compacted, keys: [2]}\n", "")
     assert aims(text, "kafka=1.1") == [[], []]
     assert len(notes(text, "kafka=1.1")) == 1
@@ -160,29 +160,27 @@ def drawn(text: str, *overrides: str) -> list[str]:
 def test_a_swarm_does_not_draw_a_setting_that_the_release_of_an_option_lacks() -> None:
     assert drawn(DRAWING) == ["acks", "group.protocol"]
     assert drawn(DRAWING, "kafka=3.6") == ["acks"]
-    assert notes(DRAWING, "kafka=3.6") == [(5, 5, f"it is not drawn: {NO_PROTOCOL}")]
+    assert notes(DRAWING, "kafka=3.6") == [(5, 5, f"group.protocol is not drawn: {NO_PROTOCOL}")]
 
 
-def test_a_setting_that_a_swarm_cannot_draw_stays_a_mistake_where_the_file_names_the_release() -> None:
+def test_an_impossible_open_setting_is_a_mistake_if_the_file_names_the_release() -> None:
     assert problems(DRAWING.replace("4.3", "3.6")) == [f"5:5: {NO_PROTOCOL}"]
 
 
 @pytest.mark.parametrize("release", ["0.11", "1.1", "2.0", "2.4", "2.8", "3.6", "3.9", "4.0"])
 @pytest.mark.parametrize("swarm", ["swarm", "swarm-kraft", "swarm-eos", "swarm-disks"])
-def test_a_swarm_of_the_library_runs_on_every_release_that_has_what_it_is_about(
-    swarm: str, release: str
-) -> None:
+def test_a_swarm_of_the_library_runs_on_every_release_that_has_its_subject(swarm: str, release: str) -> None:
     loaded = load_campaign(resolve(swarm)[0], (f"kafka={release}",))
     assert loaded.plans
 
 
-def test_a_plan_is_left_out_for_its_own_reason_where_it_is_not_its_aims_alone() -> None:
+def test_a_plan_is_left_out_for_its_own_mistake_if_its_aims_are_not_the_only_one() -> None:
     text = f"{AIMING}settings: {{client.rack: a}}\n"
     with pytest.raises(UnsuitedError, match=r"12:12: Kafka 1\.1 has no client\.rack"):
         load(text, "kafka=1.1")
 
 
-def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
+def test_a_campaign_is_refused_if_no_plan_suits_the_release() -> None:
     with pytest.raises(UnsuitedError, match=r"3:20: ensemble_leader_elected never happens"):
         load_text(OF_ZOOKEEPER, "file.yaml", ["kafka=4.0"], ["base"])
 
@@ -199,10 +197,10 @@ def test_a_campaign_of_which_nothing_suits_is_an_error() -> None:
         ("controller: 2", "3:24: broker 2 is never the controller"),
         ("controller: controller-3003", "3:24: controller-3003 is never the controller"),
         ("event: {message_rule: {api: LeaderAndIsr}}", "3:40: LeaderAndIsr is never sent"),
-        ("event: {message_rule: {rule: held}}", "3:41: message rule `held` meets nothing"),
+        ("event: {message_rule: {rule: held}}", "3:41: message rule `held` never matches"),
     ],
 )
-def test_what_never_happens_in_kraft_is_told_where_a_step_waits_for_it(waited_for: str, problem: str) -> None:
+def test_waiting_for_an_event_that_never_happens_in_kraft_is_reported(waited_for: str, problem: str) -> None:
     hold = "{message: {action: hold, api: UpdateMetadata, id: held}}"
     text = f'kafka: "4.0"\nscript:\n  - when: {{{waited_for}}}\n  - do: {hold}\n'
     (found,) = problems(text)
@@ -222,16 +220,16 @@ def test_a_step_can_wait_for_a_controller_of_the_quorum(written: str) -> None:
     )
 
 
-def test_what_is_no_controller_is_told_so() -> None:
+def test_a_node_that_cannot_be_controller_is_reported() -> None:
     (problem,) = problems("script:\n  - when: {controller: foo}\n")
     assert problem == (
-        "2:24: controller: `foo` is no controller: write a broker's id, or in KRaft one such as `controller-3000`"
+        "2:24: controller: `foo` is not a controller: write a broker's id, or in KRaft one such as `controller-3000`"
     )
     (problem,) = problems("script:\n  - when: {controller: zookeeper-1}\n")
     assert problem.startswith("2:24: zookeeper-1 is never the controller, which is a broker")
 
 
-def test_what_happens_in_kraft_alone_is_told_with_zookeeper() -> None:
+def test_waiting_for_an_event_of_kraft_is_reported_with_zookeeper() -> None:
     text = 'kafka: "2.4"\nscript: [{when: {event: {metadata_snapshot_taken: {}}}}]\n'
     (found,) = problems(text)
     assert found.endswith(
@@ -239,7 +237,7 @@ def test_what_happens_in_kraft_alone_is_told_with_zookeeper() -> None:
     )
 
 
-def test_a_step_may_say_that_something_of_the_other_control_plane_has_not_happened() -> None:
+def test_a_step_may_state_that_an_event_of_the_other_control_plane_has_not_happened() -> None:
     assert load('kafka: "4.0"\nscript: [{do: {expect: {no_event: {ensemble_leader_elected: {}}}}}]\n').plans
 
 
@@ -251,14 +249,14 @@ def test_controllers_that_are_brokers_can_be_the_controller() -> None:
 def test_faults_for_messages_of_the_other_control_plane_are_noted() -> None:
     text = 'kafka: "2.4"\nworkload: {duration: 5s}\nfaults: [{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}]\n'
     assert notes(text) == []
-    assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message: {IN_KRAFT}")]
+    assert notes(text, "kafka=4.0") == [(3, 24, f"this never matches a message: {IN_KRAFT}")]
 
 
 @pytest.mark.parametrize(("count", "others"), [(1, "nor does 1 other fault"), (2, "nor do 2 other faults")])
 def test_other_faults_for_messages_that_are_never_sent_are_counted(count: int, others: str) -> None:
     fault = "{at: 1s, do: {message: {action: drop, api: LeaderAndIsr}}}"
     text = f'kafka: "2.4"\nworkload: {{duration: 5s}}\nfaults: [{", ".join([fault] * (1 + count))}]\n'
-    assert notes(text, "kafka=4.0") == [(3, 24, f"this never meets a message ({others}): {IN_KRAFT}")]
+    assert notes(text, "kafka=4.0") == [(3, 24, f"this never matches a message ({others}): {IN_KRAFT}")]
 
 
 def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
@@ -268,7 +266,7 @@ def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
     assert found.startswith("--set: enable.idempotence=true: Kafka 0.10.2 has no")
 
 
-def test_a_plan_knows_for_which_release_it_was_written() -> None:
+def test_a_plan_records_the_release_that_it_was_written_for() -> None:
     def written(text: str, *overrides: str) -> list[str | None]:
         return [plan.written_for for plan in load(text, *overrides).plans]
 
@@ -279,7 +277,7 @@ def test_a_plan_knows_for_which_release_it_was_written() -> None:
     assert written('kafka: "3.9"\n', "cluster.metadata=zookeeper") == ["Kafka 3.9 with KRaft"]
 
 
-def test_for_which_release_a_plan_was_written_does_not_change_what_it_does() -> None:
+def test_the_release_that_a_plan_was_written_for_does_not_change_its_digest() -> None:
     (moved, _), named = (
         load(WITH_RELEASES, "kafka=4.0").plans,
         load(WITH_RELEASES.replace("2.4", "4.0")).plans[0],
@@ -302,7 +300,7 @@ def for_brokers(text: str, kafka: str, metadata: str, *overrides: str) -> list[t
     return [(plan.variant, plan.kafka, plan.metadata) for plan in campaign.plans]
 
 
-def test_what_names_no_release_is_as_of_that_of_the_brokers() -> None:
+def test_a_plan_that_names_no_release_gets_that_of_the_brokers() -> None:
     text = 'expect: {}\nvariants:\n  plain: {}\n  old: {kafka: "3.6"}\n  quorum: {kafka: "4.3", cluster: {metadata: kraft}}\n'
     named = [("old", "3.6", "kraft"), ("quorum", "4.3", "kraft")]
     assert for_brokers(text, "4.4", "kraft") == [(None, "4.4", "kraft"), ("plain", "4.4", "kraft"), *named]
@@ -314,7 +312,7 @@ def test_what_names_no_release_is_as_of_that_of_the_brokers() -> None:
     assert for_brokers("expect: {}", "4.4", "kraft", "kafka=2.8") == [(None, "2.8", "zookeeper")]
 
 
-def test_what_brokers_have_not_stays_as_of_the_default_release() -> None:
+def test_a_plan_that_the_brokers_release_does_not_suit_keeps_the_default_release() -> None:
     assert for_brokers(OF_ZOOKEEPER.replace('kafka: "2.4"\n', "", 1), "4.4", "kraft")[0] == (
         None,
         "2.4",

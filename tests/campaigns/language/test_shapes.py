@@ -36,17 +36,17 @@ def read(section: SectionShape, text: str) -> tuple[Section | None, list[Mistake
     return section.read(root, "", root.mark, reading), reading.mistakes
 
 
-def test_a_section_is_read_of_any_declared_dataclass() -> None:
+def test_a_section_can_be_read_into_any_declared_dataclass() -> None:
     found, mistakes = read(section_of(PumpSpec), "name: p\npause: 2s\nvalves: 3\n")
     assert mistakes == []
     assert found is not None
-    assert found.given() == {"name": "p", "pause": 2_000_000, "valves": [3]}
+    assert found.as_dict() == {"name": "p", "pause": 2_000_000, "valves": [3]}
     assert (found / "pause").mark[:2] == (2, 8)
     assert (found / "pause").key_mark[:2] == (2, 1)
     assert schema_of(section_of(PumpSpec))["required"] == ["name"]
 
 
-def test_a_declared_dataclass_is_made_of_a_section_without_a_campaign() -> None:
+def test_a_section_can_be_read_into_a_dataclass_without_a_campaign() -> None:
     reading = Reading(lambda _section, key: f"unknown {key}")
     root = compose("{name: p, pause: 2s, valves: [3, 3]}").root
     found = section_of(PumpSpec).read(root, "", root.mark, reading)
@@ -54,11 +54,11 @@ def test_a_declared_dataclass_is_made_of_a_section_without_a_campaign() -> None:
     pump = SectionReader(reading).read(PumpSpec, found)
     assert pump == PumpSpec(name="p", pause_us=2_000_000, valves=(3, 3))
     assert [(mistake.mark.column, mistake.message) for mistake in reading.mistakes] == [
-        (34, "3 stands here twice")
+        (34, "3 is listed twice")
     ]
 
 
-def test_every_mistake_of_a_section_is_found_in_one_pass_and_the_rest_is_read() -> None:
+def test_every_mistake_in_a_section_is_reported_in_one_pass_and_the_rest_is_read() -> None:
     found, mistakes = read(section_of(PumpSpec), "name: p\nstrokes: 0\npase: 1s\nvalves: [1, x, 3]\n")
     assert [(*mistake.mark[:2], mistake.message) for mistake in mistakes] == [
         (2, 10, "strokes: 0 is too small: at least 1"),
@@ -66,17 +66,17 @@ def test_every_mistake_of_a_section_is_found_in_one_pass_and_the_rest_is_read() 
         (3, 1, "unknown pase"),
     ]
     assert found is not None
-    assert found.given() == {"name": "p", "valves": [1, 3]}
+    assert found.as_dict() == {"name": "p", "valves": [1, 3]}
 
 
-def test_a_part_knows_where_something_was_wrong() -> None:
+def test_a_part_is_not_sound_where_a_mistake_was_reported() -> None:
     found, _ = read(section_of(PumpSpec), "name: p\npase: 1s\nvalves: [x]\n")
     assert found is not None
-    assert found.knows("name")
-    assert found.knows("strokes")
-    assert not found.knows("pause")
-    assert not found.knows("valves")
-    assert not found.knows("valves", 0)
+    assert found.is_sound("name")
+    assert found.is_sound("strokes")
+    assert not found.is_sound("pause")
+    assert not found.is_sound("valves")
+    assert not found.is_sound("valves", 0)
     assert not found.is_whole
 
 
@@ -86,10 +86,10 @@ def test_a_section_without_a_required_key_is_left_out() -> None:
     assert [mistake.message for mistake in mistakes] == ["all: `name` is missing"]
     assert found is not None
     assert [part.get("name") for part in found / "all"] == ["b"]
-    assert (found / "all").lost
+    assert (found / "all").rejected
 
 
-def test_what_is_not_there_has_the_place_of_what_should_have_it() -> None:
+def test_a_missing_part_has_the_position_of_its_section() -> None:
     found, _ = read(section_of(PumpSpec), "\n\nname: p")
     assert found is not None
     assert (found / "pause" / "whatever").mark == found.mark
@@ -104,10 +104,10 @@ def test_a_wrong_key_of_a_mapping_is_reported_at_the_key() -> None:
         (21, "2: 0 is too small: at least 1"),
     ]
     assert found is not None
-    assert found.given() == {"of": {1: 1}}
+    assert found.as_dict() == {"of": {1: 1}}
 
 
-def test_two_sections_of_one_name_have_a_definition_each() -> None:
+def test_two_sections_with_one_name_have_separate_definitions() -> None:
     def named(doc: str) -> Key:
         return Key(SectionShape(title="Same", doc=doc, keys={"k": Key(NAME, "")}), "")
 
@@ -116,8 +116,8 @@ def test_two_sections_of_one_name_have_a_definition_each() -> None:
     assert schema["$defs"]["Same2"]["description"] == "Other."
 
 
-def test_a_broker_in_a_list_that_is_none_is_reported_in_its_place() -> None:
+def test_a_wrong_broker_in_a_list_is_reported_at_its_position() -> None:
     (problem,) = problems(
         "faults: [{at: 1s, do: {broker_crash: {broker: [0, x]}}}]\nworkload: {duration: 2s}"
     )
-    assert problem.startswith("1:51: broker: `x` is no broker")
+    assert problem.startswith("1:51: broker: `x` is not a broker")

@@ -9,13 +9,13 @@ from harrow.campaigns.language.spelling import in_message, listed, printable, su
 from harrow.campaigns.record.json_text import json_document, json_line
 
 
-def test_what_a_file_calls_something_is_escaped_where_it_is_suggested() -> None:
+def test_a_suggested_name_from_a_file_is_escaped() -> None:
     assert suggestion("after-the-write", ["aft\t\ter-the-write"]) == r"; did you mean `aft\t\ter-the-write`?"
     assert suggestion("x", ["one\x1b[31m", "two"]) == r"; known: one\x1b[31m, two"
     assert listed(["a\u2028b", 3]) == r"a\u2028b, 3"
 
 
-def test_a_message_shows_the_beginning_of_a_word_that_is_longer_than_any_path_in_use() -> None:
+def test_a_message_shortens_a_word_that_is_longer_than_usual_paths() -> None:
     path = "x/" * 2_500
     assert (
         in_message(f"cannot read {path}: too long")

@@ -51,13 +51,13 @@ def test_a_producer_with_a_transactional_id_needs_the_topic_of_its_coordinator()
     assert ordinary.running_cluster() is ordinary.cluster
 
 
-def test_transactions_are_in_the_digest_only_where_they_are_said() -> None:
+def test_transactions_are_in_the_digest_only_if_they_are_set() -> None:
     given, default = text(more=", transaction: {records: 10}"), text()
     assert plan(given).digest() == plan(default).digest()
     assert plan(text(more=", transaction: {records: 11}")).digest() != plan(default).digest()
 
 
-def test_what_is_said_of_transactions_is_written_as_it_was_read() -> None:
+def test_transactions_are_written_as_they_were_read() -> None:
     actions = "{begin_transaction: app}, {send: m0}, {abort_transaction: app}"
     read = plan(text(actions, more=", transaction: {records: 3, abort_every: 2}"))
     assert plan(campaign_text(read)).digest() == read.digest()
@@ -68,13 +68,13 @@ def test_what_is_said_of_transactions_is_written_as_it_was_read() -> None:
     [
         (
             text(brokers=2),
-            f"a.yaml:6:7: the brokers cannot create __transaction_state with 3 replicas, there are 2 of them: set {FACTOR} to at most 2",
+            f"a.yaml:6:7: 2 brokers cannot create __transaction_state with 3 replicas: set {FACTOR} to at most 2",
         ),
         (
             text("{send: m0}"),
-            f"a.yaml:8:5: app has a transactional.id and sends `m0` outside of a transaction, {REFUSED}",
+            f"a.yaml:8:5: app has a transactional.id and sends `m0` outside a transaction, {REFUSED}",
         ),
-        (text("commit_transaction"), "a.yaml:8:5: commit_transaction: app is in no transaction"),
+        (text("commit_transaction"), "a.yaml:8:5: commit_transaction: app is not in a transaction"),
         (
             text("begin_transaction, begin_transaction"),
             "a.yaml:8:5: begin_transaction: app is in a transaction already",
@@ -97,11 +97,13 @@ def test_what_is_said_of_transactions_is_written_as_it_was_read() -> None:
         ),
     ],
 )
-def test_what_kafka_would_not_take_is_refused_with_its_place(source: str, message: str) -> None:
+def test_transactions_that_kafka_would_refuse_are_reported_with_their_position(
+    source: str, message: str
+) -> None:
     assert problems(source) == [message]
 
 
-def test_after_a_fault_of_a_client_nothing_is_known_of_its_transaction() -> None:
+def test_after_a_fault_on_a_client_its_transactions_are_not_checked() -> None:
     plan(text("begin_transaction, {client_crash: {client: app, restart_after: 1s}}, {send: m0}"))
     plan(text("begin_transaction, {restart_producer: app}, begin_transaction"))
 

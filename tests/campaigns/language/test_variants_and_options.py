@@ -64,7 +64,7 @@ def test_only_chooses_variants() -> None:
     assert [len(found.faults) for found in campaign.plans] == [0, 0, 1]
 
 
-def test_steps_of_other_variants_may_speak_of_what_only_those_have() -> None:
+def test_steps_of_other_variants_may_refer_to_names_that_only_those_have() -> None:
     assert load(
         """\
         script: [{only: big, do: {broker_crash: {broker: 3}}}]
@@ -73,7 +73,7 @@ def test_steps_of_other_variants_may_speak_of_what_only_those_have() -> None:
     ).plans
 
 
-def test_override_goes_to_base_and_variants_alike() -> None:
+def test_an_override_applies_to_the_base_and_all_variants() -> None:
     campaign = load(
         """\
         kafka: 0.11
@@ -103,7 +103,7 @@ def test_override_goes_to_base_and_variants_alike() -> None:
         assert found.expect.lost == ("m1", "m2")
 
 
-def test_override_makes_what_is_not_there() -> None:
+def test_an_override_creates_missing_keys() -> None:
     found = plan(
         "workload: {duration: 5s}\ncluster:\n  topics: [{name: t}]\n", "workload.producers.0.rate=1/s"
     )
@@ -123,11 +123,11 @@ def test_override_makes_what_is_not_there() -> None:
         ("aks=1", "neither a setting nor a key of a campaign: `aks`; did you mean `acks`?"),
         ("cluster.brokrs=3", "unknown key `brokrs`; did you mean `brokers`?"),
         ("cluster.brokers=two", "expected a whole number, not `two`"),
-        ("cluster.brokers.0.rack=a", "`cluster.brokers` is `3` here and has no `0`"),
+        ("cluster.brokers.0.rack=a", "`cluster.brokers` is `3` here, and has no `0`"),
         ("cluster.topics.2.name=u", "`cluster.topics` is a list: write a number from 0 to 1, not `2`"),
         ("cluster.topics.x.name=u", "`cluster.topics` is a list: write a number from 0 to 1, not `x`"),
         ("kafka=0.9", "release `0.9` is not modelled"),
-        ("variants.v.kafka=0.11", "an option holds for all variants"),
+        ("variants.v.kafka=0.11", "an option applies to all variants"),
         ("expect.lost=[a", "not valid YAML"),
         ("expect.lost=[a] b", "not valid YAML"),
         (f"cluster.{'a.' * 5_000}a=1", "more than 64 levels deep"),
@@ -142,7 +142,7 @@ def test_bad_override(option: str, message: str) -> None:
     assert problem.isprintable()
 
 
-def test_the_latest_release_is_the_newest_one_of_the_model_and_a_plan_has_its_number() -> None:
+def test_latest_is_the_newest_release_of_the_model_and_plans_have_its_number() -> None:
     assert plan("kafka: latest").kafka == NEWEST_RELEASE
 
 
@@ -155,17 +155,17 @@ variants:
 """
 
 
-def test_an_option_has_to_suit_the_variants_that_are_named() -> None:
+def test_an_option_has_to_suit_the_named_variants() -> None:
     found = load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], ["base", "plain"])
     assert [(plan.variant, plan.kafka) for plan in found.plans] == [(None, "0.10.2"), ("plain", "0.10.2")]
 
 
 @pytest.mark.parametrize("named", [("idempotent",), ("plain", "idempotent")])
-def test_an_option_that_does_not_suit_a_variant_that_is_named_is_refused(named: tuple[str, ...]) -> None:
+def test_an_option_that_does_not_suit_a_named_variant_is_refused(named: tuple[str, ...]) -> None:
     with pytest.raises(CampaignError, match=r"no enable\.idempotence.*in variant idempotent"):
         load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], named)
 
 
-def test_a_mistake_of_the_file_is_one_whatever_variants_are_named() -> None:
+def test_a_mistake_in_the_file_is_reported_whichever_variants_are_named() -> None:
     with pytest.raises(CampaignError, match=r"no enable\.idempotence"):
         load_text(NEW_AND_OLD.replace("2.4", "0.10.2"), "some.yaml", (), ["plain"])

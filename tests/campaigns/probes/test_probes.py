@@ -616,11 +616,13 @@ NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
 
 
 @pytest.mark.parametrize(("told", "counts"), NOTICED)
-def test_probes_of_what_subscribers_alone_are_told(told: tuple[Any, ...], counts: dict[str, int]) -> None:
+def test_probes_on_events_that_only_subscribers_see_are_counted(
+    told: tuple[Any, ...], counts: dict[str, int]
+) -> None:
     assert noticed(*told) == counts
 
 
-def test_what_is_told_while_the_cluster_starts_is_not_counted() -> None:
+def test_events_during_the_start_of_the_cluster_are_not_counted() -> None:
     assert noticed(events.QuorumElectionUndecided, 1, 1, at_us=-1) == {}
 
 
@@ -633,7 +635,7 @@ def test_every_probe_has_a_trace_that_hits_it() -> None:
     assert hit == set(PROBES)
 
 
-def test_a_probe_is_hit_at_the_events_that_it_names() -> None:
+def test_a_probe_is_reached_at_the_events_that_it_names() -> None:
     """Where it can be reached follows from them."""
     for trace, _ in traces():
         before: dict[str, int] = {}
@@ -648,7 +650,7 @@ def test_a_probe_is_hit_at_the_events_that_it_names() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_every_probe_says_what_it_is_and_what_it_means(probe: str) -> None:
+def test_every_probe_is_described_and_explained(probe: str) -> None:
     summary, _, meaning = PROBES[probe].doc.partition("\n\n")
     assert summary.endswith(".")
     assert meaning.strip().endswith(".")

@@ -58,13 +58,13 @@ def reached_by(text: str) -> tuple[str, ...]:
         (IN_KRAFT + TRANSACTIONS, "lso-held-back", "coordinator-moved-with-pending-offsets"),
     ],
 )
-def test_what_a_plan_can_reach(text: str, within: str, beyond: str) -> None:
+def test_a_plan_reaches_the_probes_of_its_cluster_and_clients(text: str, within: str, beyond: str) -> None:
     found = reached_by(text)
     assert within in found
     assert beyond not in found
 
 
-def test_a_swarm_reaches_what_any_of_its_draws_can() -> None:
+def test_a_swarm_reaches_everything_that_one_of_its_draws_can() -> None:
     drawn = plan("swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\n")
     assert reach_of(drawn).control_planes == {ZOOKEEPER, KRAFT}
     assert reach_of(plan("swarm: {kafka: ['2.4', '2.8'], brokers: 3..3}\n")).control_planes == {ZOOKEEPER}
@@ -74,7 +74,7 @@ def test_a_swarm_reaches_what_any_of_its_draws_can() -> None:
     assert "member-asked-to-revoke" in reached_by(IN_KRAFT + GROUP + protocols)
 
 
-def test_campaigns_together_reach_what_one_of_them_can() -> None:
+def test_campaigns_together_reach_everything_that_one_of_them_can() -> None:
     plans = [plan(text) for text in (IN_ZOOKEEPER + GROUP, IN_KRAFT + TRANSACTIONS)]
     both = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
@@ -89,7 +89,7 @@ def test_campaigns_together_reach_what_one_of_them_can() -> None:
     assert in_reach(reach_of_all([*plans, newest])) == tuple(PROBES)
 
 
-def test_what_runs_do_that_is_not_known_may_be_anything() -> None:
+def test_unknown_behaviours_of_runs_may_reach_any_probe() -> None:
     both = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
@@ -98,7 +98,7 @@ def test_what_runs_do_that_is_not_known_may_be_anything() -> None:
     assert in_reach(ProbeReach()) == ()
 
 
-def test_a_probe_needs_a_switch_that_releases_have_not_always_had() -> None:
+def test_a_probe_needs_its_switch_on_releases_that_lack_it() -> None:
     switches = {probe.switch for probe in PROBES.values() if probe.switch is not None}
     assert switches <= SWITCHES.keys()
     assert all(SWITCHES[switch].history()[0] == ("", False) for switch in switches)
@@ -108,7 +108,7 @@ def test_every_probe_can_be_reached_with_some_control_plane() -> None:
     assert all(probe.control_planes() for probe in PROBES.values())
 
 
-def test_library_campaigns_reach_what_they_aim_at() -> None:
+def test_library_campaigns_reach_their_aims() -> None:
     aiming = [each for each in library_plans().values() if each.swarm is not None and each.swarm.aims]
     assert aiming
     for each in aiming:
@@ -120,7 +120,7 @@ def test_library_campaigns_reach_what_they_aim_at() -> None:
 # Where nobody reached them
 
 
-def test_a_document_names_what_its_runs_could_have_reached() -> None:
+def test_a_document_lists_the_probes_that_its_runs_could_have_reached() -> None:
     run = run_as_mapping(run_result(), "harrow run c")
     assert (run["metadata"], run["internal_topics"]) == (ZOOKEEPER, [])
     within = ProbeReach(control_planes=frozenset({ZOOKEEPER}))
@@ -131,7 +131,7 @@ def test_a_document_names_what_its_runs_could_have_reached() -> None:
     assert "producer-fenced" not in names
 
 
-def test_a_document_of_runs_that_do_not_say_it_names_them_all() -> None:
+def test_a_document_lists_all_probes_if_its_runs_have_no_control_plane() -> None:
     assert document([{"verdict": HELD, "probes": {}}])["probes_never_reached"] == list(PROBES)
 
 
@@ -142,7 +142,7 @@ def test_a_document_of_runs_that_do_not_say_it_names_them_all() -> None:
         (TEXT.replace('"2.4"', '"4.0"'), ("stale-controller-refused", "controller-lost-its-session")),
     ],
 )
-def test_a_sweep_looks_for_what_its_cells_can_reach(text: str, beyond: Sequence[str]) -> None:
+def test_a_sweep_looks_for_the_probes_that_its_cells_can_reach(text: str, beyond: Sequence[str]) -> None:
     assert definition(text=text).probes() == reached_by(text)
     assert not set(beyond) & set(definition(text=text).probes())
 
@@ -183,16 +183,16 @@ def test_a_sweep_looks_for_what_its_cells_can_reach(text: str, beyond: Sequence[
         ),
     ],
 )
-def test_a_probe_that_is_required_and_out_of_reach_is_a_mistake(text: str, problem: str) -> None:
+def test_a_required_probe_that_no_run_can_reach_is_a_mistake(text: str, problem: str) -> None:
     assert problems(text) == [problem]
 
 
-def test_a_probe_that_some_seeds_can_reach_may_be_required() -> None:
+def test_a_probe_may_be_required_if_some_seeds_can_reach_it() -> None:
     text = "swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\nexpect: {probes: registration-refused}\n"
     assert plan(text).expect.probes == ("registration-refused",)
 
 
-def test_another_release_leaves_out_a_plan_whose_probe_it_does_not_have() -> None:
+def test_a_plan_is_left_out_on_a_release_that_cannot_reach_its_required_probe() -> None:
     required = "expect: {probes: [stale-controller-refused]}"
     text = f"{IN_ZOOKEEPER}{PRODUCER}variants: {{strict: {{{required}}}, plain: {{settings: {{acks: 1}}}}}}\n"
     found = load(text, "kafka=4.0")

@@ -41,7 +41,7 @@ def begun(processes: ExitStack, path: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_one_process_at_a_time_is_at_work(processes: ExitStack, tmp_path: Path) -> None:
+def test_only_one_process_builds_at_a_time(processes: ExitStack, tmp_path: Path) -> None:
     path = tmp_path / "release"
     first = begun(processes, path)
     with pytest.raises(Timeout), building_site(path, waits=False):
@@ -53,7 +53,7 @@ def test_one_process_at_a_time_is_at_work(processes: ExitStack, tmp_path: Path) 
     assert not site.exists()
 
 
-def test_the_site_of_a_killed_process_is_free_and_empty(processes: ExitStack, tmp_path: Path) -> None:
+def test_the_folder_of_a_killed_process_is_free_and_empty(processes: ExitStack, tmp_path: Path) -> None:
     path = tmp_path / "release"
     killed = begun(processes, path)
     killed.kill()

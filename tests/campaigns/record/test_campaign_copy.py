@@ -19,7 +19,7 @@ def test_the_copy_of_any_plan_of_the_library_has_its_digest(name: str) -> None:
             assert plan.digest() in [found.digest() for found in copy.plans]
 
 
-def test_a_file_that_has_changed_since_does_not_matter(tmp_path: Path) -> None:
+def test_the_copy_does_not_depend_on_later_changes_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "first.yaml"
     file.write_text("settings: {acks: 1}\n", encoding="utf-8")
     campaign = load_campaign(file)
@@ -30,7 +30,7 @@ def test_a_file_that_has_changed_since_does_not_matter(tmp_path: Path) -> None:
     assert found.campaign == "first"
 
 
-def test_a_plan_that_the_text_does_not_say_is_written(tmp_path: Path) -> None:
+def test_a_plan_that_differs_from_the_text_is_written_from_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "first.yaml"
     file.write_text("name: first\nsettings: {acks: 1}\n", encoding="utf-8")
     campaign = load_campaign(file)

@@ -40,7 +40,7 @@ def lines(text: str) -> list[bytes]:
         ('#inst "2024-08-20"', "2024-08-20"),
     ],
 )
-def test_elements_become_what_json_has(text: str, expected: Any) -> None:
+def test_edn_elements_become_json_values(text: str, expected: Any) -> None:
     assert parse_edn(text) == expected
 
 
@@ -50,12 +50,12 @@ def test_elements_become_what_json_has(text: str, expected: Any) -> None:
         ("{:a 1", 5, "`{` is not closed"),
         ("{:a 1]", 5, "`]` closes nothing that is open"),
         ("{:a}", 3, "a map with a key that has no value"),
-        ("1 2", 0, "2 elements in one line"),
-        ("; nothing", 0, "0 elements in one line"),
+        ("1 2", 0, "expected one element, not 2"),
+        ("; nothing", 0, "expected one element, not 0"),
         ('[1 "a', 3, "not EDN"),
     ],
 )
-def test_what_is_no_edn_is_told_with_its_place(text: str, position: int, reason: str) -> None:
+def test_invalid_edn_is_reported_with_its_position(text: str, position: int, reason: str) -> None:
     with pytest.raises(EdnError) as caught:
         parse_edn(text)
     assert (caught.value.position, caught.value.reason) == (position, reason)
@@ -66,7 +66,7 @@ def test_a_line_of_json_is_not_taken_for_edn() -> None:
     assert all(looks_like_edn(line) for line in (b" {:process 0}", b"#jepsen.history.Op{:index 1}"))
 
 
-def test_a_transaction_of_which_half_is_read_is_torn_and_nothing_else_tells() -> None:
+def test_only_a_half_read_transaction_is_torn() -> None:
     verdict = judge_history(read_history(lines(TORN), "history.edn"))
     assert [name for name, rule in verdict.rules.items() if rule.status != HELD] == ["torn-transaction"]
     assert verdict.status == VIOLATED
@@ -81,7 +81,7 @@ def test_without_transactions_or_read_committed_half_of_an_operation_may_be_read
     assert verdict.rules["torn-transaction"].status == PERMITTED
 
 
-def test_a_partition_that_nobody_polled_empty_afterwards_tells_nothing() -> None:
+def test_a_partition_without_a_final_empty_poll_proves_nothing() -> None:
     verdict = judge_history(read_history(lines(TORN.replace("[5 6]", "[5]")), "history.edn"))
     assert verdict.rules["torn-transaction"].status == HELD
 
@@ -93,13 +93,13 @@ def test_json_and_edn_of_one_history_are_judged_alike() -> None:
     assert one.status != INCONCLUSIVE
 
 
-def test_every_malformed_line_of_edn_is_told_with_its_place() -> None:
+def test_every_malformed_line_of_edn_is_reported_with_its_position() -> None:
     text = "\n{:process 0, :type :ok, :f :send, :value [[:send 5 1]]\n{:process 0, :type :okay, :f :send, :value []}\n"
     with pytest.raises(HistoryError) as caught:
         read_history(lines(TORN + text), "history.edn")
     told = [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
     assert told == [
-        (11, 56, "no EDN: `{` is not closed"),
+        (11, 56, "not EDN: `{` is not closed"),
         (12, 14, 'unknown `type` "okay"; did you mean `ok`?'),
     ]
 
@@ -119,7 +119,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("text", VECTORS.values(), ids=list(VECTORS))
-def test_a_history_that_is_one_vector_is_that_of_its_lines(text: str) -> None:
+def test_a_history_as_one_vector_equals_the_same_history_as_lines(text: str) -> None:
     assert judged(text) == judged(TORN) == VIOLATED
     assert len(read_history(lines(text), "h.edn").processes) == len(
         read_history(lines(TORN), "h.edn").processes
@@ -141,7 +141,7 @@ on two lines"} :x #_x
 
 
 @pytest.mark.parametrize("lines_at_once", [1, 2, 3, 5, 100])
-def test_elements_and_their_places_do_not_depend_on_how_a_vector_comes_in_pieces(lines_at_once: int) -> None:
+def test_elements_and_their_positions_do_not_depend_on_how_a_vector_is_split(lines_at_once: int) -> None:
     every = EVERYTHING.splitlines(keepends=True)
     starts = range(0, len(every), lines_at_once)
     # The first piece has the bracket in it.
@@ -172,11 +172,11 @@ GOOD = "{:process 0, :type :invoke, :f :poll, :value [[:poll]]}"
         (f"[{GOOD}\n {{:process 0}}]", 2, 2, "an operation has a field `type`"),
         (f"[{GOOD}\n #jepsen.history.Op{{:process 0}}]", 2, 2, "an operation has a field `type`"),
         (f"[{GOOD}\n nil]", 2, 2, "an operation is an object, not null"),
-        (f'[{GOOD} "é" {{:a}}]', 1, 65, "no EDN: a map with a key that has no value"),
-        (f"[{GOOD}\n", 2, 1, "no EDN: `[` is not closed"),
-        (f"[{GOOD}", 1, 57, "no EDN: `[` is not closed"),
-        (f"[{GOOD}]\n{GOOD}", 2, 1, "no EDN: there is more after the end of the vector"),
-        (f"[{GOOD}\n}}", 2, 1, "no EDN: `}` closes nothing that is open"),
+        (f'[{GOOD} "é" {{:a}}]', 1, 65, "not EDN: a map with a key that has no value"),
+        (f"[{GOOD}\n", 2, 1, "not EDN: `[` is not closed"),
+        (f"[{GOOD}", 1, 57, "not EDN: `[` is not closed"),
+        (f"[{GOOD}]\n{GOOD}", 2, 1, "not EDN: there is more after the end of the vector"),
+        (f"[{GOOD}\n}}", 2, 1, "not EDN: `}` closes nothing that is open"),
     ],
 )
 def test_a_mistake_in_a_vector_has_its_line_and_column(
@@ -185,15 +185,15 @@ def test_a_mistake_in_a_vector_has_its_line_and_column(
     assert (line, column, message) in problems(text)
 
 
-def test_what_jepsen_prints_for_people_is_refused_in_one_line() -> None:
+def test_jepsens_history_txt_is_refused_with_one_message() -> None:
     text = "0\t:invoke\t:txn\t[[:send 5 1]]\n:nemesis\t:info\t:start\tnil\n0\t:ok\t:txn\t[[:send 5 [0 1]]]\n"
     ((line, column, message),) = problems(text)
     assert (line, column) == (1, 1)
     assert message.startswith("this is the history.txt of a Jepsen test")
-    assert message.endswith("give the history.edn that is beside it")
+    assert message.endswith("use the history.edn beside it")
 
 
-def test_a_long_string_takes_no_memory_beside_its_text() -> None:
+def test_a_long_string_needs_no_memory_beyond_its_text() -> None:
     text = '{:value "' + "x" * 1_000_000 + '"}'
     tracemalloc.start()
     parse_edn(text)
@@ -209,13 +209,13 @@ def test_a_long_string_takes_no_memory_beside_its_text() -> None:
         ("[" * 201 + "]" * 201, 200, "more than 200 elements are open"),
     ],
 )
-def test_what_no_reader_could_hold_is_refused_where_it_begins(text: str, place: int, reason: str) -> None:
+def test_an_element_that_is_too_long_is_refused_at_its_start(text: str, place: int, reason: str) -> None:
     with pytest.raises(EdnError) as caught:
         parse_edn(text)
     assert (caught.value.position, caught.value.reason) == (place, reason)
 
 
-def test_a_collection_as_a_key_makes_a_list_of_pairs_and_not_a_text() -> None:
+def test_a_map_with_a_collection_as_a_key_becomes_a_list_of_pairs() -> None:
     nested = "1"
     for _ in range(100):
         nested = "{" + nested + " 1}"

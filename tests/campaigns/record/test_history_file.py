@@ -17,7 +17,7 @@ LINE = b'{"index":%d,"process":0,"type":"invoke","f":"send","value":[["send","t-
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_line_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path: Path, *, packed: bool) -> None:
+def test_a_line_that_is_too_long_is_not_read_to_its_end(tmp_path: Path, *, packed: bool) -> None:
     text = LINE % (0, 0) + b" " * 5_000 + LINE % (1, 1) + LINE % (2, 2)
     path = tmp_path / "history.jsonl"
     path.write_bytes(gzip.compress(text) if packed else text)
@@ -30,7 +30,7 @@ def test_a_line_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path: P
     assert (problem.line, problem.message) == (2, "longer than 1000 bytes (--max-line)")
 
 
-def test_a_compressed_history_ends_where_it_has_unpacked_to_more_than_it_may(tmp_path: Path) -> None:
+def test_a_compressed_history_is_refused_where_it_unpacks_to_too_much(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl.gz"
     path.write_bytes(gzip.compress(b"%031d\n" % 0 * 50_000))
     read: list[bytes] = []
@@ -42,7 +42,7 @@ def test_a_compressed_history_ends_where_it_has_unpacked_to_more_than_it_may(tmp
     assert len(b"".join(read)) == 1 << 20
 
 
-def test_a_compressed_history_of_the_usual_ratio_may_be_of_any_size(tmp_path: Path) -> None:
+def test_a_compressed_history_with_a_usual_ratio_may_have_any_size(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl.gz"
     text = b"".join(LINE % (number, number * 7919 % 10_007) for number in range(2_000))
     path.write_bytes(gzip.compress(text))
@@ -50,13 +50,13 @@ def test_a_compressed_history_of_the_usual_ratio_may_be_of_any_size(tmp_path: Pa
         assert len(read_history(lines, "history").processes) == 2_000
 
 
-def test_after_ten_thousand_malformed_operations_no_more_is_read() -> None:
+def test_reading_stops_after_ten_thousand_malformed_operations() -> None:
     for lines in ([b"{}\n"] * 30_000, [b"[\n", *[b"{:a 1}\n"] * 30_000, b"]\n"]):
         remaining = iter(lines)
         with pytest.raises(HistoryError) as caught:
             read_history(remaining, "history")
         *_, last = caught.value.problems
-        assert last.message == "10000 operations before this line are malformed: no more is read"
+        assert last.message == "10000 operations before this line are malformed, so the rest is not read"
         assert len(caught.value.problems) + caught.value.more == 10_001
         assert last.line in (10_001, 10_002)
 
@@ -67,7 +67,7 @@ def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPa
     assert len(history.processes) == 20
 
 
-def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
+def test_offsets_beyond_those_of_kafka_are_judged() -> None:
     far = 2**70
     records = [[0, "m0"], [far, "m1"], [far, "m2"]]
     lines = [
@@ -79,7 +79,7 @@ def test_offsets_that_no_kafka_has_are_judged_all_the_same() -> None:
     assert (conflict.offset, dict(conflict.details)["values"]) == (far, ["m1", "m2"])
 
 
-def test_the_place_of_a_malformed_operation_is_looked_for_only_if_it_is_listed() -> None:
+def test_only_listed_malformed_operations_are_located() -> None:
     lines = [b"[{:process 0, :type :ok}\n", *[" {:process 0, :f \u00e9}\n".encode()] * 199, b"]\n"]
     place = ElementsOfVector.place_of
     with (
@@ -108,7 +108,7 @@ def test_a_history_that_takes_too_much_memory_is_refused_at_its_line(begin: list
 
 
 @pytest.mark.parametrize("inner", [b"{:a :b}\n", b'"', b"; a comment\n"], ids=["maps", "text", "comments"])
-def test_an_operation_of_a_vector_is_refused_where_it_grows_too_long(inner: bytes) -> None:
+def test_an_operation_in_a_vector_is_refused_if_it_is_too_long(inner: bytes) -> None:
     def lines() -> Iterator[bytes]:
         yield b"[{:process 0}\n {:value [\n"
         yield inner
@@ -119,7 +119,7 @@ def test_an_operation_of_a_vector_is_refused_where_it_grows_too_long(inner: byte
     taken: list[int] = []
     with pytest.raises(HistoryError) as caught:
         read_history(lines(), "h.edn", line_max=10_000)
-    assert (2, 2, "no EDN: an element of more than 10000 characters (--max-line)") in [
+    assert (2, 2, "not EDN: an element has more than 10000 characters (--max-line)") in [
         (problem.line, problem.column, problem.message) for problem in caught.value.problems
     ]
     assert len(taken) < 10_000

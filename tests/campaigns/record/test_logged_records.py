@@ -53,7 +53,7 @@ def found(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:
     }
 
 
-def test_what_was_read_as_it_was_acked_is_held() -> None:
+def test_records_read_as_acked_hold_every_rule() -> None:
     judged = verdict([sent("a", 0), sent("b", 1)], [kcat("a", 0), kcat("b", 1)])
     assert (judged.status, found(judged)) == (HELD, {})
 
@@ -65,7 +65,7 @@ def test_an_acked_record_that_is_missing_before_a_later_one_is_lost() -> None:
 
 
 @pytest.mark.parametrize("said", [{"partition": 0}, {}, {"partition": -1, "offset": -1}, {"partition": None}])
-def test_an_acked_record_that_was_read_nowhere_is_unseen_whatever_is_known_of_its_place(
+def test_an_acked_record_that_was_never_read_is_unseen_whether_its_place_was_logged_or_not(
     said: dict[str, Any],
 ) -> None:
     judged = verdict([sent("a", 0), sent("b", **said)], [kcat("a", 0)])
@@ -74,18 +74,18 @@ def test_an_acked_record_that_was_read_nowhere_is_unseen_whatever_is_known_of_it
     assert value == "b"
 
 
-def test_a_record_whose_partition_was_not_logged_is_where_it_was_read() -> None:
+def test_a_record_without_a_logged_partition_belongs_where_it_was_read() -> None:
     judged = verdict([sent("a"), sent("b")], [kcat("a", 0, partition=3), kcat("b", 7, partition=1)])
     assert (judged.status, found(judged)) == (HELD, {})
 
 
-def test_a_record_in_two_partitions_is_misrouted_only_if_a_file_says_where_it_was_sent() -> None:
+def test_a_record_in_two_partitions_is_misrouted_only_if_its_partition_was_logged() -> None:
     reads = [kcat("c", 0), kcat("a", 1), kcat("b", 0, partition=1), kcat("a", 1, partition=1)]
     sends = [sent("b", 0, partition=1), sent("c", 0)]
     notes: list[str] = []
     judged = verdict([sent("a"), *sends], reads, notes=notes)
     assert (judged.status, found(judged)) == (HELD, {})
-    assert notes == ["1 record was read in several partitions, and the files leave open which one was meant"]
+    assert notes == ["1 record was read in several partitions, and the files do not say which one is right"]
     elsewhere = [kcat("c", 0), kcat("a", 1), kcat("b", 0, partition=1), kcat("a", 2, partition=1)]
     for offset in (1, 2):
         judged = verdict([{"value": "a", "offset": offset}, *sends], elsewhere)
@@ -106,18 +106,18 @@ def test_a_record_at_two_offsets_is_a_duplicate() -> None:
     "said", [{"acked": False}, {"acked": False, "error": "TIMED_OUT"}, {"error": "x", "acked": None}]
 )
 @pytest.mark.parametrize("was_read", [True, False])
-def test_a_send_without_an_ack_may_be_there_or_not(said: dict[str, Any], *, was_read: bool) -> None:
+def test_an_unacknowledged_send_may_be_missing_or_not(said: dict[str, Any], *, was_read: bool) -> None:
     reads = [kcat("a", 0), *([kcat("b", 1)] if was_read else [])]
     judged = verdict([sent("a", 0), {"value": "b", **said}], reads)
     assert (judged.status, found(judged)) == (HELD, {})
 
 
-def test_an_offset_without_an_error_says_that_a_send_was_acked() -> None:
+def test_a_send_with_an_offset_and_no_error_was_acked() -> None:
     judged = verdict([{"value": "a", "partition": 0, "offset": 0}, sent("b", 1)], [kcat("b", 1)])
     assert found(judged)["lost-write"] == [("t-0", "a")]
 
 
-def test_the_order_of_sends_counts_for_a_named_producer_alone() -> None:
+def test_the_order_of_sends_matters_only_for_a_named_producer() -> None:
     reads = [kcat("a", 0), kcat("b", 1)]
     in_vain = verdict([sent("b", 1), sent("a", 0)], reads)
     assert found(in_vain) == {}
@@ -127,7 +127,7 @@ def test_the_order_of_sends_counts_for_a_named_producer_alone() -> None:
     assert found(two) == {}
 
 
-def test_records_of_equal_values_are_told_apart_by_their_keys() -> None:
+def test_keys_distinguish_records_of_equal_values() -> None:
     sends = [sent("x", 0, key="k1"), sent("x", 1, key="k2"), sent("x", 2, key="k3")]
     judged = verdict(sends, [kcat("x", 0, key="k1"), kcat("x", 2, key="k3")])
     assert found(judged)["lost-write"] == [("t-0", "k2=x")]
@@ -138,27 +138,27 @@ def test_numbers_and_texts_of_the_same_digits_are_the_same_value() -> None:
     assert (judged.status, found(judged)) == (HELD, {})
 
 
-def test_a_tombstone_is_passed_over_and_a_stranger_is_counted() -> None:
+def test_a_tombstone_is_skipped_and_an_unsent_record_is_counted() -> None:
     notes: list[str] = []
     judged = verdict([sent("a", 0)], [kcat("a", 0), kcat(None, 1), kcat("other", 2)], notes=notes)
     assert (judged.status, found(judged)) == (HELD, {})
-    assert notes == ["1 record was read that nobody is said to have sent"]
+    assert notes == ["1 record was read that no file of sent records has"]
 
 
-def test_each_file_that_was_read_is_a_consumer_of_its_own() -> None:
+def test_each_file_of_read_records_is_a_separate_consumer() -> None:
     whole = [kcat("a", 0), kcat("b", 1), kcat("c", 2)]
     skips = [kcat("a", 0), kcat("c", 2)]
     judged = verdict([sent("a", 0), sent("b", 1), sent("c", 2)], whole, skips)
     assert set(found(judged)) == {"int-poll-skip"}
 
 
-def test_a_topic_that_nobody_read_decides_nothing() -> None:
+def test_a_topic_without_readers_proves_nothing() -> None:
     sends = [sent("a", 0, topic="t"), sent("b", 0, topic="u")]
     judged = verdict(sends, [kcat("a", 0)])
     assert judged.status == INCONCLUSIVE
 
 
-def test_many_records_are_polled_in_pieces() -> None:
+def test_many_records_are_polled_in_several_polls() -> None:
     count = 1_600
     sends = [sent(f"v{n}", n) for n in range(count)]
     reads = [kcat(f"v{n}", n) for n in range(count)]
@@ -170,20 +170,20 @@ def test_many_records_are_polled_in_pieces() -> None:
 @pytest.mark.parametrize(
     ("sends", "reads", "file", "line", "message"),
     [
-        ([sent("a", 0), {"acked": True}], [], "sent.jsonl", 2, "`value` is missing: a record is known by it"),
-        ([b"{\n"], [], "sent.jsonl", 1, "no JSON: EOF while parsing an object"),
-        ([[1]], [], "sent.jsonl", 1, "a record is an object, as in {...}"),
+        ([sent("a", 0), {"acked": True}], [], "sent.jsonl", 2, "`value` is missing: it identifies the record"),
+        ([b"{\n"], [], "sent.jsonl", 1, "not JSON: EOF while parsing an object"),
+        ([[1]], [], "sent.jsonl", 1, "a record is an object such as {...}"),
         ([sent("a", acked="yes")], [], "sent.jsonl", 1, '`acked` is true or false, not `"yes"`'),
         ([sent("a", partition="p", offset=0)], [], "sent.jsonl", 1, '`partition` is a whole number from 0 on, not `"p"`'),
-        ([sent("a", 0), b"\n", sent("a", 1)], [], "sent.jsonl", 3, "`a` was sent before (line 1): nothing tells these records apart"),
-        ([], [{"topic": "t", "partition": 0, "offset": 0}], "kcat-0.jsonl", 1, "`payload` is missing: this is no line of `kcat -J`"),
+        ([sent("a", 0), b"\n", sent("a", 1)], [], "sent.jsonl", 3, "`a` was sent before (line 1), and nothing distinguishes the two records"),
+        ([], [{"topic": "t", "partition": 0, "offset": 0}], "kcat-0.jsonl", 1, "`payload` is missing: this is not a line of `kcat -J`"),
         ([], [{"topic": "t", "offset": 0, "payload": "x"}], "kcat-0.jsonl", 1, "`partition` is missing"),
         ([], [kcat("x", -1)], "kcat-0.jsonl", 1, "`offset` is a whole number from 0 on, not `-1`"),
-        ([], [{**kcat("x", 1), "topic": 5}], "kcat-0.jsonl", 1, "`topic` is a text, not `5`"),
+        ([], [{**kcat("x", 1), "topic": 5}], "kcat-0.jsonl", 1, "`topic` is text, not `5`"),
         ([sent("a")], [kcat("x", 0), kcat("y", 0, topic="u")], "sent.jsonl", 1, "`topic` is missing, and records of several topics were read"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_record_is_refused_with_its_place(
+def test_a_line_that_is_not_a_record_is_refused_with_its_position(
     sends: list[Any], reads: list[Any], file: str, line: int, message: str
 ) -> None:
     with pytest.raises(HistoryError) as caught:
@@ -193,7 +193,7 @@ def test_a_line_that_is_no_record_is_refused_with_its_place(
     ]
 
 
-def test_of_many_wrong_lines_the_first_twenty_are_told() -> None:
+def test_only_the_first_twenty_wrong_lines_are_listed() -> None:
     with pytest.raises(HistoryError) as caught:
         verdict([{}] * 30, [])
     assert (len(caught.value.problems), caught.value.more) == (20, 10)

@@ -13,22 +13,22 @@ COMMAND = re.compile(r"##\w*\[")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_nothing_in_a_document_is_a_command_wherever_it_stands(command: str) -> None:
+def test_no_text_in_a_document_is_a_command_to_a_ci_system(command: str) -> None:
     parts = [text(command), code(command), console(command), table([command], [[command]]), f"a {command}"]
     for part in (*parts[:3], *document(parts).splitlines()):
         assert not COMMAND.search(part), part
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_that_repeats_a_run_is_none_to_what_shows_the_report(command: str) -> None:
+def test_the_command_that_repeats_a_run_is_not_a_command_to_a_ci_system(command: str) -> None:
     report = markdown_report(run_result(), f"harrow run c.yaml --variant '{command}'")
     assert "--variant '##" in report
     assert not COMMAND.search(report)
 
 
-def test_a_command_that_is_shown_stays_on_one_line() -> None:
+def test_a_command_stays_on_one_line() -> None:
     assert console("harrow run 'a\nb\x1b'") == "```console\n$ harrow run 'a\\nb\\x1b'\n```"
 
 
-def test_a_document_has_its_parts_but_those_that_are_empty() -> None:
+def test_a_document_has_no_empty_parts() -> None:
     assert document(["a", "", "b\nc"]) == "a\n\nb\nc\n"

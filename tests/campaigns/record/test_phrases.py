@@ -23,7 +23,7 @@ OTHERS = (links.copied(1, 1, value="m", offset=1), links.recovered(1, 0, value="
 
 
 @given(st.lists(st.sampled_from((*TURNS, *OTHERS, *OTHERS, *OTHERS)), min_size=1, max_size=40))
-def test_a_long_chain_is_shown_without_four_or_more_links_that_turned_nothing(chain: list[Link]) -> None:
+def test_a_long_chain_leaves_out_four_or_more_minor_links_in_a_row(chain: list[Link]) -> None:
     chain.append(power_loss.conclude(lost=(0,)))
     shown = list(shortened(chain))
     folded = [link.operands["count"] for link in shown if link.kind.name == "folded"]
@@ -36,11 +36,11 @@ def test_a_long_chain_is_shown_without_four_or_more_links_that_turned_nothing(ch
 
 
 @pytest.mark.parametrize("turn", TURNS, ids=lambda link: link.kind.name)
-def test_a_fault_an_election_a_truncation_and_a_change_of_an_isr_are_pivotal(turn: Link) -> None:
+def test_faults_elections_truncations_and_isr_changes_are_pivotal(turn: Link) -> None:
     assert turn.is_pivotal
 
 
-def test_every_election_is_a_turn() -> None:
+def test_every_election_is_pivotal() -> None:
     assert RULES
     elections = [kind for kind in KINDS.values() if kind.stems_from[:1] == (LeaderElected.name,)]
     assert elections

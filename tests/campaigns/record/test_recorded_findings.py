@@ -16,7 +16,7 @@ PLANS = library_plans()
 
 
 @pytest.mark.parametrize("name", ["unclean-election", "divergence-by-hw", "ack-lost", "visibility"])
-def test_a_finding_is_read_back_with_its_links_and_what_would_have_prevented_it(name: str) -> None:
+def test_a_finding_is_read_back_with_its_links_and_preventions(name: str) -> None:
     for each in [each for each, plan in PLANS.items() if plan.campaign == name]:
         result = proven_library_run(each)
         read = recorded_rules(json.loads(json.dumps(run_as_mapping(result, "")))["rules"])
@@ -30,7 +30,7 @@ def test_a_finding_is_read_back_with_its_links_and_what_would_have_prevented_it(
                     assert (link.kind, link.actor, link.operands) == (told.kind, told.actor, told.operands)
 
 
-def test_a_link_of_a_rule_that_is_not_installed_keeps_its_words() -> None:
+def test_a_link_of_a_rule_that_is_not_installed_keeps_its_text() -> None:
     link = {"event": "x", "at_ms": 1, "text": "0.001s broker 0 did x", "kind": "no-such-kind", "operands": {}}
     finding = {"partition": "t-0", "chain": [link]}
     read = recorded_rules({"no-such-rule": {"status": "violated", "findings": [finding]}})
@@ -40,14 +40,14 @@ def test_a_link_of_a_rule_that_is_not_installed_keeps_its_words() -> None:
 @pytest.mark.parametrize(
     "operands", [{}, {"leader": 0, "error": "x", "values": [], "hindered": [], "more": 1}]
 )
-def test_a_link_whose_kind_has_other_operands_today_keeps_its_words(operands: dict[str, object]) -> None:
+def test_a_link_whose_kind_has_other_operands_now_keeps_its_text(operands: dict[str, object]) -> None:
     link = {"at_ms": 1, "text": "0.001s p got no answer", "kind": "no-answer", "operands": operands}
     finding = {"partition": "t-0", "chain": [link]}
     read = recorded_rules({"lost-write": {"status": "violated", "findings": [finding]}})
     assert because(read["lost-write"].findings[0]) == "0.001s p got no answer"
 
 
-def test_a_link_that_decides_is_read_back_as_one() -> None:
+def test_a_deciding_link_is_still_one_when_it_is_read_back() -> None:
     decisive = replace(CHAIN[1], decides=True)
     finding = replace(lost("m1"), chain=(CHAIN[0], decisive))
     recorded = recorded_rules(

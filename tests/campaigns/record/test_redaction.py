@@ -22,23 +22,23 @@ VALUE = "hunter2-of-1957"
         f"api-key = {VALUE}",
     ],
 )
-def test_a_secret_is_hidden_by_what_stands_before_it(text: str) -> None:
+def test_a_value_is_hidden_if_it_follows_a_name_that_sounds_secret(text: str) -> None:
     assert VALUE not in without_secrets(text, {})
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_ordinary_text_is_not_hidden() -> None:
     assert without_secrets("sc://h:1/;token=abc;x=1 --resume", {}) == "sc://h:1/;token=...;x=1 --resume"
     assert without_secrets("https://u:p@h/x", {}) == "https://...@h/x"
     for text in ("harrow run standard --seed 7 --set acks=all", "https://h/x@y", "ssh://h:22"):
         assert without_secrets(text, {}) == text
 
 
-def test_a_value_of_the_environment_is_hidden_if_its_name_sounds_secret_and_it_is_no_short_word() -> None:
+def test_a_long_value_of_a_variable_whose_name_sounds_secret_is_hidden() -> None:
     environ = {"KAFKA_PASSWORD": VALUE, "HOME": "/home/somebody", "USE_TOKENS": "true"}
     assert without_secrets(f"true: {VALUE} in /home/somebody", environ) == "true: ... in /home/somebody"
 
 
-def test_a_value_that_was_kept_is_hidden_wherever_it_stands() -> None:
+def test_a_registered_secret_is_hidden_everywhere() -> None:
     keep_secret("from-a-cluster-file")
     assert without_secrets("KafkaError(from-a-cluster-file)", {}) == "KafkaError(...)"
 

@@ -68,7 +68,7 @@ def trial(outcome: str) -> dict[str, Any]:
     }
 
 
-def test_a_run_as_json_is_what_the_interface_says() -> None:
+def test_the_json_of_a_run_follows_the_interface() -> None:
     run = json.loads(json.dumps(run_as_mapping(run_result(lost("m1")), REPRODUCE)))
     assert run["campaign"] == "loss"
     assert len(run["plan_digest"]) == 16
@@ -166,7 +166,7 @@ def test_a_run_as_json_is_what_the_interface_says() -> None:
     assert run["reproduce"] == REPRODUCE
 
 
-def test_a_permitted_finding_says_by_what() -> None:
+def test_a_permitted_finding_names_the_setting_that_permits_it() -> None:
     run = run_as_mapping(run_result(lost("m1", permitted_by="acks=1")), REPRODUCE)
     assert run["rules"]["lost-write"]["findings"][0]["permitted_by"] == "acks=1"
 
@@ -211,12 +211,12 @@ def test_sentences(findings: tuple[Finding, ...], sentences: list[str]) -> None:
     assert [anomaly.sentence() for anomaly in anomalies(run_result(*findings))] == sentences
 
 
-def test_a_long_list_of_records_is_cut_in_a_sentence() -> None:
+def test_a_sentence_shortens_a_long_list_of_records() -> None:
     (anomaly,) = anomalies(run_result(*(lost(f"m{number}") for number in range(9))))
     assert anomaly.what() == "lost m0, m1, m2, m3 and 5 more"
 
 
-def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
+def test_an_anomaly_about_a_place_in_the_log_is_shown_with_the_place() -> None:
     finding = Finding(partition="t-0", offset=1, value="m2", chain=())
     rules = {
         "inconsistent-offsets": RuleResult(status=VIOLATED, promise="high watermark", findings=(finding,))
@@ -226,19 +226,19 @@ def test_an_anomaly_of_a_place_in_the_log_is_named_by_the_place() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_has_words_of_its_own(rule: str) -> None:
+def test_every_rule_has_its_own_verb(rule: str) -> None:
     finding = Finding(partition="t-0", offset=1, value="m2", chain=())
     what = FindingGroup(rule=rule, promise="", permitted_by=None, findings=(finding,)).what()
     assert not what.startswith((f"{rule} t-0", f"{rule} m2"))
 
 
-def test_what_a_core_does_not_serve_is_a_partition() -> None:
+def test_an_unserved_partition_is_shown_as_the_place_of_an_unavailable_core() -> None:
     finding = Finding(partition="t-0", offset=1, value="m2", chain=())
     anomaly = FindingGroup(rule="unavailable", promise="", permitted_by=None, findings=(finding,))
     assert anomaly.what() == "a healed core did not serve t-0 offset 1"
 
 
-def test_a_rule_without_words_of_its_own_is_named() -> None:
+def test_a_rule_without_a_verb_is_shown_by_its_name() -> None:
     rules = {
         "new-rule": RuleResult(status=VIOLATED, promise="", findings=(Finding(partition="t-0", chain=()),))
     }
@@ -248,7 +248,7 @@ def test_a_rule_without_words_of_its_own_is_named() -> None:
     ]
 
 
-def test_what_reproduces_a_run_can_be_typed() -> None:
+def test_the_command_that_reproduces_a_run_can_be_typed() -> None:
     command = reproduce_command("my file.yaml", 7, "0.11", ["acks=all", "name=a b"])
     assert shlex.split(command) == [
         *("harrow", "run", "my file.yaml", "--seed", "7"),
@@ -276,7 +276,7 @@ def test_outcomes_and_exit_codes() -> None:
     )
 
 
-def test_a_wrong_step_decides_even_if_the_run_is_inconclusive() -> None:
+def test_a_failed_step_decides_even_an_inconclusive_run() -> None:
     missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
     assert outcome(failed_run(verdict=verdict(status=INCONCLUSIVE), missed=missed)) == UNEXPECTED
 
@@ -286,7 +286,7 @@ OF_ANOTHER_RELEASE = plan(
 )
 
 
-def test_what_a_campaign_expects_of_another_release_accuses_nobody() -> None:
+def test_missing_the_expectations_for_another_release_is_not_a_failure() -> None:
     missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
     held = failed_run(plan=OF_ANOTHER_RELEASE, verdict=verdict(status=HELD), missed=missed)
     assert outcome(held) == OTHERWISE
@@ -294,7 +294,7 @@ def test_what_a_campaign_expects_of_another_release_accuses_nobody() -> None:
     assert outcome(undecided) == UNDECIDED
 
 
-def test_a_promise_that_another_release_breaks_is_a_failure() -> None:
+def test_a_violation_on_another_release_is_a_failure() -> None:
     broken = verdict(lost("m1"))
     assert outcome(failed_run(plan=OF_ANOTHER_RELEASE, verdict=broken)) == UNEXPECTED
     foreseen = plan(expect=Expectation(rules=(("lost-write", VIOLATED),), lost=()), written_for="Kafka 2.4")
@@ -313,7 +313,7 @@ BROKERS = RealTarget(kind="kafka", release="4.4.0", metadata="kraft", began="")
         ((), (), UNEXPECTED),
     ],
 )
-def test_a_promise_that_brokers_break_by_a_flaw_that_the_campaign_mends_accuses_nobody(
+def test_a_violation_explained_by_a_flaw_that_the_campaign_mends_is_not_a_failure(
     proposed: tuple[str, ...], switches: tuple[str, ...], expected: str
 ) -> None:
     ways = tuple(
@@ -343,7 +343,7 @@ def test_exit_codes(outcomes: tuple[str, ...], code: int) -> None:
     assert exit_code_of(outcomes) == code
 
 
-def test_the_report_for_readers_has_everything() -> None:
+def test_report_md_has_every_section() -> None:
     text = markdown_report(failed_run(), REPRODUCE)
     for wanted in (
         "# loss",
@@ -369,7 +369,7 @@ def judged_rules(**statuses: str) -> dict[str, RuleResult]:
     }
 
 
-def test_a_run_is_headed_by_the_invariant_that_it_violates_and_not_by_what_is_permitted() -> None:
+def test_a_violated_invariant_comes_before_permitted_anomalies() -> None:
     rules = judged_rules(lost_write=PERMITTED, duplicate=HELD, hw_monotonic=VIOLATED)
     assert in_short_by(rules) == "hw-monotonic broken in t-0 offset 1 despite p; and 1 permitted"
     result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
@@ -379,7 +379,7 @@ def test_a_run_is_headed_by_the_invariant_that_it_violates_and_not_by_what_is_pe
     assert report.index("| hw-monotonic |") < report.index("| lost-write |")
 
 
-def test_invariants_are_left_out_where_clients_saw_the_same() -> None:
+def test_invariants_are_left_out_if_clients_saw_anomalies() -> None:
     broken = judged_rules(lost_write=VIOLATED, hw_monotonic=VIOLATED)
     assert in_short_by(broken) == "lost m2 despite p"
     permitted = judged_rules(lost_write=PERMITTED, log_matching=PERMITTED)
@@ -398,18 +398,18 @@ def test_every_verdict_but_held_has_a_reason() -> None:
     assert reason(failed_run()).startswith("lost m1")
 
 
-def test_a_run_that_missed_an_expectation_says_which() -> None:
+def test_a_run_names_the_expectation_that_it_missed() -> None:
     missed = (MissedExpectation(line=0, message="the verdict is held, expected violated"),)
     assert reason(run_result(missed=missed, expected=False)) == missed[0].message
 
 
-def test_the_behaviour_that_makes_a_difference_is_the_reason_and_stands_in_json() -> None:
+def test_the_behaviour_that_makes_the_difference_is_the_reason_and_is_in_the_json() -> None:
     difference = ReleaseDifference(
         switch="follower_truncation", value="high_watermark", since="0.11", step=10
     )
     run = run_result(difference=difference)
     assert reason(run) == (
-        "it goes otherwise, step 10 waits for what does not happen: KIP-101, since 0.11 "
+        "the outcome differs, step 10 waits for something that does not happen: KIP-101, since 0.11 "
         "(tried: with behaviours.follower_truncation=high_watermark it happens)"
     )
     mapping = run_as_mapping(run, REPRODUCE)
@@ -418,7 +418,7 @@ def test_the_behaviour_that_makes_a_difference_is_the_reason_and_stands_in_json(
     assert reason(run) in markdown_report(run, REPRODUCE)
 
 
-def test_the_behaviour_that_makes_a_difference_comes_after_the_finding() -> None:
+def test_the_behaviour_that_makes_the_difference_follows_the_finding() -> None:
     difference = ReleaseDifference(switch="producer_bumps_epoch", value=False, since="2.5", step=None)
     run = failed_run(difference=difference)
     assert reason(run) == f"{in_short(run)}; {difference_text(run, difference)}"
@@ -431,7 +431,7 @@ def test_the_behaviour_that_makes_a_difference_comes_after_the_finding() -> None
         ("2.0", "producer_fenced_error", True, None, "Kafka 2.0 lacks this: a coordinator says that"),
         ("3.6", "fetch_answers_match_epoch", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
         ("1.1", "follower_truncation", "answered_epoch", None, "Kafka 1.1 lacks KIP-279 (tried"),
-        ("3.9", "producer_fenced_error", False, "2.7", "it goes otherwise: a coordinator says that"),
+        ("3.9", "producer_fenced_error", False, "2.7", "the outcome differs: a coordinator says that"),
         # Releases before and after it elect no preferred leader that leads already.
         (
             "2.0",
@@ -440,10 +440,10 @@ def test_the_behaviour_that_makes_a_difference_comes_after_the_finding() -> None
             "1.1",
             "Kafka 2.0 lacks this: a preferred leader",
         ),
-        ("1.0", "preferred_leader_elected_once_more", True, None, "otherwise: a preferred leader that leads"),
+        ("1.0", "preferred_leader_elected_once_more", True, None, "differs: a preferred leader that leads"),
     ],
 )
-def test_a_release_is_said_to_lack_what_it_does_not_do(
+def test_the_reason_names_the_behaviour_that_the_release_lacks(
     release: str, switch: str, value: bool | str, since: str | None, text: str
 ) -> None:
     difference = ReleaseDifference(switch=switch, value=value, since=since, step=None)

@@ -35,7 +35,7 @@ def test_a_run_is_written_and_latest_points_to_it(tmp_path: Path) -> None:
     assert (folder / "campaign.yaml").read_text(encoding="utf-8") == "name: loss\n"
 
 
-def test_what_a_killed_process_of_the_same_number_left_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_the_remains_of_a_killed_process_with_the_same_pid_are_replaced(tmp_path: Path) -> None:
     result = failed_run()
     left_over = unfinished(tmp_path / "loss" / run_id(result))
     left_over.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_what_has_its_final_name_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renamed_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A power cut keeps what was flushed. So each file is flushed before it or its folder is renamed, and then the new name."""
     moments = flushes_and_renames(monkeypatch)
     result = run_result()
@@ -95,7 +95,7 @@ def test_what_has_its_final_name_is_on_disk(tmp_path: Path, monkeypatch: pytest.
 
 
 @needs_proc
-def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moments = flushes_and_renames(monkeypatch)
     path = tmp_path / "out.json"
     with whole_file(path) as stream:
@@ -129,7 +129,7 @@ def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return moments
 
 
-def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     result = run_result()
     with pytest.raises(TypeError):
         write_run(tmp_path, result, {"reproduce": object()}, "")
@@ -137,9 +137,7 @@ def test_what_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "latest").exists()
 
 
-def test_where_links_are_not_possible_latest_is_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_symbolic_links_latest_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError("not permitted")
 
@@ -148,7 +146,7 @@ def test_where_links_are_not_possible_latest_is_a_file(
     assert (tmp_path / "latest").read_text(encoding="utf-8") == f"loss/{folder.name}\n"
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text("before", encoding="utf-8")
     with whole_file(path) as stream:

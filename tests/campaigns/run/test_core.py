@@ -212,7 +212,7 @@ def test_what_a_file_says(text: str, core: Core | None) -> None:
     ("text", "place", "message"),
     [
         ("core: {order: [0, 3]}\n", (1, 19), "unknown broker 3; the brokers are 0, 1, 2"),
-        ("core: {order: [0, 1, 0]}\n", (1, 22), "broker 0 stands here twice"),
+        ("core: {order: [0, 1, 0]}\n", (1, 22), "broker 0 is listed twice"),
         ("core: {within: 0s}\n", (1, 16), "0s is too short"),
         ("expect: {rules: {unavailable: held}}\n", (1, 18), "unavailable is not judged without a `core`"),
         ("demand: [unavailable]\n", (1, 10), "unavailable is not judged without a `core`"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.written_plan import WrittenPlan
+from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.record.phrases import prevention_lines, preventions
 from harrow.campaigns.run.proof import RUNS_MAX, proven
 from harrow.campaigns.run.remedies import guarding

@@ -54,7 +54,7 @@ def test_the_behaviour_that_is_named_brings_back_what_the_campaign_says(
 def test_a_script_that_waits_for_a_repaired_failure_names_the_repair() -> None:
     result, plans = tried(plan_of("loss-by-hw-truncation", "kafka=4.3"))
     assert reason(result) == (
-        "nothing is lost, step 10 waits for what does not happen: KIP-101, since 0.11 "
+        "nothing is lost, step 10 waits for something that does not happen: KIP-101, since 0.11 "
         "(tried: with behaviours.follower_truncation=high_watermark it happens)"
     )
     assert len(plans) <= 30

@@ -126,7 +126,7 @@ def test_aims_and_actions_are_written_as_they_are_read(plan: Plan) -> None:
         ("aims: {share: 1, any_of: [{probe: isr-shrunk}]}", "isr-shrank"),
         ("aims: {share: 1, any_of: [{probe: isr-shrank, core: true}]}", "core"),
         ("aims: {share: 1, any_of: [{probe: isr-shrank, faults: {rate: 1/m}}]}", "faults: name some"),
-        ("actions: {any_of: [elect_preferred_leaders]}", "actions: say how many there are"),
+        ("actions: {any_of: [elect_preferred_leaders]}", "actions: write how many there are"),
         ("actions: {count: 1}", "actions: name some under `any_of`"),
         ("actions: {count: 1, any_of: [{delete_records: {partition: x-0}}]}", "x-0"),
     ],

@@ -107,7 +107,7 @@ def test_secrets_show_nowhere(tmp_path: Path) -> None:
             "2:1: harrow authenticates by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512: set sasl.mechanism to one of them",
         ),
         ("[a]", "1:1: a cluster is a mapping (`key: value`)"),
-        ("bootstrap: a:1\ntimeout: 0s", "2:10: timeout: 0s is too short: it has to be more than 0"),
+        ("bootstrap: a:1\ntimeout: 0s", "2:10: timeout: 0s is too short: it must be more than 0"),
     ],
 )
 def test_each_mistake_is_said_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
