@@ -2,7 +2,7 @@
 
 Run ``python -m benchmarks.compare COMMIT``; ``--list`` shows the clusters, ``--only`` chooses some of them. Work tree
 and commit take turns, so that a machine that is busy for a while is so for both; what is left of its noise is in
-the spread. ``--growth`` measures the work tree alone, at growing sizes, and draws docs/pictures/speed.svg. docs/explanation/speed.md
+the spread. ``--growth`` measures the work tree alone, at growing sizes, and draws docs/pictures/speed.svg. docs/evidence/speed.md
 explains the columns.
 """
 

@@ -1,7 +1,7 @@
 """Which campaigns came out on real brokers as on the model: a row a campaign, a column a release.
 
 Run ``python -m benchmarks.conformity FILE...`` with what ``harrow conform ... --format json`` has printed, a file each time; of a
-campaign that ran on a release several times the last run counts. The table is that of docs/evidence/checked-against-kafka.md: reasons that
+campaign that ran on a release several times the last run counts. The table is that of docs/evidence/beside-real-brokers.md: reasons that
 nothing was compared are long, and the same for many, so they follow it as a list.
 """
 

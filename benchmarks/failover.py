@@ -1,6 +1,6 @@
 """How long no producer can write to a partition after its leader, the active controller, or both are killed or stopped.
 
-Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of docs/explanation/model.md. With ``--target kafka:RELEASE`` real
+Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of docs/evidence/failover.md. With ``--target kafka:RELEASE`` real
 brokers do the same as often, and the table has both. Settings are the defaults, with min.insync.replicas of two. A process that is killed comes back
 after half a minute, but where a case says otherwise. To start real brokers takes longer than to watch a failover, so with ``--strikes N``
 each run has N of them, a minute apart; what is told is of each alone.

@@ -1,7 +1,7 @@
 """What judging a long history costs: time and memory, for some operations and for ten times as many.
 
 Run ``python -m benchmarks.history [OPERATIONS]``. An operation is a line, invocation and completion
-apart, as docs/how-to/history.md has them. The history is made by a correct log: half sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
+apart, as docs/reference/history-format.md has them. The history is made by a correct log: half sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
 ``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
 """
 

@@ -1,6 +1,6 @@
 """How many messages a failover takes, by their kind, and what a change in ZooKeeper wakes, beyond what a quiet cluster sends.
 
-Run ``python -m benchmarks.messages``, in plain Python (``HARROW_PURE=1``); the tables are those of docs/explanation/speed.md. Fetches are
+Run ``python -m benchmarks.messages``, in plain Python (``HARROW_PURE=1``); the tables are those of docs/evidence/speed.md. Fetches are
 left out, for those of idle followers are arithmetic here. An operation of ZooKeeper is a message of its own in Kafka, one after the
 other without waiting (``ZooKeeperClient.handleRequests``); the model sends those of one step together.
 """

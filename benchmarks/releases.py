@@ -1,7 +1,7 @@
 """What the yardstick gives on each release: seeds of `standard` on every profile and metadata mode.
 
 Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--last SEED] [--metadata MODE] [--repaired]``; the table is that of
-docs/evidence/checked-against-kafka.md. A release is run as it was, with the flaws that were repaired later or that every release has, and with those repaired: then no promise may be broken.
+docs/evidence/yardstick.md. A release is run as it was, with the flaws that were repaired later or that every release has, and with those repaired: then no promise may be broken.
 """
 
 import argparse

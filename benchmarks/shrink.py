@@ -1,7 +1,7 @@
 """How small a failure becomes, and how long that takes: every known flaw that clients notice in their data.
 
 Run ``python -m benchmarks.shrink [--failures N] [--into FOLDER] [MUTANT...]``; the table is that of
-docs/how-to/shrink.md. Seconds are of one core, whatever else the machine does.
+docs/evidence/shrinking.md. Seconds are of one core, whatever else the machine does.
 """
 
 import argparse

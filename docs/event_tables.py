@@ -1,4 +1,4 @@
-"""The events of a trace as Markdown, from their declarations."""
+"""Writes the events of a trace as Markdown, from their declarations."""
 
 from dataclasses import fields
 from typing import get_type_hints
@@ -13,12 +13,12 @@ _SEEN_ON = {
 
 
 def event_table() -> str:
-    """Return each event with its fields and what these hold."""
-    rows = ["| event | fields | what has happened | seen on |", "|---|---|---|---|"]
+    """Return each event with its fields and their kinds."""
+    rows = ["| event | fields | meaning | seen on |", "|---|---|---|---|"]
     for name, kind in sorted(EVENTS.items()):
-        told = ", ".join(_fields(kind))
+        columns = ", ".join(_fields(kind))
         rows.append(
-            f"| `{name}` | {told} | {' '.join((kind.__doc__ or '').split())} | {_SEEN_ON[kind.seen_by]} |"
+            f"| `{name}` | {columns} | {' '.join((kind.__doc__ or '').split())} | {_SEEN_ON[kind.seen_by]} |"
         )
     return "\n".join(rows).replace("``", "`")
 
@@ -26,9 +26,9 @@ def event_table() -> str:
 def _fields(kind: type[Event]) -> list[str]:
     hints = get_type_hints(kind, include_extras=True)
     own = [field.name for field in fields(kind) if field.name != "at_us"]
-    return [f"`{name}` ({_holds(hints[name])})" for name in own]
+    return [f"`{name}` ({_kind_of(hints[name])})" for name in own]
 
 
-def _holds(hint: object) -> str:
-    (holds,) = (found for found in getattr(hint, "__metadata__", ()) if isinstance(found, FieldKind))
-    return str(holds.value)
+def _kind_of(hint: object) -> str:
+    (kind,) = (entry for entry in getattr(hint, "__metadata__", ()) if isinstance(entry, FieldKind))
+    return str(kind.value)

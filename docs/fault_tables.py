@@ -4,7 +4,7 @@ from harrow.cli.render.catalogue import entries, with_targets
 
 
 def fault_tables() -> str:
-    """Return a section for each fault: what it does, its fields, the shortest way to write it."""
+    """Return a section for each fault: its effect, its fields, and the shortest way to write it."""
     sections = []
     for entry in entries("faults"):
         fields, example = entry.parts.values()
@@ -12,21 +12,21 @@ def fault_tables() -> str:
         rows = "\n".join(f"| `{key}` | {_cell(doc)} |" for key, doc in fields.items())
         shortest = "\n".join(f"{key}: {value}" for key, value in example.items())
         sections.append(
-            f"### {entry.name}\n\n{text}\n\n| field | what it is |\n|---|---|\n{rows}\n\n```yaml\n{shortest}\n```"
+            f"### {entry.name}\n\n{text}\n\n| field | meaning |\n|---|---|\n{rows}\n\n```yaml\n{shortest}\n```"
         )
     return "\n\n".join(sections)
 
 
 def target_table() -> str:
-    """Return a table of what each target can do of each fault, and below it why not."""
-    found = with_targets(entries("faults"))
-    targets = list(found[0].columns)
-    rows = [f"| `{entry.name}` | {' | '.join(entry.columns.values())} |" for entry in found]
+    """Return which target can do which fault, with the reasons below the table."""
+    faults = with_targets(entries("faults"))
+    targets = list(faults[0].columns)
+    rows = [f"| `{entry.name}` | {' | '.join(entry.columns.values())} |" for entry in faults]
     head = [f"| fault | {' | '.join(targets)} |", "|---" * (1 + len(targets)) + "|"]
     reasons = [
-        f"- `{entry.name}`, {target}: {_cell(told.partition('; ')[2].replace(f'{entry.name}: ', ''))}"
-        for entry in found
-        for target, told in entry.parts["targets"].items()
+        f"- `{entry.name}`, {target}: {_cell(reason.partition('; ')[2].replace(f'{entry.name}: ', ''))}"
+        for entry in faults
+        for target, reason in entry.parts["targets"].items()
         if entry.columns[target] != "yes"
     ]
     return "\n".join([*head, *rows, "", *reasons])

@@ -1,4 +1,4 @@
-"""Puts the tables that come from the code into the pages of docs/: ``make docs``.
+"""Puts generated tables into the pages of docs/: ``make docs``.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
@@ -20,8 +20,8 @@ from harrow.cluster_model.release.profiles import MUTANTS
 
 
 def mutant_table() -> str:
-    """Return the zoo as Markdown: what is wrong, who says so, who notices."""
-    rows = ["| mutant | what is wrong | source | noticed by |", "|---|---|---|---|"]
+    """Return the mutants: the flaw of each, its source, and the rules that notice it."""
+    rows = ["| mutant | flaw | source | noticed by |", "|---|---|---|---|"]
     for mutant in MUTANTS.values():
         noticed = ", ".join(mutant.noticed_by) or "expectations"
         rows.append(f"| `{mutant.name}` | {mutant.doc} | {mutant.source} | {noticed} |")
@@ -29,14 +29,14 @@ def mutant_table() -> str:
 
 
 def column_table() -> str:
-    """Return the columns of a sweep's files as Markdown."""
-    rows = ["| column | type | what it is |", "|---|---|---|"]
+    """Return the columns of a sweep's files."""
+    rows = ["| column | type | meaning |", "|---|---|---|"]
     rows += [f"| `{name}` | {_type_text(kind)} | {doc} |" for name, (kind, doc) in COLUMNS.items()]
     return "\n".join(rows)
 
 
 def _type_text(kind: pa.DataType) -> str:
-    """Return an Arrow type in the words of SQL."""
+    """Return an Arrow type as SQL would write it."""
     if pa.types.is_map(kind):
         return f"map of {_type_text(kind.item_type)} by {_type_text(kind.key_type)}"
     if pa.types.is_list(kind):
@@ -66,12 +66,12 @@ _PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.D
 
 
 def with_tables(text: str) -> str:
-    """Return a page with its tables as they are now."""
+    """Return a page with its tables regenerated."""
     return _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]]()}\n{place[3]}", text)
 
 
 def main() -> None:
-    """Write the pages anew."""
+    """Rewrite every page whose tables have changed."""
     for page in sorted(Path(__file__).parent.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if with_tables(text) != text:

@@ -1,12 +1,12 @@
-"""The glossary as Markdown: the terms, and the tickets of Kafka that the model names."""
+"""Writes the glossary as Markdown: terms, and the tickets of Kafka that the model names."""
 
 from harrow.campaigns.language.glossary import TERMS
 from harrow.campaigns.language.tickets import tickets
 
 
 def term_table() -> str:
-    """Return what each term means."""
-    rows = ["| term | what it means | see |", "|---|---|---|"]
+    """Return each term with its meaning."""
+    rows = ["| term | meaning | see |", "|---|---|---|"]
     for term in TERMS.values():
         name = ", ".join([term.name, *term.also])
         see = ", ".join(f"`{name}`" for name in term.see)
@@ -15,8 +15,8 @@ def term_table() -> str:
 
 
 def ticket_table() -> str:
-    """Return what each ticket is about, and what in the model knows of it."""
-    rows = ["| ticket | what it is about | behaviours | mutants |", "|---|---|---|---|"]
+    """Return each ticket with its subject, and the behaviours and mutants that name it."""
+    rows = ["| ticket | subject | behaviours | mutants |", "|---|---|---|---|"]
     for ticket in tickets().values():
         behaviours, mutants = (
             ", ".join(f"`{name}`" for name in names) for names in (ticket.switches, ticket.mutants)

@@ -1,4 +1,4 @@
-"""The promises, and the anomalies of a history, as Markdown."""
+"""Writes the promises, and the anomalies of a history, as Markdown."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from harrow.checks.rules.catalogue import RULES
 
 
 def promise_table() -> str:
-    """Return a row for each rule: what promises it, what permits it, since when."""
+    """Return a row for each rule: what promises it, what permits an exception, since when."""
     rows = (
         (f"`{name}`", _listed(promise.promised_by), _listed(promise.permitted_by), promise.releases)
         for name, promise in ((name, rule.promise) for name, rule in RULES.items())
@@ -17,15 +17,15 @@ def promise_table() -> str:
 
 
 def anomaly_table() -> str:
-    """Return a row for each anomaly of a history: its definition."""
+    """Return each anomaly of a history with its definition."""
     return _table(
-        ("anomaly", "what it is"),
+        ("anomaly", "definition"),
         ((f"`{name}`", anomaly.definition) for name, anomaly in ANOMALIES.items()),
     )
 
 
 def no_remedy_table() -> str:
-    """Return a row for each cause that nothing prevents: what it is, and why."""
+    """Return each cause that nothing prevents, with the reason."""
     # Sorted, because the kinds come in the order in which their modules happen to be imported.
     causes = [KINDS[name] for name in sorted(KINDS) if KINDS[name].no_remedy]
     return _table(

@@ -1,4 +1,4 @@
-"""The keys of a campaign file as Markdown, from its JSON Schema (``harrow schema``)."""
+"""Writes the keys of a campaign file as Markdown, from its JSON Schema (``harrow schema``)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ _ELSEWHERE: Final = {
     "NothingSection": "`{}`",
     "Variant": "the keys of a campaign but `name` and `variants`",
 }
-"""Definitions that have no table here, and what stands in their place."""
+"""Definitions without a table here, with the text that stands for them."""
 
 _CHOICES_SHOWN: Final = 6
 _TITLES: Final = {
@@ -46,22 +46,21 @@ def key_tables() -> str:
     """Return a table for each section of a campaign, in the order in which they are mentioned."""
     schema = json_schema()
     definitions = {**schema["$defs"], _ROOT: schema}
-    known, place = [_ROOT], 0
-    while place < len(known):
-        section = _section(definitions[known[place]])
-        told = dict.fromkeys(_references(section))
-        known += [name for name in told if name not in _ELSEWHERE and name not in known]
+    sections, place = [_ROOT], 0
+    while place < len(sections):
+        names = dict.fromkeys(_references(_section(definitions[sections[place]])))
+        sections += [name for name in names if name not in _ELSEWHERE and name not in sections]
         place += 1
-    return "\n\n".join(f"### {_title(name)}\n\n{_table(_section(definitions[name]))}" for name in known)
+    return "\n\n".join(f"### {_title(name)}\n\n{_table(_section(definitions[name]))}" for name in sections)
 
 
 def _title(name: str) -> str:
-    """Return a section's heading: the key that has it, or in words what it is."""
+    """Return the heading of a section: its key, or a description."""
     return _TITLES.get(name) or name.removesuffix("Section").lower()
 
 
 def _section(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what has the keys, of a definition that may be nothing as well."""
+    """Return the part with keys of a definition that may also be null."""
     return next((part for part in definition.get("anyOf", ()) if "properties" in part), definition)
 
 
@@ -83,12 +82,12 @@ def _references_in(schema: Any) -> Iterator[str]:
 
 
 def _is_fault(key: str, value: Mapping[str, Any]) -> bool:
-    """Return whether an action is a fault, which has a page of its own."""
+    """Return whether an action is a fault; faults have a page of their own."""
     return key in FAULTS and "$ref" in value
 
 
 def _table(section: Mapping[str, Any]) -> str:
-    rows = ["| key | value | what it is |", "|---|---|---|"]
+    rows = ["| key | value | meaning |", "|---|---|---|"]
     required = section.get("required", ())
     for key, value in section["properties"].items():
         if _is_fault(key, value):
@@ -101,7 +100,7 @@ def _table(section: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """Return in words what a value may be."""
+    """Describe the values that a schema accepts."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(_REF)
         title = _title(name)

@@ -1,4 +1,4 @@
-"""Where the model's rules come from, as Markdown: from the docstrings and the switches themselves."""
+"""Writes where the model's rules come from as Markdown: from docstrings and switches."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ _SOURCE: Final = re.compile(
 
 
 def source_table() -> str:
-    """Return which of Kafka's files each module of the model follows, as its docstrings say."""
+    """Return which classes of Kafka each module of the model follows, from its docstring."""
     rows = ["| module | follows |", "|---|---|"]
     for path in sorted(_MODEL.rglob("*.py")):
         named = ", ".join(f"`{name}`" for name in dict.fromkeys(_named(path)))
@@ -30,7 +30,7 @@ def _named(path: Path) -> Iterator[str]:
 
 
 def behaviour_table() -> str:
-    """Return the switches: what each does, where that stands, and what each release has."""
+    """Return each switch with its source and its value in each release."""
     names = list(RELEASES)
     rows = [f"| switch | source | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
     for name, switch in SWITCHES.items():

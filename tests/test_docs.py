@@ -16,6 +16,13 @@ PAGES = (
     DOCS.parent / "results" / "README.md",
     *sorted(DOCS.rglob("*.md")),
 )
+PROSE = [
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if page.relative_to(DOCS).parts[0] not in {"reference", "evidence"}
+]
+"""Pages for reading. Generated tables are in reference/, long records in evidence/."""
+WORDS_MAX = 1_500
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
@@ -46,6 +53,11 @@ def test_the_index_names_every_page() -> None:
     listed = set(re.findall(r"\]\(([\w/.-]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.parent.name != "findings"}
     assert pages - listed == {"README.md"}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_can_be_read_in_five_minutes(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").split()) < WORDS_MAX
 
 
 def test_the_menu_of_the_site_names_every_page() -> None:

@@ -14,7 +14,7 @@ from harrow.cli.render import diff_rows
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
-DOCS = (ROOT / "docs" / "how-to" / "diff.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
 NEWEST = re.escape(NEWEST_RELEASE)
 
 
@@ -285,7 +285,7 @@ def test_json_has_every_row(harrow: Harrow, run: Path) -> None:
     assert [row["offset"] for row in partition["rows"]] == [0, 1]
     assert {cell["state"] for cell in partition["rows"][1]["cells"].values()} == {"removed"}
     assert partition["notes"][0]["values"] == ["m1"]
-    (example,) = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+    (example,) = re.findall(r"```json\n(\{\"schema\": \"harrow\.diff/1.*?)```", DOCS, re.DOTALL)
     assert json.loads(example).keys() == document.keys()
     assert json.loads(example)["partitions"][0].keys() == partition.keys()
 

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/extending.md work as the page says, once they are registered as it says."""
+"""The examples of docs/how-to/extending*.md work as the pages say, once they are registered as it says."""
 
 import json
 import subprocess
@@ -12,7 +12,11 @@ from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
 from tests.plain_environment import PYTHONPATH, plain_environment
 
-FILES = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT).files
+FILES = {
+    name: text
+    for page in sorted((ROOT / "docs" / "how-to").glob("extending*.md"))
+    for name, text in read_page(page, ROOT).files.items()
+}
 
 REGISTERED = """
 import importlib.util, sys

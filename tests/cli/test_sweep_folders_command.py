@@ -278,7 +278,7 @@ def test_help_shows_what_one_types(harrow: Harrow) -> None:
 
 
 def shown_queries(language: str, word: str) -> list[str]:
-    page = (ROOT / "docs" / "how-to" / "sweep.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "query-sweeps.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return [block for block in blocks if word in block]
 

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/extending.md, registered for a test as the page says."""
+"""The examples of the pages docs/how-to/extending*.md, registered for a test as the pages say."""
 
 import importlib.util
 import sys
@@ -13,7 +13,11 @@ from harrow.cluster_model.registry import Registry
 from tests.cli.conftest import ROOT
 from tests.cli.docs_pages import read_page
 
-FILES = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT).files
+FILES = {
+    name: text
+    for page in sorted((ROOT / "docs" / "how-to").glob("extending*.md"))
+    for name, text in read_page(page, ROOT).files.items()
+}
 
 Register = Callable[[Registry[Any, Any], str, Any], None]
 

@@ -136,7 +136,7 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     (shown,) = [
         block
         for block in re.findall(
-            r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "sweep.md").read_text(), re.DOTALL
+            r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "query-sweeps.md").read_text(), re.DOTALL
         )
         if "spark.read" in block
     ]
