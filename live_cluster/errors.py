@@ -1,5 +1,5 @@
-"""What can go wrong with processes, brokers and clients that are no fault of harrow's."""
+"""Failures of processes, brokers and clients that are not harrow's own mistakes."""
 
 
 class LiveError(Exception):
-    """A run on real brokers cannot go on; the message says why."""
+    """A run on real brokers cannot continue; the message says why."""

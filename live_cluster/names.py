@@ -1,4 +1,4 @@
-"""What a campaign calls brokers and topics, and what they are called on the cluster that it runs on."""
+"""Translation between a campaign's names of brokers and topics and those of its cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,49 +10,50 @@ from typing import Any, Final
 class Names:
     """Ids of brokers and names of topics on the cluster, by those of the campaign.
 
-    What is left out is called the same; but where brokers are named, the cluster's other brokers are none of the campaign's.
+    Missing topics have the same name. If there are any brokers, the cluster's others are not the
+    campaign's.
     """
 
     brokers: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def broker(self, broker: int) -> int:
-        """Return what the cluster calls a broker."""
+        """Return the cluster's id of a broker."""
         return self.brokers.get(broker, broker)
 
     def topic(self, topic: str) -> str:
-        """Return what the cluster calls a topic."""
+        """Return the cluster's name of a topic."""
         return self.topics.get(topic, topic)
 
     def partition(self, partition: str) -> str:
-        """Return what the cluster calls a partition."""
+        """Return the cluster's name of a partition."""
         topic, _, number = partition.rpartition("-")
         return f"{self.topic(topic)}-{number}"
 
     def own_broker(self, broker: int) -> int | None:
-        """Return what the campaign calls a broker, None for one that it does not have."""
+        """Return the campaign's id of a broker, None if it has none."""
         if not self.brokers:
             return broker
         return next((own for own, name in self.brokers.items() if name == broker), None)
 
     def own_topic(self, topic: str) -> str:
-        """Return what the campaign calls a topic."""
+        """Return the campaign's name of a topic."""
         return next((own for own, name in self.topics.items() if name == topic), topic)
 
     def own_partition(self, partition: str) -> str:
-        """Return what the campaign calls a partition."""
+        """Return the campaign's name of a partition."""
         topic, _, number = partition.rpartition("-")
         return f"{self.own_topic(topic)}-{number}"
 
     def own_brokers(self, brokers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return what the campaign calls brokers, in the same order, without those that it does not have."""
+        """Return the ids of those brokers that the campaign has, in its order."""
         return tuple(own for broker in brokers if (own := self.own_broker(broker)) is not None)
 
 
 SAME: Final = Names()
-"""On a cluster that was started for a campaign everything is called as it says."""
+"""The names on a cluster that was started for the campaign."""
 
 
 def names_of(client: Mapping[str, Any]) -> Names:
-    """Return what the topics that a client was told of are called on the cluster: libraries know no other names."""
+    """Return the names for a client's library, which uses the cluster's topics."""
     return Names(topics=client.get("topics", {}))

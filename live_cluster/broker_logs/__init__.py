@@ -1,1 +1,1 @@
-"""What brokers and controllers log, read while they write it: why a log was cut, why a leader was elected."""
+"""The logs of brokers and controllers, with the reasons of truncations and elections."""

@@ -1,4 +1,4 @@
-"""The log of a broker or a controller, followed while that writes it."""
+"""The log of a running broker or controller."""
 
 import threading
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from harrow.live_cluster.broker_logs.log_lines import (
 )
 
 _READ_BYTES: Final = 1 << 20
-"""How much is read at once."""
+"""The size of one read."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedPartition:
-    """A partition as a controller has it: who leads, the ISR, and who may lead although it is outside (KIP-966)."""
+    """A partition in a controller's log, with its eligible leader replicas (KIP-966)."""
 
     leader: int
     leader_epoch: int
@@ -32,9 +32,9 @@ class LoggedPartition:
 
 
 class BrokerLog:
-    """What a log has told so far. Any thread may ask; each question reads what has been written since the last.
+    """The contents of a log. Any thread may ask, and each call first reads the new lines.
 
-    A file that is not there yet tells nothing. A process that is started again writes on at its end.
+    The file may not exist yet. A process that is restarted appends to it.
     """
 
     def __init__(self, file: Path, default_reason: str) -> None:
@@ -48,47 +48,48 @@ class BrokerLog:
         self._refusals: list[RefusalLine] = []
         self._leader_epochs: dict[str, int] = {}
         self._partitions: dict[str, LoggedPartition] = {}
-        # With their numbers: a cause is older than another.
+        # Numbered in their order.
         self._causes: list[tuple[int, CauseLine]] = []
         self._numbers = count(1)
-        # The newest cause that has explained a change of a partition, where each explains one.
+        # The newest cause that has explained a change of each partition, of those that explain only
+        # one.
         self._explained: dict[str, int] = {}
 
     def truncation_reason(self, partition: str, to_offset: int) -> str:
-        """Return why a log has lost what it had from an offset on; empty where it is not told. Asked again, it is not."""
+        """Return the reason of a truncation, once; empty if it is unknown."""
         with self._lock:
             self._look()
-            told = self._truncations.pop(partition, None)
-        # A batch goes as a whole: what is left may end before the offset.
-        return told.reason if told is not None and told.to_offset >= to_offset else ""
+            truncation = self._truncations.pop(partition, None)
+        # Truncation removes whole batches, so the log may end before the logged offset.
+        return truncation.reason if truncation is not None and truncation.to_offset >= to_offset else ""
 
     def refusals(self) -> list[RefusalLine]:
-        """Return the truncations that a broker has refused since this was asked last."""
+        """Return the truncations that a broker has refused since the last call."""
         with self._lock:
             self._look()
             refusals, self._refusals = self._refusals, []
         return refusals
 
     def leader_epoch(self, partition: str) -> int:
-        """Return the leader epoch that a broker has begun to lead or follow in last, in its present life; -1 where it does not tell."""
+        """Return the last leader epoch that the current process logs for a partition, or -1."""
         with self._lock:
             self._look()
             return self._leader_epochs.get(partition, -1)
 
     def partitions(self) -> dict[str, LoggedPartition]:
-        """Return the partitions as a controller of KRaft has them."""
+        """Return the partitions of a KRaft controller."""
         with self._lock:
             self._look()
             return dict(self._partitions)
 
     def resignations(self) -> list[int]:
-        """Return the controller epochs from which a broker has resigned since this was asked last."""
+        """Return the controller epochs from which a broker has resigned since the last call."""
         with self._lock:
             self._look()
             return self._terms.resignations()
 
     def election_reason(self, partition: str) -> str:
-        """Return why a controller that has changed a partition just now has done so; empty where it does not tell."""
+        """Return why a controller has just changed a partition; empty if it does not log that."""
         with self._lock:
             self._look()
             for number, cause in reversed(self._causes):
@@ -115,26 +116,26 @@ class BrokerLog:
         self._terms.read(line)
         if STARTS.search(line) is not None:
             self._leader_epochs.clear()
-        told = self._reader.read(line)
-        if isinstance(told, TruncationLine):
-            self._truncations[told.partition] = told
-        elif isinstance(told, RefusalLine):
-            self._refusals.append(told)
-        elif isinstance(told, EpochLine):
-            self._leader_epochs[told.partition] = told.leader_epoch
-        elif isinstance(told, PartitionLine):
-            self._change(told)
-        elif told is not None:
-            if told.reason == CONTROLLER_FAILOVER:
-                # What it did when it was controller before is over.
+        entry = self._reader.read(line)
+        if isinstance(entry, TruncationLine):
+            self._truncations[entry.partition] = entry
+        elif isinstance(entry, RefusalLine):
+            self._refusals.append(entry)
+        elif isinstance(entry, EpochLine):
+            self._leader_epochs[entry.partition] = entry.leader_epoch
+        elif isinstance(entry, PartitionLine):
+            self._change(entry)
+        elif entry is not None:
+            if entry.reason == CONTROLLER_FAILOVER:
+                # The causes of its former term are over.
                 self._causes.clear()
-            self._causes.append((next(self._numbers), told))
+            self._causes.append((next(self._numbers), entry))
 
     def _change(self, line: PartitionLine) -> None:
-        known = self._partitions.get(line.partition, LoggedPartition(-1, -1, (), ()))
+        before = self._partitions.get(line.partition, LoggedPartition(-1, -1, (), ()))
         self._partitions[line.partition] = LoggedPartition(
-            leader=known.leader if line.leader is None else line.leader,
-            leader_epoch=known.leader_epoch if line.leader_epoch is None else line.leader_epoch,
-            isr=known.isr if line.isr is None else line.isr,
-            eligible=known.eligible if line.eligible is None else line.eligible,
+            leader=before.leader if line.leader is None else line.leader,
+            leader_epoch=before.leader_epoch if line.leader_epoch is None else line.leader_epoch,
+            isr=before.isr if line.isr is None else line.isr,
+            eligible=before.eligible if line.eligible is None else line.eligible,
         )

@@ -1,4 +1,4 @@
-"""From when to when a broker was controller, or a voter of KRaft led, as its log has it: the control plane tells who begins, not who has noticed that it is over."""
+"""The ends of a controller's terms, from its log: the control plane shows only their beginnings."""
 
 import re
 from typing import Final
@@ -8,22 +8,24 @@ _KAFKA_CONTROLLER: Final = r".*\(kafka\.controller\.KafkaController\)"
 _BEGINS: Final = re.compile(
     rf"(?:[Ii]ncremented epoch|Epoch incremented) to (?P<epoch>\d+){_KAFKA_CONTROLLER}"
 )
-# KafkaController.onControllerResignation: "Broker 2 resigned as the controller" up to 0.11, "Resigned" since.
+# KafkaController.onControllerResignation: "Broker 2 resigned as the controller" up to 0.11,
+# "Resigned" since.
 _ENDS: Final = re.compile(rf"(?:Broker \d+ resigned as the controller|\] Resigned ){_KAFKA_CONTROLLER}")
-# QuorumController.QuorumMetaLogListener.handleLeaderChange, of KRaft; or handleEventException, where an event has met it first.
+# QuorumController.QuorumMetaLogListener.handleLeaderChange; handleEventException if an event
+# notices first.
 _RENOUNCES: Final = re.compile(
     r"Renouncing the leadership.* We were the leader at epoch (?P<epoch>\d+)"
     r"|at epoch (?P<met_at>\d+) in .*Renouncing leadership"
 )
-# KafkaServer.startup. A process that was killed has not resigned, and what it was is over.
+# KafkaServer.startup. A killed process has not resigned, but its term is over.
 STARTS: Final = re.compile(r" starting \(kafka\.server\.KafkaServer\)")
 
 
 class ControllerTerms:
-    """The terms of one node, read line by line.
+    """Reads the terms of one node line by line.
 
-    Up to 2.1 a broker says that it has resigned whenever its session expires or it stops, later still where it stops: it
-    counts where it was controller. One of KRaft says from which epoch.
+    Up to 2.1 every broker logs a resignation when its session expires or it stops, later only when
+    it stops. It counts only if the broker was controller. A KRaft controller also logs the epoch.
     """
 
     def __init__(self) -> None:
@@ -42,6 +44,6 @@ class ControllerTerms:
             self._controller_epoch = None
 
     def resignations(self) -> list[int]:
-        """Return the controller epochs that it has resigned from since this was asked last."""
+        """Return the controller epochs from which the node has resigned since the last call."""
         resignations, self._resignations = self._resignations, []
         return resignations

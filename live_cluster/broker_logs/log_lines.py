@@ -1,7 +1,8 @@
-"""Which lines of a broker's or a controller's log say why something was done, and what they say.
+"""The lines of a broker's or a controller's log that explain its actions.
 
-Each release words them in its own way. What follows was read in the source of each (named by class), and is held to
-lines that brokers of each have logged. Lines say what is about to be done, so they are in the log before it is.
+Each release has its own wording. The patterns come from the source of each release (the classes are
+named), and are tested with lines that its brokers have logged. Lines announce an action, so they
+are in the log before it happens.
 """
 
 import re
@@ -24,7 +25,7 @@ TOPIC_CREATION: Final = "topic creation"
 
 @dataclass(frozen=True, slots=True)
 class TruncationLine:
-    """A broker cuts a log back to an offset; nothing may be behind it."""
+    """A broker truncates a log to an offset, perhaps without an effect."""
 
     partition: str
     to_offset: int
@@ -33,7 +34,7 @@ class TruncationLine:
 
 @dataclass(frozen=True, slots=True)
 class RefusalLine:
-    """A broker stops itself, for its log ends behind that of its leader (None: it does not say of which)."""
+    """A broker stops because its log ends beyond its leader's (None: a leader not named)."""
 
     partition: str
     leader: int | None
@@ -43,9 +44,10 @@ class RefusalLine:
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """A controller does something that may elect leaders: of any partition, or of these alone.
+    """A controller does something that may elect leaders, of these partitions or (None) of any.
 
-    It explains what follows up to the next one, or, where it ``explains_one``, one change of each of them.
+    It explains all changes up to the next cause, or with ``explains_one`` one change of each
+    partition.
     """
 
     reason: str
@@ -55,7 +57,7 @@ class CauseLine:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A controller of KRaft has changed a partition, and what of it; None is what stays."""
+    """A KRaft controller has changed a partition; fields that stay are None."""
 
     partition: str
     leader: int | None
@@ -66,7 +68,7 @@ class PartitionLine:
 
 @dataclass(frozen=True, slots=True)
 class EpochLine:
-    """A broker has begun to lead, or to follow, in a leader epoch."""
+    """A broker has become leader or follower in a leader epoch."""
 
     partition: str
     leader_epoch: int
@@ -76,13 +78,13 @@ LogLine = TruncationLine | RefusalLine | CauseLine | EpochLine | PartitionLine
 
 _PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
 
-# Log.truncateTo: "Truncating log t-0 to offset 1." up to 1.0, then "[Log partition=t-0, dir=...] Truncating to offset 1"; from 3.0 on it
-# is a UnifiedLog.
+# Log.truncateTo: "Truncating log t-0 to offset 1." up to 1.0, then "[Log partition=t-0, dir=...]
+# Truncating to offset 1"; from 3.0 on it is a UnifiedLog.
 _CUT: Final = re.compile(
     rf"(?:Truncating log {_PARTITION} to offset (?P<offset>\d+)|"
     rf"Log partition={_PARTITION.replace('partition', 'logged', 1)}, dir=[^\]]*\] Truncating to offset (?P<to>\d+))"
 )
-# The same, where nothing is behind the offset: "Truncating t-0 to 2 has no effect", "Truncating to 2 has no effect".
+# Without records to remove: "Truncating t-0 to 2 has no effect", "Truncating to 2 has no effect".
 _NO_EFFECT: Final = re.compile(
     rf"(?:Truncating {_PARTITION} to \d+|Log partition={_PARTITION.replace('partition', 'logged', 1)}, dir=[^\]]*\] Truncating to \d+)"
     " has no effect"
@@ -95,7 +97,8 @@ _REASONS: Final = (
     ),
     # AbstractFetcherThread.maybeTruncateToEpochEndOffsets and truncateOnFetchResponse.
     (rf"Truncating partition {_PARTITION} with .* due to leader epoch", LEADER_EPOCH_TRUNCATION),
-    # ReplicaFetcherThread.maybeTruncate of 0.11 and 1.0; AbstractFetcherThread.getOffsetTruncationState since.
+    # ReplicaFetcherThread.maybeTruncate of 0.11 and 1.0;
+    # AbstractFetcherThread.getOffsetTruncationState since.
     (rf"leader replied with an unknown offset in {_PARTITION}\. ", HIGH_WATERMARK_TRUNCATION),
     # ReplicaFetcherThread.handleOffsetOutOfRange; AbstractFetcherThread.fetchOffsetAndTruncate.
     (
@@ -115,7 +118,8 @@ _REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 
-# ReplicaManager.becomeLeaderOrFollower and makeLeaders, makeFollowers, of the state change logger at TRACE: an order, and that it has been obeyed.
+# ReplicaManager.becomeLeaderOrFollower, makeLeaders and makeFollowers, of the state change logger
+# at TRACE: a request, and its completion.
 _ORDER: Final = re.compile(
     r"eceived LeaderAndIsr request PartitionState\(.*?leaderEpoch=(?P<epoch>\d+),.*"
     r"correlation id (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+ for partition (?P<partitions>\S+)"
@@ -141,8 +145,9 @@ _PREFERRED: Final = re.compile(
     r"(?: triggered by .*)? \("
 )
 _NAMED: Final = re.compile(r"\[(?P<topic>[^,\]]+),(?P<number>\d+)\]|(?P<name>[a-zA-Z0-9._-]+-\d+)")
-# ReplicationControlManager.generateLeaderAndIsrUpdates, of KRaft. It tells how many partitions it changes, and which where its logger is at DEBUG,
-# as harrow has it (log4j.properties): a number alone would be taken for the cause of a later change of a partition that it was not about.
+# ReplicationControlManager.generateLeaderAndIsrUpdates, of KRaft. It logs the number of changed
+# partitions, and at DEBUG, as in harrow's log4j.properties, their names. The number alone would
+# also seem to explain later changes of other partitions.
 _KRAFT_CAUSES: Final = tuple(
     (re.compile(rf"{context}: changing partition\(s\): (?P<partitions>.*?) \("), reason)
     for context, reason in (
@@ -153,7 +158,8 @@ _KRAFT_CAUSES: Final = tuple(
 )
 
 
-# PartitionRegistration.maybeLogPartitionChange names what has changed, ReplicationControlManager.replay the whole of what is new.
+# PartitionRegistration.maybeLogPartitionChange logs the changes, ReplicationControlManager.replay a
+# new partition as a whole.
 _CHANGED: Final = re.compile(r"partition change for (?P<partition>\S+) with topic ID \S+ (?P<values>.*) \(")
 _CREATED: Final = re.compile(
     r"Replayed PartitionRecord for new partition (?P<partition>\S+) .*PartitionRegistration\((?P<values>.*)\)\. \("
@@ -164,9 +170,10 @@ _VALUE: Final = re.compile(
 
 
 class LogReader:
-    """Makes sense of the lines of one log, in their order.
+    """Interprets the lines of one log in their order.
 
-    A follower truncates by *default_reason* where no line before says another: its release has one way to begin.
+    *default_reason* is the reason of truncations without a line about it, which depends on the
+    release.
     """
 
     def __init__(self, default_reason: str) -> None:
@@ -176,7 +183,7 @@ class LogReader:
         self._orders: dict[tuple[str, str, str], int] = {}
 
     def read(self, line: str) -> LogLine | None:
-        """Return what a line tells; None where it is about something else."""
+        """Return the meaning of a line, None if it is about something else."""
         if "LeaderAndIsr request" in line:
             return self._epoch(line)
         if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
@@ -230,10 +237,10 @@ def _cause(line: str) -> CauseLine | None:
 
 
 def _partition(line: str) -> PartitionLine | None:
-    told = _CHANGED.search(line) or _CREATED.search(line)
-    if told is None:
+    change = _CHANGED.search(line) or _CREATED.search(line)
+    if change is None:
         return None
-    values = {found["name"]: found["value"] for found in _VALUE.finditer(told["values"])}
+    values = {match["name"]: match["value"] for match in _VALUE.finditer(change["values"])}
 
     def number(name: str) -> int | None:
         return int(values[name]) if name in values else None
@@ -242,13 +249,13 @@ def _partition(line: str) -> PartitionLine | None:
         return tuple(map(int, re.findall(r"\d+", values[name]))) if name in values else None
 
     return PartitionLine(
-        told["partition"], number("leader"), number("leaderEpoch"), brokers("isr"), brokers("elr")
+        change["partition"], number("leader"), number("leaderEpoch"), brokers("isr"), brokers("elr")
     )
 
 
 def _named(line: re.Match[str]) -> frozenset[str]:
-    """Return the partitions that a line names, as either of the two kinds of controllers writes them."""
+    """Return the partitions in a line, in the format of either kind of controller."""
     return frozenset(
-        found["name"] or f"{found['topic']}-{found['number']}"
-        for found in _NAMED.finditer(line["partitions"])
+        match["name"] or f"{match['topic']}-{match['number']}"
+        for match in _NAMED.finditer(line["partitions"])
     )

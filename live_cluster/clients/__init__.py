@@ -1,1 +1,1 @@
-"""Clients under test: libraries that applications use, each in a process of its own."""
+"""Clients under test: Kafka libraries, each in its own process."""

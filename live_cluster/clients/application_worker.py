@@ -1,6 +1,6 @@
-"""The driver of applications in a process of their own: it takes the steps of a program with the blocking calls of a library.
+"""The process of an application, which runs a program with the blocking calls of a library.
 
-The model's driver is `harrow.cluster_model.clients.application.Application`. Both run the programs of `harrow.cluster_model.clients.programs`.
+`harrow.cluster_model.clients.application.Application` runs the same programs on the model.
 """
 
 import threading
@@ -20,15 +20,15 @@ from harrow.live_cluster.names import names_of
 
 OF_PRODUCER: Final = "producer"
 OF_CONSUMER: Final = "consumer"
-"""Whose report it is (``of``); others are the application's own."""
+"""The source of a report (``of``); other reports come from the application itself."""
 _POLL_S: Final = 0.02
 _OUTCOMES_S: Final = 5.0
-"""How long an application that is to be held waits at most for the outcomes of what it has sent."""
+"""How long an application waits for the outcomes of its records before it is held."""
 _NOWHERE: Final[Mapping[str, int]] = {}
 
 
 class ApplicationWorker:
-    """A process of an application: its consumer, its producer if it has one, and the program that it runs."""
+    """Runs the program of an application with a consumer and, for some, a producer."""
 
     def __init__(self, channel: Channel, client: dict[str, Any], library: ClientLibrary) -> None:
         self._channel = AskingChannel(channel)
@@ -47,16 +47,16 @@ class ApplicationWorker:
         self._is_over = False
         self._waiting: dict[str, Any] = {}
         self._written = 0
-        # The offsets in the transaction that is open.
+        # The offsets in the open transaction.
         self._offsets: dict[str, int] = {}
-        # Guards the workers, and what they write.
+        # Guards the workers and their results.
         self._changed = threading.Condition()
         self._workers = programs.WorkerRecords(client["delivery"])
-        # Whether workers have finished everything since the program asked last what to commit.
+        # Whether the workers finished everything since the last commit.
         self._all_finished = False
         self._workers_count: int = client["workers"]
         self._takes_ns: list[int] = client["takes_ns"]
-        self._taken = 0
+        self._worked = 0
         self._program = programs.APPLICATIONS[client["delivery"]](rewinds=client["rewinds"])
         self._transactions: TransactionalSender | None = None
         self._sender = self._make_sender(client, library)
@@ -75,7 +75,7 @@ class ApplicationWorker:
             programs.TakeLong: lambda _: time.sleep(self._slow_s),
             programs.ProcessRecord: lambda _: time.sleep(self._work_s),
             programs.WriteResult: lambda step: self._write(step.value),
-            programs.FlushResults: lambda _: NONE if self._its_sender.flush() else programs.SEND_FAILED,
+            programs.FlushResults: lambda _: NONE if self._any_sender.flush() else programs.SEND_FAILED,
             programs.CommitOffsets: self._commit,
             programs.RewindToCommitted: lambda _: self._member.rewind(),
             programs.CloseClients: lambda _: self._close(),
@@ -103,17 +103,17 @@ class ApplicationWorker:
         return self._transactions
 
     @property
-    def _its_sender(self) -> LibrarySender:
-        assert self._sender is not None, "it has something to write to"
+    def _any_sender(self) -> LibrarySender:
+        assert self._sender is not None, "only a program with a target topic writes"
         return self._sender
 
     @property
     def _transactional(self) -> TransactionalSender:
-        assert self._transactions is not None, "only a program with transactions asks for them"
+        assert self._transactions is not None, "only a program with transactions uses them"
         return self._transactions
 
     def work(self, orders: list[dict[str, Any]]) -> None:
-        """Run from the time that it was told until it ends by itself; then wait to be ended."""
+        """Run the program from its start time to its end; then wait to be killed."""
         for order in orders:
             self._obey(order)
         while (left_s := (self._start_ns - time.monotonic_ns()) / 1e9) > 0:
@@ -132,11 +132,11 @@ class ApplicationWorker:
             self._is_over = True
 
     def _serve(self, sender: LibrarySender) -> None:
-        """Take the outcomes of records while the program is busy, waits or is held, as the Java client's sender does."""
+        """Receive outcomes of records at any time, as the sender thread of the Java client does."""
         while not self._is_over:
             sender.poll(_POLL_S)
 
-    # What it is told
+    # Orders
 
     def _obey_all(self, timeout_s: float | None) -> None:
         for order in self._channel.orders(timeout_s):
@@ -150,17 +150,17 @@ class ApplicationWorker:
         elif "close" in order:
             self._is_closing = True
         else:
-            # It is let go.
+            # The order lets the application go on.
             self._hold_point.hold = None
             self._is_held = False
 
     def _set_hold(self, hold: list[Any] | None) -> None:
         self._hold_point.hold = None if hold is None else (hold[0], hold[1])
 
-    # Taking steps
+    # Steps
 
     def _run(self) -> str:
-        """Take every step of the program; return the error for which it ends."""
+        """Run the program to its end, and return its error."""
         program, answer = self._program.run(), None
         try:
             while True:
@@ -177,7 +177,7 @@ class ApplicationWorker:
             return programs.CONSUMER_FAILED
 
     def _reach(self, step: str) -> None:
-        """Report a step, and wait where the application is held there."""
+        """Report a step, and wait if the application is held there."""
         if step == programs.POLL:
             self._end_if_producer_failed()
         self._obey_all(0)
@@ -189,7 +189,8 @@ class ApplicationWorker:
         self._channel.report_now(passed=step, hold=self._hold_point.hold)
         if not holds:
             return
-        # The model's records leave when they are sent. Those of a library wait for a thread, and might leave only after a pause.
+        # On the model records leave at once. Those of a library wait for a thread, and a pause
+        # could delay them.
         if self._sender is not None:
             self._sender.wait(_OUTCOMES_S)
         self._is_held = True
@@ -198,17 +199,21 @@ class ApplicationWorker:
             self._obey_all(None)
 
     def _end_if_producer_failed(self) -> None:
-        """End an application whose producer librdkafka has given up: the Java client recovers by itself."""
+        """End the application if its producer has failed for good.
+
+        The Java client would recover.
+        """
         error = None if self._sender is None else self._sender.fatal_error()
         if error is not None:
             raise ProducerFailedError(error)
 
-    # Its consumer
+    # Consumer
 
     def _poll(self) -> programs.Records | None:
-        """Wait until there is something to read, or it is to close."""
+        """Wait until there are records, or the application must close or commit."""
         if self._program.commits_itself:
-            # The Java client commits in a poll what polls before have returned (``ConsumerCoordinator.maybeAutoCommitOffsetsAsync``).
+            # The Java client commits the records of earlier polls in a poll
+            # (``ConsumerCoordinator.maybeAutoCommitOffsetsAsync``).
             self._member.processed(self._member.consumed)
         invoked_ns = time.monotonic_ns()
         while True:
@@ -218,23 +223,23 @@ class ApplicationWorker:
             records = self._member.poll(invoked_ns, 0 if is_over else _POLL_S)
             if records or is_over:
                 break
-            self._tell_waiting(is_idle=self._member.is_settled and self._is_idle())
+            self._report_waiting(is_idle=self._member.is_settled and self._is_idle())
             self._obey_all(0)
-        self._tell_waiting(is_idle=False)
+        self._report_waiting(is_idle=False)
         return None if self._is_closing and not records else records
 
-    def _tell_waiting(self, *, is_idle: bool) -> None:
+    def _report_waiting(self, *, is_idle: bool) -> None:
         waiting = {"idle": is_idle, "reached": self._member.reached()}
         if waiting != self._waiting:
             self._waiting = waiting
             self._channel.report_now(**waiting)
 
     def _assigned(self, partitions: list[str]) -> Mapping[str, int]:
-        """Return from where on to read those of these partitions that are not read from where the group has committed."""
+        """Return the offsets at which to begin instead of the group's committed offsets."""
         if not self._program.begins_at_store:
             return _NOWHERE
-        begins: Mapping[str, int] = self._channel.ask(stored=partitions)
-        return begins
+        offsets: Mapping[str, int] = self._channel.ask(stored=partitions)
+        return offsets
 
     def _revoked(self, partitions: list[str]) -> None:
         with self._changed:
@@ -249,15 +254,15 @@ class ApplicationWorker:
             self._sender.flush()
         self._member.close()
 
-    # Its producer
+    # Producer
 
     def _write(self, value: str) -> None:
         with self._changed:
-            # All processes of an instance share the numbers.
+            # All processes of an instance share one sequence of numbers.
             number: int = self._channel.ask(next=True)
             partition = self._partitions[self._written % len(self._partitions)]
             self._written += 1
-            self._its_sender.send(partition, effect_of(self._name, number, value))
+            self._any_sender.send(partition, effect_of(self._name, number, value))
 
     def _send_offsets(self) -> str | None:
         self._offsets = dict(self._member.consumed)
@@ -271,10 +276,10 @@ class ApplicationWorker:
             error = None if step.error == NONE else step.error
             self._channel.report_now(of=OF_CONSUMER, committed=offsets, error=error, outcome=step.outcome)
 
-    # Its store and its workers
+    # Store and workers
 
     def _store(self, partition: str, offset: int, value: str) -> None:
-        """Have harrow store a result: it keeps the store of all instances."""
+        """Store a result in harrow, which has the store of all instances."""
         self._channel.ask(store=value, partition=partition, offset=offset)
 
     def _hand_out(self, records: programs.Records) -> dict[str, int]:
@@ -286,16 +291,16 @@ class ApplicationWorker:
             return self._workers.to_commit(self._member.consumed)
 
     def _work_on(self) -> None:
-        """Be a worker."""
+        """Run one worker."""
         workers = self._workers
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: workers.waiting)
                 record, unfinished = workers.begin()
-                takes_ns = self._takes_ns[self._taken % len(self._takes_ns)]
-                self._taken += 1
+                work_ns = self._takes_ns[self._worked % len(self._takes_ns)]
+                self._worked += 1
                 self._changed.notify_all()
-            _be_busy(takes_ns)
+            _work(work_ns)
             self._write(record[2])
             with self._changed:
                 workers.finish(record, unfinished)
@@ -306,7 +311,7 @@ class ApplicationWorker:
             return self._workers.is_done()
 
     def _is_to_commit(self) -> bool:
-        # A poll has a timeout, so that what has been finished meanwhile is committed although nothing more comes.
+        # A poll has a timeout, so that finished records are committed even if no more arrive.
         with self._changed:
             return self._all_finished
 
@@ -315,6 +320,5 @@ class ApplicationWorker:
             self._workers.forget_all()
 
 
-def _be_busy(takes_ns: int) -> None:
-    """Work on a record, as a worker."""
-    time.sleep(takes_ns / 1e9)
+def _work(duration_ns: int) -> None:
+    time.sleep(duration_ns / 1e9)

@@ -1,4 +1,4 @@
-"""The connection between a client under test and harrow, seen from the client's process."""
+"""The client's end of its connection to harrow."""
 
 import json
 import queue
@@ -9,8 +9,8 @@ import threading
 import time
 from typing import Any, Final
 
-_GONE: Final = object()
-"""What is read in place of an order, or of an answer, when harrow is gone."""
+_DISCONNECTED: Final = object()
+"""Takes the place of an order or an answer when harrow has ended."""
 _RECEIVED_BYTES: Final = 65_536
 
 
@@ -22,17 +22,17 @@ class Channel:
         self._lock = threading.Lock()
         self._rest = b""
 
-    def report(self, **what: Any) -> None:
+    def report(self, **fields: Any) -> None:
         with self._lock:
-            self._connection.sendall(json.dumps(what).encode() + b"\n")
+            self._connection.sendall(json.dumps(fields).encode() + b"\n")
 
-    def report_now(self, **what: Any) -> None:
-        """Report with the time, in the order of the times."""
+    def report_now(self, **fields: Any) -> None:
+        """Report with the time; reports are in the order of their times."""
         with self._lock:
-            self._connection.sendall(json.dumps({"at": time.monotonic_ns(), **what}).encode() + b"\n")
+            self._connection.sendall(json.dumps({"at": time.monotonic_ns(), **fields}).encode() + b"\n")
 
     def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
-        """Return the orders that have come, or come within a time; end the process when harrow is gone."""
+        """Return the orders that arrive within a time; exit when harrow has ended."""
         ready, _, _ = select.select([self._connection], [], [], timeout_s)
         if not ready:
             return []
@@ -44,9 +44,9 @@ class Channel:
 
 
 class AskingChannel:
-    """A channel over which its client also asks harrow, and waits for the answer; any thread may.
+    """A channel over which any thread can also ask harrow a question.
 
-    Orders and answers come over one connection, so that one thread reads it and gives each to who waits for it.
+    Orders and answers share one connection, so one thread reads it and passes them on.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -58,27 +58,27 @@ class AskingChannel:
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="orders", daemon=True).start()
 
-    def ask(self, **what: Any) -> Any:
-        """Return what harrow answers; end the thread when it is gone."""
+    def ask(self, **fields: Any) -> Any:
+        """Return harrow's answer; end the thread when harrow has ended."""
         with self._asking:
-            self._channel.report_now(**what)
+            self._channel.report_now(**fields)
             answer = self._answers.get()
-        if answer is _GONE:
+        if answer is _DISCONNECTED:
             sys.exit(0)
         return answer
 
     def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
-        """Return the orders that have come, or come within a time; end the process when harrow is gone."""
-        found: list[dict[str, Any]] = []
+        """Return the orders that arrive within a time; exit when harrow has ended."""
+        orders: list[dict[str, Any]] = []
         try:
             order = self._orders.get(timeout=timeout_s) if timeout_s != 0 else self._orders.get_nowait()
             while True:
-                if order is _GONE:
+                if order is _DISCONNECTED:
                     sys.exit(0)
-                found.append(order)
+                orders.append(order)
                 order = self._orders.get_nowait()
         except queue.Empty:
-            return found
+            return orders
 
     def _read(self) -> None:
         try:
@@ -89,5 +89,5 @@ class AskingChannel:
                     else:
                         self._orders.put(order)
         except (SystemExit, OSError):
-            self._orders.put(_GONE)
-            self._answers.put(_GONE)
+            self._orders.put(_DISCONNECTED)
+            self._answers.put(_DISCONNECTED)

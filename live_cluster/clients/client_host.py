@@ -1,4 +1,4 @@
-"""What the clients of a campaign on real brokers run on."""
+"""The environment of the clients of a campaign on real brokers."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,11 @@ from harrow.live_cluster.watches.happenings import WallClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHost:
-    """What clients run on. ``servers`` are the brokers' addresses by id, ``release`` is that of the model.
+    """The environment of clients.
 
-    ``security`` are the settings that let any client in, under the names of librdkafka, ``topics`` what the campaign's are called
-    there.
+    ``servers`` are addresses by broker id, ``release`` is the model's. ``security`` has settings
+    that every client needs, by librdkafka's names; ``topics`` has the names of the campaign's
+    topics on the cluster.
     """
 
     children: ChildProcesses
@@ -32,19 +33,20 @@ class ClientHost:
     topics: Mapping[str, str] = field(default_factory=dict)
     release: str
     present: Callable[[], Sequence[str]]
-    """Returns the partitions that there are: topics may get more."""
+    """Returns the current partitions: topics may get more."""
     clock: WallClock
     reports: ClientReports
     report: Report
     initialized: Callable[[str, str], None] = lambda _client, _transactional_id: None
-    """Told of a client that has been given an epoch of its transactional id."""
+    """Called with a client that has initialized its transactional id."""
     draw: Stream
     supervised: list[Callable[[], None]] = field(default_factory=list)
-    """Called again and again by the thread that runs the campaign: what starts processes again that have ended."""
+    """Functions that restart ended processes; the thread that runs the campaign calls them
+    repeatedly."""
     stores: dict[str, ResultStore] = field(default_factory=dict)
-    """What applications have stored outside of Kafka, by their groups."""
+    """The results that applications have stored outside of Kafka, by group."""
     storing: threading.Lock = field(default_factory=threading.Lock)
-    """Held by who asks for a number of an application, or for what its group has stored."""
+    """Guards the numbers of applications and the stores."""
     processes: list[ClientProcess] = field(default_factory=list)
 
     @property
@@ -54,15 +56,15 @@ class ClientHost:
     def start(
         self, folder: str, client: Mapping[str, Any], take: Callable[[dict[str, Any]], Any]
     ) -> ClientProcess:
-        """Start a client's process."""
-        told = {**client, "topics": dict(self.topics)}
-        process = ClientProcess(self.children, self.folder / folder, told, take)
+        """Start a client's process, whose reports go to *take*."""
+        settings = {**client, "topics": dict(self.topics)}
+        process = ClientProcess(self.children, self.folder / folder, settings, take)
         self.processes.append(process)
         return process
 
     def connection_settings(self, library: str, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
-        """Return what any client of a library gets to find these brokers, or all of them."""
-        known = [self.servers[broker] for broker in brokers or self.servers]
-        servers = [f"{host}:{port}" for host, port in known]
+        """Return the settings by which a client connects to these brokers, or to all."""
+        addresses = [self.servers[broker] for broker in brokers or self.servers]
+        servers = [f"{host}:{port}" for host, port in addresses]
         own = LIBRARIES[library]
         return {**own.secured(self.security), **own.connection(servers, client_id_of(client))}

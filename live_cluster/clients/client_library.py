@@ -1,7 +1,7 @@
-"""What a worker needs of a library that applications use, and which libraries there are.
+"""The interface of a client library, and the list of libraries.
 
-A campaign's client names one (``library``). Each is a module of its own, which alone imports it, so that a worker needs no
-other than its own.
+A campaign's client names its library. Each is imported by one module of its own, so a worker needs
+only the library that it uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,24 +12,28 @@ from typing import Any, Final, Protocol, cast
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 Ended = Callable[[str, int | None, str | None], None]
-"""Called with what became of a record: ``ok``, ``fail`` or ``info``, its offset where that is known, the error."""
+"""Called with the outcome of a record (``ok``, ``fail`` or ``info``), its offset if known, and the
+error."""
 
 
 class LibraryProducer(Protocol):
     """A producer."""
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
-        """Take a record. *ended* is called once, by any thread, also before this returns."""
+        """Send a record; any thread calls *ended* once, perhaps before this returns."""
 
     def poll(self, timeout_s: float) -> None:
-        """Let the library work, for so long at the most."""
+        """Let the library work for at most this long."""
 
     def fatal_error(self) -> str | None:
-        """Return the error after which it can do nothing any more, None while there is none."""
+        """Return the error after which the producer is unusable, None if there is none."""
 
 
 class TransactionCallError(Exception):
-    """A call to a producer with transactions has failed; ``name`` is the error as Kafka calls it, as far as the library tells."""
+    """A call of a transactional producer failed.
+
+    ``name`` is Kafka's name of the error if possible.
+    """
 
     def __init__(self, name: str, *, is_fatal: bool, is_retriable: bool) -> None:
         super().__init__(name)
@@ -39,30 +43,27 @@ class TransactionCallError(Exception):
 
 
 class LibraryTransactions(LibraryProducer, Protocol):
-    """A producer with a ``transactional.id``; its calls return when they have done what they say.
+    """A producer with a ``transactional.id`` and blocking calls.
 
-    All of them raise `TransactionCallError`; one that is retriable may be called again.
+    All of them raise `TransactionCallError`; retriable calls may be repeated.
     """
 
-    def init_transactions(self) -> None:
-        """Fence former sessions."""
+    def init_transactions(self) -> None: ...
 
-    def begin_transaction(self) -> None:
-        """Begin a transaction."""
+    def begin_transaction(self) -> None: ...
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
         """Commit offsets of a group with the transaction; the metadata are a `LibraryMember`'s."""
 
     def commit_transaction(self) -> None:
-        """Send what is left, and commit."""
+        """Send all pending records, and commit."""
 
-    def abort_transaction(self) -> None:
-        """Abort."""
+    def abort_transaction(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What a consumer has read since the poll before, and where it is: ``at_end`` are the partitions without news."""
+    """The result of a poll; ``at_end`` has the partitions that are read to their ends."""
 
     records: Mapping[str, list[tuple[int, str]]]
     positions: Mapping[str, int]
@@ -73,18 +74,21 @@ class LibraryConsumer(Protocol):
     """A consumer without a group."""
 
     def assign(self, partitions: list[str]) -> None:
-        """Begin to read partitions at their beginnings."""
+        """Read partitions from their beginnings."""
 
     def poll(self, records_max: int, timeout_s: float) -> Poll:
-        """Read what there is; wait for so long at the most where there is nothing."""
+        """Read available records; wait for them for at most this long."""
 
 
 class MembershipError(Exception):
-    """A consumer can be no member of its group any more (FencedInstanceIdException)."""
+    """A consumer has lost its membership for good (FencedInstanceIdException)."""
 
 
 class LibraryMember(Protocol):
-    """A consumer that is a member of a group, or commits for one; partitions are by their names on the cluster."""
+    """A consumer that is a member of a group, or commits for one.
+
+    Partition names are the cluster's.
+    """
 
     def subscribe(
         self,
@@ -92,61 +96,57 @@ class LibraryMember(Protocol):
         on_assigned: Callable[[list[str], int], Mapping[str, int]],
         on_revoked: Callable[[list[str], bool], None],
     ) -> None:
-        """Join; the callbacks are called within polls, with partitions and generation, and with partitions and whether they are lost.
+        """Join the group; polls call the callbacks.
 
-        Where the former returns an offset, the partition is read from there on, and not from where the group has committed.
+        *on_assigned* gets partitions and the generation. A partition for which it returns an offset
+        is read from there instead of the committed offset. *on_revoked* gets partitions and whether
+        they are lost.
         """
 
     def assign(self, partitions: list[str]) -> None:
-        """Read these from where the group has committed."""
+        """Read partitions from their committed offsets."""
 
     def committed(self, partitions: list[str]) -> dict[str, int]:
-        """Return where the group is, of partitions of which that is known."""
+        """Return the committed offsets that are known."""
 
     def poll(self, records_max: int, timeout_s: float) -> Mapping[str, list[tuple[int, str]]]:
-        """Return what there is to read; wait for so long at the most where there is nothing.
+        """Read available records, or wait for at most this long.
 
-        Raises:
-            MembershipError: there will never be anything any more.
-
+        Raise `MembershipError` if fenced.
         """
 
     def reached(self) -> Mapping[str, int]:
-        """Return up to where there was nothing more to read, of partitions of which that is known."""
+        """Return the offsets up to which partitions have been read, if known."""
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:
-        """Read partitions from where the group has committed, and return where that is, as `committed` does."""
+        """Read partitions from their committed offsets again, and return these like `committed`."""
 
     def group_metadata(self, *, as_member: bool) -> Any:
-        """Return who it is in its group, as `LibraryTransactions.send_offsets` takes it; or only which group that is."""
+        """Return the metadata for `LibraryTransactions.send_offsets`."""
 
     def processed(self, offsets: Mapping[str, int]) -> None:
-        """Say up to where the application has come, for commits that the library does by itself."""
+        """Set the offsets that automatic commits of the library may commit."""
 
     def commit(self, offsets: Mapping[str, int]) -> str | None:
-        """Commit, and return the error, None for none."""
+        """Commit, and return the error, None if it succeeds."""
 
     def close(self) -> None:
         """Leave the group."""
 
 
 class ClientLibrary(Protocol):
-    """The module of a library. Settings are by its own names.
+    """The module of a library.
 
-    Both raise what the library raises where it does not take the settings.
+    Its functions take its own settings, and raise if it refuses them.
     """
 
-    def make_producer(self, settings: dict[str, Any]) -> LibraryProducer:
-        """Return a producer."""
+    def make_producer(self, settings: dict[str, Any]) -> LibraryProducer: ...
 
-    def make_transactions(self, settings: dict[str, Any]) -> LibraryTransactions:
-        """Return a producer with transactions."""
+    def make_transactions(self, settings: dict[str, Any]) -> LibraryTransactions: ...
 
-    def make_member(self, settings: dict[str, Any]) -> LibraryMember:
-        """Return a consumer that is a member of a group."""
+    def make_member(self, settings: dict[str, Any]) -> LibraryMember: ...
 
-    def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer:
-        """Return a consumer."""
+    def make_consumer(self, settings: dict[str, Any]) -> LibraryConsumer: ...
 
 
 _MODULES: Final[Mapping[str, str]] = {
@@ -156,5 +156,4 @@ _MODULES: Final[Mapping[str, str]] = {
 
 
 def load_library(name: str) -> ClientLibrary:
-    """Return a library by the name that campaigns call it."""
     return cast("ClientLibrary", import_module(f"harrow.live_cluster.clients.{_MODULES[name]}"))

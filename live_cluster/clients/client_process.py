@@ -1,4 +1,4 @@
-"""The other end of a client under test: it starts its process, tells it what it is, and hears what it does."""
+"""harrow's end of a client under test: starts its process, sends orders and receives reports."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ _PATIENCE_S: Final = 60.0
 
 
 class ClientError(LiveError):
-    """A client did not start; the message has what it said."""
+    """A client did not start, or has ended; the message has its last line of output."""
 
 
 class ClientProcess:
-    """A client that runs. Each of its reports goes to *on_report*, in a thread of its own; what that returns is sent back."""
+    """A running client. A thread calls *on_report* with each report, and sends its result back."""
 
     def __init__(
         self,
@@ -32,17 +32,16 @@ class ClientProcess:
         client: Mapping[str, Any],
         on_report: Callable[[dict[str, Any]], Any],
     ) -> None:
-        """Start it, in a folder of its own, and tell it what client it is.
+        """Start the process in its own folder, and send it the *client*.
 
-        Raises:
-            ClientError: it did not connect.
-
+        Raise `ClientError` if that fails.
         """
         folder.mkdir(parents=True, exist_ok=True)
         token = secrets.token_hex(16)
         with socket.create_server((LOOPBACK, 0)) as server:
             server.settimeout(1.0)
-            # Without the folder of the file (-P): its neighbours are no modules of their own.
+            # -P keeps the folder of the file off the path: its neighbours are not top-level
+            # modules.
             command = [sys.executable, "-P", worker.__file__, LOOPBACK, str(server.getsockname()[1]), token]
             self.process: ChildProcess = children.start(command, folder=folder, log=folder / "log")
             self._connection, self._rest = self._accept(server, token)
@@ -54,38 +53,31 @@ class ClientProcess:
         self._reader = threading.Thread(target=self._read, name=f"client {client['name']}", daemon=True)
         self._reader.start()
 
-    def order(self, **what: Any) -> None:
-        """Tell it something; one that has ended hears nothing."""
+    def order(self, **fields: Any) -> None:
+        """Send an order, which is lost if the process has ended."""
         with self._ordering, contextlib.suppress(OSError):
-            self._connection.sendall(json.dumps(what).encode() + b"\n")
+            self._connection.sendall(json.dumps(fields).encode() + b"\n")
 
     def check(self) -> None:
-        """See whether it still runs, unless it was killed.
-
-        Raises:
-            ClientError: it has ended by itself.
-
-        """
+        """Raise `ClientError` if the process has ended by itself."""
         if self._is_wanted and not self.process.is_running:
-            raise ClientError(f"a client has ended: {self._said()}")
+            raise ClientError(f"a client has ended: {self._last_line()}")
 
     def kill(self) -> None:
-        """End it, and wait until all that it reported has been heard."""
+        """Kill the process, and wait until all of its reports are handled."""
         self._is_wanted = False
         self.process.kill()
         self._reader.join()
         self._connection.close()
 
     def pause(self) -> None:
-        """Stop it (SIGSTOP)."""
         self.process.pause()
 
     def resume(self) -> None:
-        """Let it go on."""
         self.process.resume()
 
     def _accept(self, server: socket.socket, token: str) -> tuple[socket.socket, bytes]:
-        """Return the connection of the process that was started, and not of another that knows the port."""
+        """Return the connection of the started process, which knows the token."""
         for _ in range(int(_PATIENCE_S)):
             try:
                 connection, _ = server.accept()
@@ -95,15 +87,15 @@ class ClientProcess:
                 break
             connection.settimeout(_PATIENCE_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            line, rest = _line(connection)
+            line, rest = _first_line(connection)
             if line == json.dumps({"token": token}).encode():
                 connection.settimeout(None)
                 return connection, rest
             connection.close()
-        raise ClientError(f"a client did not start: {self._said()}")
+        raise ClientError(f"a client did not start: {self._last_line()}")
 
     def _wait_until_ready(self) -> None:
-        """Wait until it is what it was told to be: a library may refuse settings that harrow takes."""
+        """Wait until the client is ready: its library may refuse settings that harrow accepts."""
         self._connection.settimeout(_PATIENCE_S)
         while b"\n" not in self._rest:
             try:
@@ -111,18 +103,18 @@ class ClientProcess:
             except OSError:
                 received = b""
             if not received:
-                raise ClientError(f"a client did not start: {self._said()}")
+                raise ClientError(f"a client did not start: {self._last_line()}")
             self._rest += received
         self._connection.settimeout(None)
         _, _, self._rest = self._rest.partition(b"\n")
 
-    def _said(self) -> str:
+    def _last_line(self) -> str:
         self.process.wait(1.0)
-        said = self.process.log.read_text(encoding="utf-8", errors="backslashreplace").strip()
-        return said.splitlines()[-1] if said else "it said nothing"
+        output = self.process.log.read_text(encoding="utf-8", errors="backslashreplace").strip()
+        return output.splitlines()[-1] if output else "it printed nothing"
 
     def _read(self) -> None:
-        # What came together with its being ready is read first: nothing may follow it.
+        # Begin with what arrived together with the first line.
         received, rest = self._rest, b""
         while True:
             *lines, rest = (rest + received).split(b"\n")
@@ -138,15 +130,13 @@ class ClientProcess:
                 return
 
 
-def _line(connection: socket.socket) -> tuple[bytes, bytes]:
+def _first_line(connection: socket.socket) -> tuple[bytes, bytes]:
     data = b""
-    while b"\n" not in data:
-        try:
+    with contextlib.suppress(OSError):
+        while b"\n" not in data:
             received = connection.recv(4096)
-        except OSError:
-            return b"", b""
-        if not received:
-            return b"", b""
-        data += received
+            if not received:
+                break
+            data += received
     line, _, rest = data.partition(b"\n")
     return line, rest

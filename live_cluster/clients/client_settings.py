@@ -1,7 +1,7 @@
-"""What a campaign says of a client, in the words of the library that stands in for the Java client.
+"""Translation of a client's settings from the Java client to the library that stands in for it.
 
-A campaign names settings as the Java client does. What it leaves open gets the default of the Java client of its release, not
-that of the library, so that the same campaign means the same.
+Campaigns use the Java client's names. Missing settings get the defaults of the Java client of the
+release, not those of the library, so that a campaign means the same everywhere.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,44 +39,47 @@ _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _MAX_BLOCK: Final = "max.block.ms"
 _PRODUCERS_OF_JAVA: Final = frozenset({_MAX_BLOCK, "partitioner.rack.aware"})
-"""The settings of a producer that librdkafka has not."""
+"""Producer settings that librdkafka lacks."""
 _API_TIMEOUT: Final = "default.api.timeout.ms"
-"""What librdkafka is told with each call."""
+"""librdkafka takes this timeout as an argument of each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _SOCKET_TIMEOUT: Final = "socket.timeout.ms"
 _TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
-"""What is no setting of a library's but an argument of the call that reads."""
+"""Settings that are arguments of a poll in the libraries."""
 _METADATA_MAX_AGE: Final = "metadata.max.age.ms"
 _METADATA_REFRESH: Final = "topic.metadata.refresh.interval.ms"
-"""How often librdkafka asks for metadata; its own `metadata.max.age.ms` is how long it goes on with what it could not renew."""
+"""How often librdkafka asks for metadata; its own `metadata.max.age.ms` limits the use of stale
+metadata."""
 _METADATA_REFRESH_MAX_MS: Final = 3_600_000
 _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     _REQUEST_TIMEOUT: _SOCKET_TIMEOUT,
     "retry.backoff.ms": "fetch.error.backoff.ms",
 }
-"""Of a consumer's settings, what librdkafka calls them."""
+"""librdkafka's names of consumer settings."""
 _LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
-"""The most that librdkafka takes; before 2.0 the Java consumer's default is 305 seconds."""
+"""The maximum in librdkafka; before 2.0 the Java consumer's default is 305 seconds."""
 _TOPIC_SOUGHT_MS: Final = 2_147_000
-"""How long librdkafka goes on with a topic that some broker says is unknown, from when it learnt of it: the most that it counts right,
-for it makes microseconds of it in 32 bits, though it takes up to an hour.
+"""How long librdkafka keeps a topic that a broker does not know. librdkafka accepts up to an hour,
+but converts it to microseconds in 32 bits, so this is the maximum that works.
 
-With ZooKeeper a broker that has started answers before its controller has sent it any metadata (UpdateMetadata). The Java client asks
-again, for as long as its records have time; librdkafka, half a minute after it learnt of the topic, drops it with all that is queued
-for it (`rd_kafka_topic_set_notexists`).
+With ZooKeeper a broker that has just started answers before its controller has sent it any metadata
+(UpdateMetadata). The Java client asks again until its records time out. By default, librdkafka
+drops the topic and its queued records half a minute after it first used it
+(`rd_kafka_topic_set_notexists`).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibrarySettings:
-    """How a library says what Kafka's settings say.
+    """The settings of a library.
 
-    ``own_name`` returns what it calls a setting of a producer or a consumer, None where it has none; ``own_values`` what it calls
-    a value. ``connection`` returns what a client needs to find servers, and to be known by a client id. ``own_security`` returns
-    what it is told in place of a setting of security, by librdkafka's name, and its value; None where it cannot be told.
+    ``own_name`` returns its name of a producer or consumer setting, None if it lacks it;
+    ``own_values`` translates values. ``connection`` returns the settings for servers and a client
+    id. ``own_security`` returns its settings for a security setting by librdkafka's name, None if
+    it lacks it.
     """
 
     own_name: Callable[[str, str], str | None]
@@ -84,14 +87,14 @@ class LibrarySettings:
     connection: Callable[[list[str], str], dict[str, Any]]
     own_security: Callable[[str, str], dict[str, Any] | None]
     amends: Callable[[dict[str, Any]], None] = lambda _: None
-    """Puts right what it would refuse of a producer's settings taken together."""
+    """Corrects producer settings whose combination the library would refuse."""
 
     def lacking(self, scope: str, names: Iterable[str]) -> Iterator[str]:
-        """Yield those of some settings that it has not."""
+        """Yield the settings that the library lacks."""
         return (name for name in names if self.own_name(scope, name) is None)
 
-    def said(self, scope: str, settings: Mapping[str, Value]) -> dict[str, Any]:
-        """Return settings as it says them, without those that it has not."""
+    def translated(self, scope: str, settings: Mapping[str, Value]) -> dict[str, Any]:
+        """Return the settings that the library has, with its names and values."""
         own = {}
         for name, value in settings.items():
             own_name = None if name in _TAKEN_BY_WORKER else self.own_name(scope, name)
@@ -100,21 +103,21 @@ class LibrarySettings:
         return own
 
     def lacking_security(self, settings: Mapping[str, str]) -> Iterator[str]:
-        """Yield those of some settings of security that it cannot be told."""
+        """Yield the security settings that the library lacks."""
         return (name for name, value in settings.items() if self.own_security(name, value) is None)
 
     def secured(self, settings: Mapping[str, str]) -> dict[str, Any]:
-        """Return settings of security as it says them, none of which it lacks."""
+        """Return security settings with the library's names; it must not lack any."""
         own: dict[str, Any] = {}
         for name, value in settings.items():
-            told = self.own_security(name, value)
-            assert told is not None, f"a client without {name} would speak otherwise than it was asked to"
-            own.update(told)
+            translated = self.own_security(name, value)
+            assert translated is not None, f"the library would silently ignore {name}"
+            own.update(translated)
         return own
 
 
 def _librdkafka_name(scope: str, name: str) -> str | None:
-    """It takes Java's names for nearly all (``CONFIGURATION.md``)."""
+    """Return librdkafka's name, which is nearly always Java's (``CONFIGURATION.md``)."""
     if name == _METADATA_MAX_AGE:
         return _METADATA_REFRESH
     if scope == CONSUMER:
@@ -124,8 +127,8 @@ def _librdkafka_name(scope: str, name: str) -> str | None:
 
 def _kafka_python_name(scope: str, name: str) -> str | None:
     own_name = name.replace(".", "_")
-    taken = (KafkaProducer if scope == PRODUCER else KafkaConsumer).DEFAULT_CONFIG
-    return own_name if own_name in taken else None
+    existing = (KafkaProducer if scope == PRODUCER else KafkaConsumer).DEFAULT_CONFIG
+    return own_name if own_name in existing else None
 
 
 def _librdkafka_connection(servers: list[str], client_id: str) -> dict[str, Any]:
@@ -159,7 +162,10 @@ _KAFKA_PYTHON_SECURITY: Final[Mapping[str, str]] = {
 
 
 def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
-    """It takes no other than files of PEM, and always verifies certificates."""
+    """Return kafka-python's settings.
+
+    It supports only PEM files, and always verifies certificates.
+    """
     if name == "security.protocol":
         return {"security_protocol": value.upper()}
     if name == "ssl.endpoint.identification.algorithm":
@@ -171,11 +177,12 @@ def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
 
 
 def _as_librdkafka_takes_it(settings: dict[str, Any]) -> None:
-    """Amend a producer's settings where librdkafka means something else by them, or demands that they fit.
+    """Correct producer settings that librdkafka interprets in another way, or refuses together.
 
-    Its `request.timeout.ms` is how long a leader waits for its followers; how long the producer waits for the leader is
-    `socket.timeout.ms`, a minute by default. The Java client waits no longer than the leader does. Neither a record nor a request may have
-    longer than its transaction; the Java client lets them have more.
+    librdkafka's `request.timeout.ms` limits how long a leader waits for its followers. How long the
+    producer waits for the leader is `socket.timeout.ms`, a minute by default; the Java client waits
+    as long as the leader. In librdkafka the timeouts of records and requests must not exceed that
+    of the transaction; the Java client has no such limit.
     """
     if _REQUEST_TIMEOUT in settings:
         settings[_SOCKET_TIMEOUT] = min(int(settings[_REQUEST_TIMEOUT]), _SOCKET_TIMEOUT_MAX_MS)
@@ -194,7 +201,8 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         own_values={
             _METADATA_MAX_AGE: lambda age_ms: min(int(age_ms), _METADATA_REFRESH_MAX_MS),
             AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
-            # With an eager assignor and a cooperative one the Java client goes by the former; librdkafka refuses to have both.
+            # Of an eager and a cooperative assignor the Java client uses the eager one; librdkafka
+            # refuses both.
             ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],
         },
         connection=_librdkafka_connection,
@@ -210,41 +218,41 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
 }
 
 
-def producer_settings(library: str, release: str, given: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the settings of a library's producer that is as the Java producer of a release of the model."""
-    settings = _with_defaults(PRODUCER, release, given)
-    # One setting may change the default of another, and that in each release otherwise: the model knows how.
-    config = producer_config(release, given)
-    known: dict[str, Value] = {
+def producer_settings(library: str, release: str, own: Mapping[str, Value]) -> dict[str, Any]:
+    """Return the settings that make a library's producer like the Java producer of a release."""
+    settings = _with_defaults(PRODUCER, release, own)
+    # The model knows how the default of one setting depends on another one in each release.
+    config = producer_config(release, own)
+    dependent: dict[str, Value] = {
         "acks": _ALL if config.acks == -1 else str(config.acks),
         "retries": config.retries,
         IN_FLIGHT: config.max_in_flight,
         DELIVERY_TIMEOUT: config.delivery_timeout_us // US_PER_MS,
         _RECONNECT_BACKOFF_MAX: config.reconnect_backoff_max_us // US_PER_MS,
     }
-    settings.update({name: value for name, value in known.items() if name in settings})
-    # Libraries of today have it on by default, also where the Java client could not be told of it.
+    settings.update({name: value for name, value in dependent.items() if name in settings})
+    # Set it always: current libraries enable it by default, even where the Java client lacks the
+    # setting.
     settings[IDEMPOTENCE] = config.idempotence
     settings[_RETRY_BACKOFF_MAX] = config.retry_backoff_max_us // US_PER_MS
     LIBRARIES[library].amends(settings)
-    return LIBRARIES[library].said(PRODUCER, settings)
+    return LIBRARIES[library].translated(PRODUCER, settings)
 
 
-def consumer_settings(library: str, release: str, given: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the settings of a library's consumer that is as the Java consumer of a release of the model."""
-    settings = _with_defaults(CONSUMER, release, given)
+def consumer_settings(library: str, release: str, own: Mapping[str, Value]) -> dict[str, Any]:
+    """Return the settings that make a library's consumer like the Java consumer of a release."""
+    settings = _with_defaults(CONSUMER, release, own)
     settings[_REQUEST_TIMEOUT] = min(int(settings[_REQUEST_TIMEOUT]), _SOCKET_TIMEOUT_MAX_MS)
-    return LIBRARIES[library].said(CONSUMER, settings)
+    return LIBRARIES[library].translated(CONSUMER, settings)
 
 
-def _with_defaults(scope: str, release: str, given: Mapping[str, Value]) -> dict[str, Value]:
-    known = {
-        setting.name: setting
+def _with_defaults(scope: str, release: str, own: Mapping[str, Value]) -> dict[str, Value]:
+    settings = {
+        setting.name: own.get(setting.name, setting.default(release))
         for setting in SETTINGS.values()
         if setting.scope == scope and setting.exists_in(release)
     }
-    settings = {name: given.get(name, setting.default(release)) for name, setting in known.items()}
-    # A name that there is none of is left out, and with it what is about transactions, or members of groups.
+    # Without a transactional id or a group, leave out the settings of transactions or groups.
     without: frozenset[str] = frozenset()
     if not settings.get(TRANSACTIONAL_ID):
         without |= {TRANSACTION_TIMEOUT}

@@ -1,11 +1,11 @@
-"""Clients of confluent-kafka, that is of librdkafka (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
+"""Clients of confluent-kafka, which uses librdkafka (a `ClientLibrary`)."""
 
 import contextlib
 import math
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +23,8 @@ from harrow.cluster_model.history import FAIL, INFO, OK
 from harrow.live_cluster.clients.client_library import Ended, MembershipError, Poll, TransactionCallError
 
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
-"""Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
+"""Errors after which a record is surely in no log. With any other, an earlier attempt may have
+succeeded."""
 _COMMITTED_S: Final = 5.0
 _SEEK_S: Final = 10.0
 _RETRY_S: Final = 0.05
@@ -32,9 +33,9 @@ _METADATA_MARK: Final = b"CGMDv2:"
 _GENERATION: Final = struct.Struct("=i")
 _WITHOUT_INSTANCE: Final = b"\1"
 _RESETS: Final = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
-"""Where librdkafka begins, by ``auto.offset.reset``, where its group has committed nothing."""
+"""Where librdkafka begins without a committed offset, by ``auto.offset.reset``."""
 _CALL_S: Final = 60.0
-"""How long a call may take before it is made again, as the Java client's ``max.block.ms`` has it by default."""
+"""The time limit of a call, like the default of the Java client's ``max.block.ms``."""
 _METADATA_S: Final = 5.0
 _BETWEEN_S: Final = 0.1
 """``retry.backoff.ms``."""
@@ -43,19 +44,20 @@ _KAFKA_NAMES: Final = {
     KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - so it is called
     KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - so it is called
 }
-"""Errors of librdkafka's own that stand for one of Kafka's."""
+"""librdkafka's own errors that stand for one of Kafka's."""
 _UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - so it is called
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
 
 
 class ConfluentProducer:
-    """A producer whose records end while it is polled."""
+    """A producer that reports outcomes in its polls."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._fatal: str | None = None
-        # What waits for a partition of a topic, and when that was asked for last.
+        # Records that wait for a new partition of their topic, and the time of the last metadata
+        # request.
         self._unknown: deque[tuple[str, Callable[[], None]]] = deque()
-        self._asked_s = -math.inf
+        self._refreshed_s = -math.inf
         self._producer = Producer({**settings, "error_cb": self._failed})
 
     def fatal_error(self) -> str | None:
@@ -68,7 +70,8 @@ class ConfluentProducer:
         self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended, until_s: float
     ) -> None:
         def failed(type_: str, error: BaseException | KafkaError) -> None:
-            # The Java client has it wait until the partition is there; librdkafka gives up with the metadata that it has.
+            # The Java client waits for the partition; librdkafka gives up after one look at its
+            # metadata.
             if _is_unknown_partition(error) and time.monotonic() < until_s:
                 again = partial(self._send, topic, partition, value, key, ended, until_s)
                 self._unknown.append((topic, again))
@@ -78,7 +81,8 @@ class ConfluentProducer:
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 offset = message.offset()
-                # None is told with acks=0, nor of a duplicate that the leader no longer remembers.
+                # There is no offset with acks=0, or for a duplicate that the leader no longer
+                # remembers.
                 ended(OK, offset if offset is not None and offset >= 0 else None, None)
             else:
                 failed(FAIL if error.code() in _NEVER_SENT else INFO, error)
@@ -91,15 +95,15 @@ class ConfluentProducer:
     def poll(self, timeout_s: float) -> None:
         try:
             self._producer.poll(timeout_s)
-        except KafkaException as raised:  # After a fatal error it does nothing but say so again.
+        except KafkaException as raised:  # After a fatal error every poll raises it.
             self._failed(raised.args[0])
             time.sleep(timeout_s)
-        if self._unknown and time.monotonic() >= self._asked_s + _BETWEEN_S:
-            self._asked_s = time.monotonic()
+        if self._unknown and time.monotonic() >= self._refreshed_s + _BETWEEN_S:
+            self._refreshed_s = time.monotonic()
             self._send_again()
 
     def _send_again(self) -> None:
-        """Ask for the partitions of topics that have too few, and send what waits for them."""
+        """Refresh the metadata of topics with unknown partitions, and send their records again."""
         waiting = [self._unknown.popleft() for _ in range(len(self._unknown))]
         for topic in {topic for topic, _ in waiting}:
             with contextlib.suppress(KafkaException):
@@ -122,7 +126,7 @@ class ConfluentTransactions(ConfluentProducer):
         self._call(self._producer.begin_transaction)
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
-        self._call(self._producer.send_offsets_to_transaction, _places(offsets), group_metadata, _CALL_S)
+        self._call(self._producer.send_offsets_to_transaction, _partitions(offsets), group_metadata, _CALL_S)
 
     def commit_transaction(self) -> None:
         self._call(self._producer.commit_transaction, _CALL_S)
@@ -143,10 +147,10 @@ class ConfluentTransactions(ConfluentProducer):
 
 
 class ConfluentConsumer:
-    """A consumer that librdkafka tells of the end of each partition."""
+    """A consumer without a group; librdkafka reports the end of each partition."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        # An assigned consumer needs a group's name, and no group.
+        # librdkafka requires a group id even without a group.
         own = {"group.id": settings["client.id"], "enable.auto.commit": False, "enable.partition.eof": True}
         self._consumer = Consumer({**settings, **own})
         self._positions: dict[str, int] = {}
@@ -154,23 +158,13 @@ class ConfluentConsumer:
 
     def assign(self, partitions: list[str]) -> None:
         self._positions = dict.fromkeys(partitions, 0)
-        self._consumer.assign(
-            [
-                TopicPartition(topic, int(number), OFFSET_BEGINNING)
-                for topic, _, number in (partition.rpartition("-") for partition in partitions)
-            ]
-        )
+        self._consumer.assign(_partitions(dict.fromkeys(partitions, OFFSET_BEGINNING)))
 
     def poll(self, records_max: int, timeout_s: float) -> Poll:
         records: dict[str, list[tuple[int, str]]] = {}
-        messages: list[Any] = self._consumer.consume(records_max, timeout_s)
-        for message in messages:
-            partition = f"{message.topic()}-{message.partition()}"
+        for partition, message in _messages(self._consumer, records_max, timeout_s):
             if message.error() is None:
-                value = message.value() or b""
-                records.setdefault(partition, []).append(
-                    (message.offset(), value.decode("utf-8", "backslashreplace"))
-                )
+                records.setdefault(partition, []).append(_record(message))
                 self._positions[partition] = message.offset() + 1
                 self._at_end.discard(partition)
             elif message.error().code() == _END:
@@ -182,8 +176,8 @@ class ConfluentConsumer:
 class ConfluentMember:
     """A consumer that is a member of a group.
 
-    The Java client commits by itself what an application was given when it polls again; so does this one, for it is told of
-    that, and nothing counts as processed because it was handed over.
+    In its next poll, the Java client commits the records of the last one. So does this class: the
+    worker reports processed records, and delivery alone does not count.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -204,11 +198,10 @@ class ConfluentMember:
         def assigned(_: Any, partitions: list[TopicPartition]) -> None:
             names = _names(partitions)
             begins = on_assigned(names, self._generation())
-            # Where nothing is said it is assigned from where its group has committed, once this returns.
+            # Without an explicit assignment here, librdkafka begins at the committed offsets.
             if begins:
-                places = _places({name: begins.get(name) for name in names})
                 assign = self._consumer.incremental_assign if self._assigns_more else self._consumer.assign
-                assign(places)
+                assign(_partitions({name: begins.get(name) for name in names}))
 
         def revoked(partitions: list[TopicPartition], *, is_lost: bool) -> None:
             for name in _names(partitions):
@@ -223,30 +216,27 @@ class ConfluentMember:
         )
 
     def assign(self, partitions: list[str]) -> None:
-        self._consumer.assign(_places(dict.fromkeys(partitions)))
+        self._consumer.assign(_partitions(dict.fromkeys(partitions)))
 
     def committed(self, partitions: list[str]) -> dict[str, int]:
         try:
-            found = self._consumer.committed(_places(dict.fromkeys(partitions)), _COMMITTED_S)
+            committed = self._consumer.committed(_partitions(dict.fromkeys(partitions)), _COMMITTED_S)
         except KafkaException:
             return {}
         return {
-            f"{place.topic}-{place.partition}": max(place.offset, _NOTHING)
-            for place in found
-            if not place.error
+            f"{partition.topic}-{partition.partition}": max(partition.offset, _NOTHING)
+            for partition in committed
+            if not partition.error
         }
 
     def poll(self, records_max: int, timeout_s: float) -> dict[str, list[tuple[int, str]]]:
         records: dict[str, list[tuple[int, str]]] = {}
-        messages: list[Any] = self._consumer.consume(records_max, timeout_s)
-        for message in messages:
+        for name, message in _messages(self._consumer, records_max, timeout_s):
             if message.error() is None:
-                value = (message.value() or b"").decode("utf-8", "backslashreplace")
-                name = f"{message.topic()}-{message.partition()}"
-                records.setdefault(name, []).append((message.offset(), value))
+                records.setdefault(name, []).append(_record(message))
                 self._reached[name] = message.offset() + 1
             elif message.error().code() == _END:
-                self._reached[f"{message.topic()}-{message.partition()}"] = message.offset()
+                self._reached[name] = message.offset()
             elif message.error().fatal():
                 raise MembershipError(_kafka_name(message.error()))
         return records
@@ -255,23 +245,26 @@ class ConfluentMember:
         return self._reached
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        # One that is not found would be read on behind what was not committed.
-        while missing := [name for name in partitions if name not in found]:
-            found.update(self.committed(missing))
-        for name, offset in found.items():
+        committed: dict[str, int] = {}
+        # Repeat until all are known: reading on would skip records that are not committed.
+        while missing := [name for name in partitions if name not in committed]:
+            committed.update(self.committed(missing))
+        for name, offset in committed.items():
             self._reached.pop(name, None)
             begin = self._reset if offset < 0 else offset
             if begin is not None:
-                self._seek(*_places({name: begin}))
-        return found
+                self._seek(*_partitions({name: begin}))
+        return committed
 
-    def _seek(self, place: TopicPartition) -> None:
-        """Have it read on from a place; not before it has begun to read the partition it can."""
+    def _seek(self, partition: TopicPartition) -> None:
+        """Read on from an offset.
+
+        Librdkafka refuses that before it has begun to read the partition.
+        """
         until_s = time.monotonic() + _SEEK_S
         while True:
             try:
-                self._consumer.seek(place)
+                self._consumer.seek(partition)
             except KafkaException:
                 if time.monotonic() > until_s:
                     raise
@@ -282,29 +275,30 @@ class ConfluentMember:
     def group_metadata(self, *, as_member: bool) -> Any:
         if as_member:
             return self._consumer.consumer_group_metadata()
-        # What a producer is given where no consumer is at hand (``rd_kafka_consumer_group_metadata_new``): no generation, no member.
+        # The metadata without a generation and a member (``rd_kafka_consumer_group_metadata_new``).
         return (
             _METADATA_MARK + _GENERATION.pack(_NOTHING) + self._group.encode() + b"\0\0" + _WITHOUT_INSTANCE
         )
 
     def processed(self, offsets: Mapping[str, int]) -> None:
-        for place in _places(offsets):
-            # What it does not read any more it cannot commit.
+        for partition in _partitions(offsets):
+            # It fails for a partition that is no longer assigned.
             with contextlib.suppress(KafkaException):
-                self._consumer.store_offsets(offsets=[place])
+                self._consumer.store_offsets(offsets=[partition])
 
     def commit(self, offsets: Mapping[str, int]) -> str | None:
         try:
-            told = self._consumer.commit(offsets=_places(offsets), asynchronous=False)
+            committed = self._consumer.commit(offsets=_partitions(offsets), asynchronous=False)
         except KafkaException as raised:
             return _kafka_name(raised.args[0])
-        return next((_kafka_name(place.error) for place in told or () if place.error), None)
+        errors = (partition.error for partition in committed or ())
+        return next((_kafka_name(error) for error in errors if error), None)
 
     def close(self) -> None:
         self._consumer.close()
 
     def _generation(self) -> int:
-        """Return the generation, which stands in what a producer commits offsets with (``rd_kafka_consumer_group_metadata_write``)."""
+        """Return the generation in the metadata (``rd_kafka_consumer_group_metadata_write``)."""
         metadata = bytes(self._consumer.consumer_group_metadata() or b"")
         begins = metadata.find(_METADATA_MARK)
         if begins < 0:
@@ -313,17 +307,26 @@ class ConfluentMember:
         return int(generation)
 
 
+def _messages(consumer: Consumer, records_max: int, timeout_s: float) -> Iterator[tuple[str, Any]]:
+    messages: list[Any] = consumer.consume(records_max, timeout_s)
+    return ((f"{message.topic()}-{message.partition()}", message) for message in messages)
+
+
+def _record(message: Any) -> tuple[int, str]:
+    return message.offset(), (message.value() or b"").decode("utf-8", "backslashreplace")
+
+
 def _names(partitions: list[TopicPartition]) -> list[str]:
-    return [f"{place.topic}-{place.partition}" for place in partitions]
+    return [f"{partition.topic}-{partition.partition}" for partition in partitions]
 
 
-def _places(offsets: Mapping[str, int | None]) -> list[TopicPartition]:
-    places = []
+def _partitions(offsets: Mapping[str, int | None]) -> list[TopicPartition]:
+    partitions = []
     for name, offset in offsets.items():
         topic, _, number = name.rpartition("-")
-        given = () if offset is None else (offset,)
-        places.append(TopicPartition(topic, int(number), *given))
-    return places
+        position = () if offset is None else (offset,)
+        partitions.append(TopicPartition(topic, int(number), *position))
+    return partitions
 
 
 def _kafka_name(error: KafkaError) -> str:
@@ -331,18 +334,18 @@ def _kafka_name(error: KafkaError) -> str:
 
 
 def _is_unknown_partition(error: BaseException | KafkaError) -> bool:
-    known = _kafka_error(error)
-    return known is not None and known.code() == _UNKNOWN_PARTITION
+    kafka_error = _kafka_error(error)
+    return kafka_error is not None and kafka_error.code() == _UNKNOWN_PARTITION
 
 
 def _name_of(error: BaseException | KafkaError) -> str:
-    known = _kafka_error(error)
-    return "_QUEUE_FULL" if known is None else _kafka_name(known)
+    kafka_error = _kafka_error(error)
+    return "_QUEUE_FULL" if kafka_error is None else _kafka_name(kafka_error)
 
 
 def _kafka_error(error: BaseException | KafkaError) -> KafkaError | None:
-    known = error.args[0] if isinstance(error, KafkaException) and error.args else error
-    return known if isinstance(known, KafkaError) else None
+    cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
+    return cause if isinstance(cause, KafkaError) else None
 
 
 make_producer = ConfluentProducer

@@ -1,4 +1,4 @@
-"""Clients of kafka-python (`harrow.live_cluster.clients.client_library.ClientLibrary`)."""
+"""Clients of kafka-python (a `ClientLibrary`)."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,16 +11,18 @@ from harrow.cluster_model.history import FAIL, INFO, OK
 from harrow.live_cluster.clients.client_library import Ended, LibraryMember, Poll, TransactionCallError
 
 _BOOTSTRAP_MS: Final = 50_000
-"""How long a client looks for a first broker before it gives up."""
+"""How long a client looks for its first broker."""
 _NEVER_SENT: Final = (MessageSizeTooLargeError,)
-"""Errors with which a record is surely in no log. After any other an earlier attempt may have put it there."""
+"""Errors after which a record is surely in no log. With any other, an earlier attempt may have
+succeeded."""
 
 
 class KafkaPythonProducer:
-    """A producer whose records end in a thread of the library's."""
+    """A producer that reports outcomes in a thread of the library."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        # Without transactions it begins again with another producer id by itself.
+        # Only transactional producers have fatal errors; others get a new producer id by
+        # themselves.
         self._fatal: str | None = None
         self._has_offsets = settings.get("acks") != 0
         self._producer = KafkaProducer(
@@ -29,13 +31,13 @@ class KafkaPythonProducer:
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
         try:
-            sent = self._producer.send(topic, value, key, partition=partition)
+            future = self._producer.send(topic, value, key, partition=partition)
         except KafkaError as error:
-            # It was not even taken.
+            # The producer did not accept the record.
             ended(FAIL, None, _name_of(error))
             return
-        sent.add_callback(lambda stored: ended(OK, self._offset(stored.offset), None))
-        sent.add_errback(
+        future.add_callback(lambda stored: ended(OK, self._offset(stored.offset), None))
+        future.add_errback(
             lambda error: ended(FAIL if isinstance(error, _NEVER_SENT) else INFO, None, _name_of(error))
         )
 
@@ -60,12 +62,7 @@ class KafkaPythonTransactions(KafkaPythonProducer):
         self._call(self._producer.begin_transaction)
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
-        """Refuse: applications are clients of confluent-kafka, for its members are.
-
-        Raises:
-            NotImplementedError: always; no campaign asks for it.
-
-        """
+        """Refuse: applications use confluent-kafka, as members of groups do."""
         raise NotImplementedError("applications are clients of confluent-kafka")
 
     def commit_transaction(self) -> None:
@@ -91,7 +88,10 @@ class KafkaPythonTransactions(KafkaPythonProducer):
 
 
 class KafkaPythonConsumer:
-    """A consumer that is at the end of a partition when it has reached the high watermark that it was told last."""
+    """A consumer without a group.
+
+    It is at the end of a partition at the last known high watermark.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._consumer = KafkaConsumer(
@@ -116,7 +116,7 @@ class KafkaPythonConsumer:
         records: dict[str, list[tuple[int, str]]] = {}
         try:
             read = self._consumer.poll(int(timeout_s * 1_000), records_max)
-        except KafkaError:  # An offset out of range, where the campaign says that it is an error.
+        except KafkaError:  # An offset is out of range, and the campaign does not reset it.
             read = {}
         for name, messages in read.items():
             records[self._partitions[name]] = [
@@ -133,7 +133,7 @@ class KafkaPythonConsumer:
         return Poll(records, self._positions, frozenset(at_end))
 
     def _position(self, name: TopicPartition) -> int | None:
-        """Return where it reads next; None while it looks for the place."""
+        """Return the next offset, None while the consumer looks for it."""
         try:
             position: int | None = self._consumer.position(name, timeout_ms=0)
         except KafkaError:
@@ -149,12 +149,7 @@ make_producer = KafkaPythonProducer
 
 
 def make_member(_: dict[str, Any]) -> LibraryMember:
-    """Refuse: it has no rebalance that another thread does not end, so that polls of its members tell less.
-
-    Raises:
-        NotImplementedError: always; such campaigns are skipped.
-
-    """
+    """Refuse: rebalances can end in another thread, so the polls of a member show less."""
     raise NotImplementedError("members of groups are clients of confluent-kafka")
 
 

@@ -1,4 +1,4 @@
-"""Applications of a campaign on real brokers: the processes of each instance, and what supervises them."""
+"""Applications of a campaign on real brokers, with the processes of each instance."""
 
 import time
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ from harrow.live_cluster.clients.live_clients import (
     begins_at_zero,
 )
 from harrow.live_cluster.clients.member_session import MemberSession
-from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, TransactionsSession
+from harrow.live_cluster.clients.producer_sessions import producer_session
 
 _TAKES: Final = 1_000
-"""How many times that workers take are drawn; then they begin again."""
+"""The number of drawn working times, which then repeat."""
 _Hold = tuple[str, int]
 
 
@@ -47,11 +47,11 @@ class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
         self._restart_us = None
         hold = self._sessions[-1].hold if self._sessions else None
         self._sessions.append(_LiveApplicationSession(self, self._host, len(self._sessions) + 1))
-        # What waits for a step waits for it in the next life, too.
+        # A hold at a step applies to the next process, too.
         self._sessions[-1].start(first_us, hold, self._slow_us)
 
     def _supervise(self) -> None:
-        """End processes whose loops are over, and start the last one again that has failed."""
+        """End processes whose programs are over, and restart the last one if it has failed."""
         for session in self._sessions:
             if session.is_running and session.has_ended:
                 session.kill()
@@ -61,7 +61,7 @@ class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
         if self._restart_us is not None and self._host.clock.tick() >= self._restart_us:
             self.start_again()
 
-    # What faults do to it
+    # Effects of faults
 
     def stop(self) -> None:
         self._restart_us = None
@@ -90,7 +90,10 @@ class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
 
 
 class _LiveApplicationSession:
-    """A process of an instance: in the history its consumer is one and its producer another."""
+    """A process of an instance.
+
+    In the history its consumer and its producer are separate processes.
+    """
 
     def __init__(self, client: LiveApplication, host: ClientHost, life: int) -> None:
         spec = client.spec
@@ -99,17 +102,11 @@ class _LiveApplicationSession:
         self._life = life
         self._store = host.stores.setdefault(spec.group, ResultStore())
         consumer = host.reports.new_process(spec.name)
-        self.processes = (consumer, consumer if spec.target is None else host.reports.new_process(spec.name))
         self._consumer = MemberSession(host, consumer, spec.name, spec.group, (spec.source,))
-        self._producer: LiveProducerSession | None = None
-        if spec.target is not None:
-            id_ = spec.transactional_id
-            number = self.processes[1]
-            self._producer = (
-                TransactionsSession(host, number, spec.name, id_)
-                if id_
-                else LiveProducerSession(host, number)
-            )
+        self._producer = (
+            None if spec.target is None else producer_session(host, spec.name, spec.transactional_id)
+        )
+        self.processes = (consumer, consumer if self._producer is None else self._producer.process)
         self._process: ClientProcess | None = None
         self.is_paused = False
         self.hold: _Hold | None = None
@@ -126,16 +123,12 @@ class _LiveApplicationSession:
     def start(self, first_us: int, hold: _Hold | None, slow_us: int) -> None:
         self.hold = hold
         client, host, spec = self._client, self._host, self._client.spec
+        connection = host.connection_settings(CONFLUENT_KAFKA, spec.name)
+        consumer = consumer_settings(CONFLUENT_KAFKA, host.release, spec.consumer_settings())
         producer = None
         if spec.target is not None:
-            producer = {
-                **producer_settings(CONFLUENT_KAFKA, host.release, spec.producer_settings()),
-                **host.connection_settings(CONFLUENT_KAFKA, spec.name),
-            }
-        consumer = {
-            **consumer_settings(CONFLUENT_KAFKA, host.release, spec.consumer_settings()),
-            **host.connection_settings(CONFLUENT_KAFKA, spec.name),
-        }
+            own = producer_settings(CONFLUENT_KAFKA, host.release, spec.producer_settings())
+            producer = {**own, **connection}
         is_over = spec.stop_us is None or spec.stop_us <= first_us
         takes_us = [between(host.draw, 0, 2 * spec.work_us) for _ in range(_TAKES if spec.work_us else 1)]
         self._process = host.start(
@@ -152,26 +145,26 @@ class _LiveApplicationSession:
                 "work_ns": spec.work_us * NS_PER_US,
                 "slow_ns": slow_us * NS_PER_US,
                 "workers": spec.workers,
-                "takes_ns": [each_us * NS_PER_US for each_us in takes_us],
+                "takes_ns": [take_us * NS_PER_US for take_us in takes_us],
                 "rewinds": spec.rewinds,
                 "group_metadata": spec.group_metadata,
                 "hold": hold,
                 "begins_at_zero": begins_at_zero(spec.consumer),
                 "max_poll_records": int(spec.consumer.get("max.poll.records", RECORDS_MAX)),
-                "consumer": consumer,
+                "consumer": {**consumer, **connection},
                 "producer": producer,
             },
             self._take,
         )
 
-    # What it reports, in a thread of its own
+    # Reports, which arrive in a thread of their own
 
     def _take(self, report: dict[str, Any]) -> dict[str, Any] | None:
         of = report.get("of")
         if of == OF_CONSUMER:
             self._consumer.take(report)
         elif of == OF_PRODUCER:
-            assert self._producer is not None, "only one with a producer has something to report of it"
+            assert self._producer is not None, "only a producer reports as one"
             self._producer.take(report)
         elif "step" in report:
             spec = self._client.spec
@@ -204,12 +197,12 @@ class _LiveApplicationSession:
             if "next" in report:
                 return self._client.next_number()
             if "stored" in report:
-                known = {name: self._store.next_offset(name) for name in report["stored"]}
-                return {name: offset for name, offset in known.items() if offset is not None}
+                offsets = {name: self._store.next_offset(name) for name in report["stored"]}
+                return {name: offset for name, offset in offsets.items() if offset is not None}
             return self._put(report)
 
     def _put(self, report: Mapping[str, Any]) -> bool:
-        """Store a result with the offset of its record: as this is done by one that does not die, both are stored or neither."""
+        """Store a result and the offset of its record atomically, because harrow does not die."""
         partition, offset, spec = report["partition"], report["offset"], self._client.spec
         if not self._store.put(partition, offset):
             return False
@@ -218,11 +211,11 @@ class _LiveApplicationSession:
         self._host.reports.add_stored(self.processes[0], partition, offset, result, at_us)
         return True
 
-    # What is done to it
+    # Orders and effects of faults
 
-    def order(self, **what: Any) -> None:
+    def order(self, **fields: Any) -> None:
         if self._process is not None:
-            self._process.order(**what)
+            self._process.order(**fields)
 
     def hold_at(self, step: str, passes: int) -> None:
         self.hold = step, passes
@@ -243,25 +236,26 @@ class _LiveApplicationSession:
         self.order(go=True)
 
     def kill(self) -> None:
-        """End the process; what it had under way has come to nothing that anybody knows of."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-            self.is_paused = False
-            self.held_at = None
-            if self._producer is not None:
-                self._producer.abandon()
+        """Kill the process; the outcome of its pending records stays unknown."""
+        if self._end() and self._producer is not None:
+            self._producer.abandon()
 
-    def crash(self) -> None:
-        self.kill()
+    crash = kill
 
     def stop(self) -> None:
-        """The run is over."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-            if self._producer is not None:
-                self._producer.end()
+        """End the process at the end of the run."""
+        if self._end() and self._producer is not None:
+            self._producer.end()
+
+    def _end(self) -> bool:
+        """Kill the process; return whether there was one."""
+        if self._process is None:
+            return False
+        self._process.kill()
+        self._process = None
+        self.is_paused = False
+        self.held_at = None
+        return True
 
     def unfinished(self) -> int:
         if self._process is None:

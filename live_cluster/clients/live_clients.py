@@ -1,4 +1,4 @@
-"""Clients of a campaign on real brokers: their processes, one after the other."""
+"""Producers and consumers of a campaign on real brokers, and their processes."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,18 +17,18 @@ from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import consumer_settings, producer_settings
 from harrow.live_cluster.clients.member_session import MemberSession
-from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, TransactionsSession
+from harrow.live_cluster.clients.producer_sessions import LiveProducerSession, producer_session
 
 NS_PER_US: Final = 1_000
 RECORDS_MAX: Final = 500
-"""``max.poll.records`` by default."""
+"""The default of ``max.poll.records``."""
 _EARLIEST: Final = "earliest"
 _GAPS: Final = 1_000
-"""How many gaps between records are drawn; then they begin again."""
+"""The number of drawn gaps between records, which then repeat."""
 
 
 class LiveClient(Client):
-    """A client application with a process, or none while it is down."""
+    """A client with a process, or none while it is down."""
 
     def __init__(self, host: ClientHost) -> None:
         self._host = host
@@ -60,9 +60,13 @@ class LiveClient(Client):
             self._process.resume()
         self._is_paused = False
 
+    def _order(self, **fields: Any) -> None:
+        if self._process is not None:
+            self._process.order(**fields)
+
 
 class LiveProducer(LiveClient, Sender):
-    """A producer application: one process after the other."""
+    """A producer with one process after the other."""
 
     def __init__(self, spec: ProducerSpec, host: ClientHost) -> None:
         super().__init__(host)
@@ -70,7 +74,7 @@ class LiveProducer(LiveClient, Sender):
         self._sessions: list[LiveProducerSession] = []
         self._generated = 0
         self._has_failed = False
-        # Those that its process knows, where it generates records for all.
+        # The partitions that its process knows, if it generates records for all.
         self._partitions: tuple[str, ...] = ()
 
     def start(self) -> None:
@@ -82,13 +86,8 @@ class LiveProducer(LiveClient, Sender):
 
     def _begin(self, first_us: int) -> None:
         host, interval_us, keys = self._host, self.spec.interval_us, self.spec.keys
-        number = host.reports.new_process(self.spec.name)
         id_ = self.spec.transactional_id
-        session = (
-            TransactionsSession(host, number, self.spec.name, id_)
-            if id_
-            else LiveProducerSession(host, number)
-        )
+        session = producer_session(host, self.spec.name, id_)
         self._sessions.append(session)
         self._has_failed = False
         self._partitions = host.partitions
@@ -104,7 +103,7 @@ class LiveProducer(LiveClient, Sender):
                 "role": "transactions" if id_ else "producer",
                 "transaction_records": self.spec.transaction_records,
                 "abort_every": self.spec.transaction_abort_every,
-                "begun": sum(known.begun for known in self._sessions),
+                "begun": sum(session.begun for session in self._sessions),
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "first": self._generated,
@@ -129,9 +128,9 @@ class LiveProducer(LiveClient, Sender):
             session.take(report)
 
     def _supervise(self) -> None:
-        """Begin again with another producer where librdkafka's can do nothing any more, as its users have to.
+        """Restart with a new producer after a fatal error, as users of librdkafka must.
 
-        One that generates records is told of partitions that topics have got.
+        A generating producer is also notified of new partitions.
         """
         if self._process is None:
             return
@@ -156,7 +155,7 @@ class LiveProducer(LiveClient, Sender):
         self._process.order(value=value, partition=partition, key=key)
 
     def _placed(self, key: str) -> tuple[str, str]:
-        """Return a key with the partition that the Java client finds for it, of those that the producer writes to."""
+        """Return a key and the partition that the Java client's partitioner chooses for it."""
         partitions = self.spec.partitions or self._host.partitions
         return key, partitions[partition_number(key, len(partitions))]
 
@@ -203,12 +202,12 @@ class LiveProducer(LiveClient, Sender):
 
 
 def begins_at_zero(settings: Mapping[str, Value]) -> bool:
-    """Return whether a consumer begins with the first record where its group has committed nothing: logs begin at 0 here."""
+    """Return whether a consumer begins at offset 0 without a committed offset: logs begin there."""
     return settings.get(AUTO_OFFSET_RESET) == _EARLIEST
 
 
 class LiveConsumer(LiveClient, Reader):
-    """A consumer application: one process."""
+    """A consumer with one process after the other."""
 
     def __init__(self, spec: ConsumerSpec, host: ClientHost, bootstrap: tuple[int, ...] = ()) -> None:
         super().__init__(host)
@@ -266,8 +265,8 @@ class LiveConsumer(LiveClient, Reader):
         }
 
     def _topics(self) -> list[str]:
-        known = (partition.rpartition("-")[0] for partition in self._host.partitions)
-        return list(self.spec.topics or dict.fromkeys(known))
+        existing = (partition.rpartition("-")[0] for partition in self._host.partitions)
+        return list(self.spec.topics or dict.fromkeys(existing))
 
     def crash(self) -> None:
         if self.spec.group and self._process is not None:
@@ -282,14 +281,14 @@ class LiveConsumer(LiveClient, Reader):
         elif "records" not in report:
             session.take(report)
         else:
-            # They are in the history before anybody can take them for read.
+            # Add them to the history before conditions can see them.
             records = session.take_poll(report)
             self._consumed.update(value for pairs in records.values() for _, value in pairs)
             self._positions = {**self._positions, **report["positions"]}
             self._at_end = report["at_end"]
 
     def _supervise(self) -> None:
-        """End the process of one that has left its group, and does nothing any more."""
+        """End the process of a member that has left its group."""
         if self._has_closed:
             self._has_closed = False
             self.stop()
@@ -307,14 +306,10 @@ class LiveConsumer(LiveClient, Reader):
     def close(self) -> None:
         self._order(close=True)
 
-    def _order(self, **what: Any) -> None:
-        if self._process is not None:
-            self._process.order(**what)
-
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         config = consumer_config(self._host.release, self.spec.settings)
-        known = promised_to_consumer(self.spec, config)
-        return {session.process: known for session in self._sessions}
+        settings = promised_to_consumer(self.spec, config)
+        return {session.process: settings for session in self._sessions}
 
     def has_consumed(self, value: str) -> bool:
         return value in self._consumed

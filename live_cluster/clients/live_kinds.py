@@ -1,4 +1,4 @@
-"""How each kind of client is made on real brokers: with processes of its own."""
+"""The classes of clients on real brokers, which run in their own processes."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from harrow.live_cluster.clients.live_applications import LiveApplication
 from harrow.live_cluster.clients.live_clients import LiveConsumer, LiveProducer
 
 LIVE: Final = "kafka"
-"""The kind of target whose clients are processes of their own."""
+"""The kind of target whose clients run in their own processes."""
 
 CLIENTS[PRODUCERS].made_on[LIVE] = LiveProducer
 CLIENTS[CONSUMERS].made_on[LIVE] = LiveConsumer

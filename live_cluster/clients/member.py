@@ -1,4 +1,4 @@
-"""A consumer of a library in a client's process that is a member of a group: what it is asked to do, and the reports of what it has done."""
+"""A group member in a client's process, and its reports."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -12,12 +12,11 @@ _NOWHERE: Final[Mapping[str, int]] = {}
 
 
 class GroupMembership:
-    """Reads and commits for a group, and reports what it does by the campaign's names of partitions.
+    """Reads and commits for a group; reports contain the campaign's names of partitions.
 
-    ``consumed`` is up to where it has polled the partitions that it reads now; *begins_at_zero* says that it begins there where its group
-    has committed nothing. *on_assigned* is called with partitions that it gets, and
-    returns from where on those are read that it does not read from where its group has committed; *on_revoked* is called with those that
-    it loses.
+    ``consumed`` has the positions in the assigned partitions. With *begins_at_zero* it is 0 in
+    partitions without a committed offset. *on_assigned* gets new partitions, and returns offsets
+    that override the committed ones; *on_revoked* gets partitions that are revoked or lost.
     """
 
     def __init__(
@@ -43,20 +42,20 @@ class GroupMembership:
         self.is_settled = False
 
     def subscribe(self, topics: list[str]) -> None:
-        """Join the group; partitions come and go within polls."""
+        """Join the group; polls assign and revoke partitions."""
         self._report(subscribed=True)
         self._consumer.subscribe(
             [self._names.topic(topic) for topic in topics], self._assigned, self._revoked
         )
 
     def assign(self, partitions: list[str]) -> None:
-        """Read these partitions, even if others do."""
+        """Read partitions without a group membership."""
         own = [self._names.partition(partition) for partition in partitions]
         self._assigned(own, -1)
         self._consumer.assign(own)
 
     def poll(self, invoked_ns: int, timeout_s: float) -> Records:
-        """Return what there is to read, and wait for so long at the most where there is nothing."""
+        """Return available records; wait for them for at most this long."""
         records = self._consumer.poll(self._records_max, timeout_s)
         own = {self._names.own_partition(name): pairs for name, pairs in records.items()}
         if own:
@@ -66,36 +65,37 @@ class GroupMembership:
         return own
 
     def commit(self, offsets: Mapping[str, int]) -> str | None:
-        """Commit, and return the error, None for none."""
-        given = dict(offsets)
-        self._report(committing=given)
-        error = self._consumer.commit(self.on_cluster(given))
-        self._report(committed=given, error=error)
+        """Commit, and return the error, None if it succeeds."""
+        committed = dict(offsets)
+        self._report(committing=committed)
+        error = self._consumer.commit(self.on_cluster(committed))
+        self._report(committed=committed, error=error)
         return error
 
     def processed(self, offsets: Mapping[str, int]) -> None:
-        """Say up to where the application has come, for commits that the library does by itself."""
+        """Set the offsets that automatic commits of the library may commit."""
         self._consumer.processed(self.on_cluster(offsets))
 
     def rewind(self) -> None:
-        """Go back to what the group has committed, in all partitions.
+        """Go back to the committed offsets in all partitions.
 
-        They are reported as given up for a moment, for where they are read next has nothing to do with where they were.
+        They are reported as revoked for a moment, because the next positions are unrelated to the
+        last ones.
         """
         partitions = [self._names.partition(partition) for partition in self.owned]
         self.consumed.clear()
         self._report(rewound=self.owned)
         if partitions:
-            self._take_found(self._consumer.rewind(partitions))
+            self._take_committed(self._consumer.rewind(partitions))
 
     def group_metadata(self, *, as_member: bool) -> Any:
-        """Return who it is in its group, for a producer that commits its offsets; or only which group that is."""
+        """Return the group metadata for a transactional producer, with or without membership."""
         return self._consumer.group_metadata(as_member=as_member)
 
     def reached(self) -> dict[str, int]:
-        """Return up to where there is nothing more to read, of those of its partitions of which that is known."""
-        found = self._consumer.reached()
-        own = {self._names.own_partition(name): offset for name, offset in found.items()}
+        """Return the offsets up to which the assigned partitions have been read, if known."""
+        ends = self._consumer.reached()
+        own = {self._names.own_partition(name): offset for name, offset in ends.items()}
         return {name: own[name] for name in self.owned if name in own}
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class GroupMembership:
         self._consumer.close()
 
     def on_cluster(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Return offsets by the names that partitions have on the cluster."""
+        """Return offsets with the cluster's names of partitions."""
         return {self._names.partition(name): offset for name, offset in offsets.items()}
 
     def _assigned(self, partitions: list[str], generation: int) -> Mapping[str, int]:
@@ -111,15 +111,15 @@ class GroupMembership:
         self.owned = sorted({*self.owned, *own})
         self.is_settled = True
         self._report(assigned=sorted(own), generation=generation, owned=self.owned)
-        self._take_found(self._consumer.committed(partitions) if partitions else {})
+        self._take_committed(self._consumer.committed(partitions) if partitions else {})
         begins = self._on_assigned(own)
         self.consumed.update(begins)
         return self.on_cluster(begins)
 
-    def _take_found(self, committed: Mapping[str, int]) -> None:
-        found = {self._names.own_partition(name): offset for name, offset in committed.items()}
-        self._report(found=found)
-        for name, offset in found.items():
+    def _take_committed(self, committed: Mapping[str, int]) -> None:
+        own = {self._names.own_partition(name): offset for name, offset in committed.items()}
+        self._report(found=own)
+        for name, offset in own.items():
             if offset >= 0 or self._begins_at_zero:
                 self.consumed[name] = max(offset, 0)
 

@@ -1,4 +1,4 @@
-"""A consumer's process on real brokers that is a member of a group: what it reports."""
+"""The reports of a consumer's process, in the history and the trace."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,11 +17,14 @@ from harrow.live_cluster.clients.client_host import ClientHost
 _MAY_COUNT: Final = frozenset(
     {errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT, "_TIMED_OUT", "_TRANSPORT"}
 )
-"""Errors of commits that leave open whether they have been stored, and what librdkafka calls them."""
+"""Errors after which a commit may have been stored, by the names of Kafka and librdkafka."""
 
 
 class MemberSession:
-    """Puts what a member's process reports into the history and the trace; ``process`` is its number in the history."""
+    """Adds a process's reports to the history and the trace.
+
+    ``process`` is its number in the history.
+    """
 
     def __init__(self, host: ClientHost, process: int, name: str, group: str, topics: Sequence[str]) -> None:
         self._host = host
@@ -60,7 +63,7 @@ class MemberSession:
             self._take_commit(report, at_us)
 
     def take_poll(self, report: Mapping[str, Any]) -> dict[str, list[tuple[int, str]]]:
-        """Take what a poll has returned, and return it."""
+        """Add the result of a poll, and return it."""
         records = {
             partition: [(offset, value) for offset, value in pairs]
             for partition, pairs in report["records"].items()
@@ -75,7 +78,7 @@ class MemberSession:
         if "committing" in report:
             reports.add_commit(self.process, INVOKE, report["committing"], at_us)
         elif "outcome" in report:
-            # It was a part of a transaction.
+            # The commit was part of a transaction.
             reports.add_commit(self.process, report["outcome"], report["committed"], at_us, error)
         elif error is None:
             reports.add_commit(self.process, OK, report["committed"], at_us)

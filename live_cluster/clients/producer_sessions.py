@@ -1,4 +1,4 @@
-"""Sessions of producers on real brokers: what their processes have been handed, and what they report."""
+"""The records of producer processes on real brokers: sent, pending and reported."""
 
 import threading
 from collections import Counter
@@ -14,17 +14,17 @@ _ABORTED: Final = "ABORTED"
 
 
 class LiveProducerSession:
-    """What the process of a producer has been handed and has generated, and what it has reported of it."""
+    """The records of one producer process."""
 
     def __init__(self, host: ClientHost, process: int) -> None:
         self._host = host
         self.process = process
         self._lock = threading.Lock()
-        # An application may send one value several times.
+        # A script may send a value several times.
         self._handed_over: Counter[str] = Counter()
         self._under_way: Counter[tuple[str, str]] = Counter()
         self.generated = 0
-        # How many transactions it has begun for generated records.
+        # The number of transactions for generated records.
         self.begun = 0
 
     def hand_over(self, value: str) -> None:
@@ -32,9 +32,9 @@ class LiveProducerSession:
             self._handed_over[value] += 1
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """Take a report of the process."""
+        """Handle a report of the process."""
         type_, partition, value = report["type"], report["partition"], report["value"]
-        # It is in the history before anybody can take it for done.
+        # Add it to the history before it counts as finished.
         self._host.reports.add_send(
             self.process,
             type_,
@@ -55,7 +55,7 @@ class LiveProducerSession:
                     self.generated += 1
 
     def call(self) -> int:
-        """Note that the application is to make a call, and return its number."""
+        """Return the number of a new call of the transactional producer."""
         raise NotImplementedError("a producer without a transactional.id")
 
     def unfinished(self) -> int:
@@ -63,11 +63,11 @@ class LiveProducerSession:
             return self._handed_over.total() + self._under_way.total()
 
     def end(self) -> None:
-        """The run is over."""
+        """End the session at the end of the run."""
         self.abandon()
 
     def abandon(self) -> None:
-        """The process is gone: the outcome of what was under way stays unknown."""
+        """End the session of a dead process: the outcomes of its pending records stay unknown."""
         with self._lock:
             under_way, self._under_way = self._under_way, Counter()
             self._handed_over.clear()
@@ -77,7 +77,7 @@ class LiveProducerSession:
 
 
 class TransactionsSession(LiveProducerSession):
-    """That of a process with transactions: what is sent in one is under way until that has ended, and may stay so."""
+    """The records of a transactional process: they are pending until their transaction ends."""
 
     def __init__(self, host: ClientHost, process: int, name: str, transactional_id: str) -> None:
         super().__init__(host, process)
@@ -85,7 +85,7 @@ class TransactionsSession(LiveProducerSession):
         self._transactional_id = transactional_id
         self._calls = 0
         self._returned = 0
-        # What the transaction that is open has sent, and whether it is being committed.
+        # The records of the open transaction, and whether it is being committed.
         self._open: dict[tuple[str, str], None] = {}
         self._is_committing = False
 
@@ -117,7 +117,7 @@ class TransactionsSession(LiveProducerSession):
                 self._returned = report.get("returned", self._returned)
 
     def _take_send(self, report: Mapping[str, Any], at_us: int) -> None:
-        """Take that a record was handed over, or that it was thrown back."""
+        """Handle the report that a record was sent, or that the producer refused it."""
         type_, partition, value = report["type"], report["partition"], report["value"]
         self._host.reports.add_send(
             *(self.process, type_, partition, value, at_us),
@@ -139,10 +139,10 @@ class TransactionsSession(LiveProducerSession):
             return self._handed_over.total() + self._calls - self._returned
 
     def end(self) -> None:
-        """The run is over: a transaction that is open then has come to nothing yet."""
+        """End the session at the end of the run; an open transaction has no outcome."""
 
     def abandon(self) -> None:
-        """The process is gone: what it had not asked to be committed never is."""
+        """End the session of a dead process: only a pending commit can still succeed."""
         with self._lock:
             writes = [(partition, value, None) for partition, value in self._open]
             type_ = INFO if self._is_committing else FAIL
@@ -152,3 +152,11 @@ class TransactionsSession(LiveProducerSession):
         if writes:
             at_us = self._host.clock.tick()
             self._host.reports.add_transaction(self.process, type_, writes, at_us, _CRASHED)
+
+
+def producer_session(host: ClientHost, name: str, transactional_id: str) -> LiveProducerSession:
+    """Return the session of a new producer process, with transactions if it has an id for them."""
+    process = host.reports.new_process(name)
+    if transactional_id:
+        return TransactionsSession(host, process, name, transactional_id)
+    return LiveProducerSession(host, process)

@@ -1,4 +1,4 @@
-"""What clients under test have reported, from processes that know nothing of each other: one history."""
+"""The history of a run, from the reports of all client processes."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +18,16 @@ from harrow.cluster_model.history import (
     Operation,
 )
 
+_Row = tuple[int, int, str, str, tuple[MicroOperation, ...], str | None]
+
 
 class ClientReports:
-    """The operations of all clients. Any thread may add to them; they are in order once somebody asks."""
+    """The operations of all clients. Any thread may add some; `operations` sorts them."""
 
     def __init__(self, on_added: Callable[[], None]) -> None:
         self._on_added = on_added
         self._lock = threading.Lock()
-        self._rows: list[tuple[int, int, str, str, tuple[MicroOperation, ...], str | None]] = []
+        self._rows: list[_Row] = []
         self.process_names: dict[int, str] = {}
         self._acked: set[str] = set()
         self._failed: set[str] = set()
@@ -49,7 +51,10 @@ class ClientReports:
         error: str | None = None,
         f: str = SEND,
     ) -> None:
-        """Add that a record was handed to a producer, or what became of it; *f* is `TXN` where it is handed over in a transaction."""
+        """Add the sending of a record, or its outcome.
+
+        *f* is `TXN` if it is sent in a transaction.
+        """
         self._add_writes(
             process, type_, ((SEND, partition, _written(value, offset)),), [value], at_us, error, f
         )
@@ -62,10 +67,10 @@ class ClientReports:
         at_us: int,
         error: str | None,
     ) -> None:
-        """Add what became of a transaction, and so of all that was sent in it: partition, value and offset of each record."""
-        kept = list(writes)
-        sent = tuple((SEND, partition, _written(value, offset)) for partition, value, offset in kept)
-        self._add_writes(process, type_, sent, [value for _, value, _ in kept], at_us, error, TXN)
+        """Add the outcome of a transaction with its records: partition, value and offset."""
+        records = list(writes)
+        sent = tuple((SEND, partition, _written(value, offset)) for partition, value, offset in records)
+        self._add_writes(process, type_, sent, [value for _, value, _ in records], at_us, error, TXN)
 
     def _add_writes(
         self,
@@ -88,35 +93,32 @@ class ClientReports:
     def add_poll(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, at_us: int
     ) -> None:
-        """Add a poll, and what it returned."""
-        with self._lock:
-            self._rows.append((invoked_us, process, INVOKE, POLL, ((POLL,),), None))
-            self._rows.append((at_us, process, OK, POLL, ((POLL, records),), None))
-        self._on_added()
+        """Add a poll with its result."""
+        self._add(
+            (invoked_us, process, INVOKE, POLL, ((POLL,),), None),
+            (at_us, process, OK, POLL, ((POLL, records),), None),
+        )
 
     def add_assignment(self, process: int, f: str, partitions: Iterable[str], at_us: int) -> None:
-        """Add that a consumer subscribes (`SUBSCRIBE`), or which partitions it reads from now on (`ASSIGN`)."""
+        """Add a subscription (`SUBSCRIBE`), or a new assignment (`ASSIGN`)."""
         value: Any = tuple(partitions)
-        with self._lock:
-            self._rows.append((at_us, process, INVOKE, f, value, None))
-            self._rows.append((at_us, process, OK, f, value, None))
-        self._on_added()
+        self._add((at_us, process, INVOKE, f, value, None), (at_us, process, OK, f, value, None))
 
     def add_commit(
         self, process: int, type_: str, offsets: Mapping[str, int], at_us: int, error: str | None = None
     ) -> None:
-        """Add that a consumer commits, or what came of that."""
+        """Add a commit, or its outcome."""
         value = tuple((COMMIT, name, offset) for name, offset in offsets.items())
-        with self._lock:
-            self._rows.append((at_us, process, type_, COMMIT, value, error))
-        self._on_added()
+        self._add((at_us, process, type_, COMMIT, value, error))
 
     def add_stored(self, process: int, partition: str, offset: int, result: str, at_us: int) -> None:
-        """Add that an application has stored a result outside of Kafka, with the offset of its record."""
+        """Add a result that an application stored outside of Kafka, by its record's offset."""
+        value = ((STORE, partition, (offset, result)),)
+        self._add((at_us, process, INVOKE, STORE, value, None), (at_us, process, OK, STORE, value, None))
+
+    def _add(self, *rows: _Row) -> None:
         with self._lock:
-            value = ((STORE, partition, (offset, result)),)
-            self._rows.append((at_us, process, INVOKE, STORE, value, None))
-            self._rows.append((at_us, process, OK, STORE, value, None))
+            self._rows.extend(rows)
         self._on_added()
 
     def is_acked(self, value: str) -> bool:
@@ -126,7 +128,7 @@ class ClientReports:
         return value in self._failed
 
     def operations(self) -> list[Operation]:
-        """Return all operations in the order of their times; those of one process stay as it reported them."""
+        """Return all operations by time; those of one process stay in the order of its reports."""
         with self._lock:
             rows = sorted(self._rows, key=lambda row: row[0])
         return [

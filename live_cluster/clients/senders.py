@@ -1,4 +1,4 @@
-"""Producers of libraries in a client's process: what they are handed, and the reports of what becomes of it."""
+"""Producers in a client's process, and their reports."""
 
 import math
 import threading
@@ -19,15 +19,15 @@ _POLL_S: Final = 0.02
 _ABORTED: Final = "ABORTED"
 
 Report = Callable[..., None]
-"""Reports to harrow, with the time."""
+"""Sends a report with the time to harrow."""
 
 
 class ProducerFailedError(Exception):
-    """A library's producer can do nothing any more; its application has to begin again with another one."""
+    """A producer has failed for good; its application must continue with another one."""
 
 
 class LibrarySender:
-    """Hands records to a producer, and reports each when it is handed over and when its outcome is known."""
+    """Sends records with a producer, and reports each record and its outcome."""
 
     def __init__(
         self, report: Report, producer: LibraryProducer, names: Names, record_bytes: int = 0
@@ -37,50 +37,53 @@ class LibrarySender:
         self._names = names
         self._record_bytes = record_bytes
         self._lock = threading.RLock()
-        # Which of the records that were handed over have no outcome yet.
+        # The numbers of records without an outcome.
         self._handed_over = 0
         self._outstanding: dict[int, None] = {}
         self._failed = 0
         self._failed_before = 0
 
     def poll(self, timeout_s: float) -> None:
-        """Let the library work, for so long at the most."""
+        """Let the library work for at most this long."""
         self._producer.poll(timeout_s)
 
     def fatal_error(self) -> str | None:
-        """Return the error after which nothing can be sent any more, once the outcome of all that was handed over is known."""
+        """Return the fatal error of the producer, once all records have outcomes."""
         return None if self._first_outstanding() is not None else self._producer.fatal_error()
 
     def send(self, partition: str, value: str, key: str | None = None) -> None:
         topic, _, number = partition.rpartition("-")
         self._report(type=INVOKE, partition=partition, value=value)
         data = value.encode()
-        # Without a key of its own it has what it is to be larger than its value; its partition does not depend on that.
-        stored = b" " * (self._record_bytes - len(data)) if key is None else key.encode()
+        # Without a key, the key pads the record to its size. The partition does not depend on it.
+        stored_key = b" " * (self._record_bytes - len(data)) if key is None else key.encode()
         topic = self._names.topic(topic)
         with self._lock:
             self._handed_over += 1
             place = self._handed_over
             self._outstanding[place] = None
-        ended = self._ended(partition, value)
+        report = self._ended(partition, value)
 
-        def told(type_: str, offset: int | None, error: str | None) -> None:
-            ended(type_, offset, error)
+        def ended(type_: str, offset: int | None, error: str | None) -> None:
+            report(type_, offset, error)
             with self._lock:
                 self._outstanding.pop(place, None)
                 self._failed += type_ != OK
 
-        self._producer.send(topic, int(number), data, stored or None, told)
+        self._producer.send(topic, int(number), data, stored_key or None, ended)
 
     def flush(self) -> bool:
-        """Wait until the outcome of all that was handed over before is known; return whether all since the last time was stored."""
+        """Wait for the outcomes of all records.
+
+        Return whether all since the last flush succeeded.
+        """
         self.wait()
         with self._lock:
-            known, self._failed_before = self._failed_before, self._failed
-            return self._failed == known
+            before, self._failed_before = self._failed_before, self._failed
+            return self._failed == before
 
     def wait(self, timeout_s: float = math.inf) -> None:
-        """Wait until the outcome of all that was handed over before is known, for so long at the most."""
+        """Wait for the outcomes of all records for at most this long."""
         until_s = time.monotonic() + timeout_s
         with self._lock:
             last = self._handed_over
@@ -101,10 +104,11 @@ class LibrarySender:
 
 
 class TransactionalSender(LibrarySender):
-    """That of a producer with a transactional id: it makes a call that takes too long again.
+    """The sender of a transactional producer, which repeats calls that time out.
 
-    A transaction is one operation, which is reported when it has ended. After an error it may be aborted; calls return the error,
-    None for none. One thread makes the calls; another may have the library work meanwhile.
+    A transaction is one operation, and is reported at its end. After an error it may be aborted.
+    Calls return the error, None if they succeed. One thread makes the calls; another one may poll
+    meanwhile.
     """
 
     _producer: LibraryTransactions
@@ -115,9 +119,9 @@ class TransactionalSender(LibrarySender):
         super().__init__(report, producer, names, record_bytes)
         self.is_open = False
         self.failure: str | None = None
-        # Whether nothing can be done any more.
+        # Whether the producer has failed for good.
         self.has_failed = False
-        # What the transaction has sent, with offsets as far as they were told.
+        # The records of the transaction, with offsets if known.
         self._writes: dict[tuple[str, str], int | None] = {}
 
     def fatal_error(self) -> str | None:
@@ -141,7 +145,7 @@ class TransactionalSender(LibrarySender):
         return error
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> str | None:
-        """Commit offsets of a group with the transaction; *offsets* are by the names on the cluster."""
+        """Commit offsets of a group with the transaction; partition names are the cluster's."""
         self.note_fatal()
         if self.failure is not None:
             return self.failure
@@ -175,11 +179,11 @@ class TransactionalSender(LibrarySender):
         return error
 
     def note_fatal(self) -> None:
-        """Take note of an error after which nothing can be done any more, where there is one."""
+        """Handle a fatal error if there is one."""
         error = self._producer.fatal_error()
         if error is not None and not self.has_failed:
             self._take(error, is_fatal=True)
-            # What was not asked to be committed never is.
+            # The open transaction can never be committed.
             if self.is_open:
                 self._complete(FAIL, error)
 
@@ -193,7 +197,7 @@ class TransactionalSender(LibrarySender):
         self._report(type=FAIL, partition=partition, value=value, offset=None, error=error)
 
     def _call(self, call: Callable[[], None]) -> str | None:
-        """Make a call, again and again while that may help."""
+        """Make a call, and repeat it while its error is retriable."""
         while True:
             try:
                 call()
@@ -205,7 +209,7 @@ class TransactionalSender(LibrarySender):
             return None
 
     def _take(self, error: str, *, is_fatal: bool) -> None:
-        """Take note of an error: what is open can be aborted, or with a fatal one nothing can be done any more."""
+        """Handle an error: the transaction must be aborted, or the producer has failed for good."""
         with self._lock:
             if self.has_failed or (self.failure is not None and not is_fatal):
                 return

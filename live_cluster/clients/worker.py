@@ -1,7 +1,8 @@
-"""A client under test, in a process of its own: it can be killed and paused like an application.
+"""The process of a client under test, which can be killed and paused like an application.
 
-It connects to harrow, is told once what client it is, then gets orders and reports what it did, each a line of JSON. Times are those
-of the system's monotonic clock, in nanoseconds, which all processes of a machine share. When harrow is gone, it ends.
+It connects to harrow and receives its client. Then it receives orders and sends reports, each a
+line of JSON. Times are in nanoseconds of the system's monotonic clock, which all processes of a
+machine share. It ends when harrow ends.
 """
 
 import contextlib
@@ -22,44 +23,43 @@ from harrow.live_cluster.names import names_of
 
 _POLL_S: Final = 0.02
 _LATE_NS: Final = 100_000_000
-"""How late a record may be before those due after it are left out."""
-_Found = TypeVar("_Found")
+"""A client that is later than this leaves out records that are due."""
+_Value = TypeVar("_Value")
 
 
 def main() -> None:
-    """Be the client that harrow, at the given port, says."""
+    """Run the client that harrow sends."""
     host, port, token = sys.argv[1:]
     with socket.create_connection((host, int(port))) as connection:
-        # Else what it reports behind an answer waits until harrow has acknowledged what it reported before: 40 ms for each record.
+        # Otherwise each report waits 40 ms for the acknowledgement of the one before.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         channel = Channel(connection)
         channel.report(token=token)
-        # It is told before anything else.
-        while not (told := channel.orders(None)):
+        # The first order is the client.
+        while not (orders := channel.orders(None)):
             pass
-        client = told.pop(0)
-        make = WORKERS[client["role"]]
-        worker = make(channel, client)
+        client = orders.pop(0)
+        worker = WORKERS[client["role"]](channel, client)
         channel.report(ready=True)
-        worker.work(told)
+        worker.work(orders)
 
 
 class _Worker(Protocol):
-    """A client at work."""
+    """A running client."""
 
     def work(self, orders: list[dict[str, Any]]) -> None:
-        """Do what it is told, beginning with these orders, until harrow is gone."""
+        """Obey these orders and the following ones, until harrow ends."""
 
 
 class ProducerWorker:
-    """A producer: it runs a program that generates records, and sends what it is told meanwhile."""
+    """A producer, which runs a program that generates records, and sends records on order."""
 
     def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
         self._channel = channel
         self._partitions: list[str] = client["partitions"]
         self._name: str = client["name"]
         self._gaps_ns: list[int] = client["gaps_ns"]
-        # For each generated record its key and its partition; empty where they have no keys.
+        # The key and the partition of each generated record, empty if they have no keys.
         self._keys: list[tuple[str, str]] = client.get("keys", [])
         self._next_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
@@ -93,7 +93,7 @@ class ProducerWorker:
             self._channel.orders(None)
 
     def take(self, step: programs.ProgramStep) -> Any:
-        """Take a step of the program, and return its answer."""
+        """Take a step of the program, and return its result."""
         if isinstance(step, programs.WaitForRecord):
             return self._wait_for_record()
         assert isinstance(step, programs.SendNextRecord), step
@@ -106,7 +106,8 @@ class ProducerWorker:
         if self._stop_ns is not None and self._next_ns >= self._stop_ns:
             return False
         self._attend(self._next_ns)
-        # A busy machine is late by less. What was due during a longer pause is left out, as on the model.
+        # A busy machine is late by less. As on the model, records due during a longer pause are
+        # left out.
         self._next_ns = max(self._next_ns, time.monotonic_ns() - _LATE_NS) + self._next_gap_ns()
         return True
 
@@ -115,7 +116,7 @@ class ProducerWorker:
         return max(self._gaps_ns[(self._due - 1) % len(self._gaps_ns)], 1)
 
     def _attend(self, until_ns: int | None) -> None:
-        """Obey orders and let the library work until a time, or without one for as long as harrow is there."""
+        """Obey orders and poll the library until a time, or forever."""
         while True:
             self._check_producer()
             orders, self._orders = self._orders, []
@@ -127,7 +128,7 @@ class ProducerWorker:
                 return
 
     def _check_producer(self) -> None:
-        """End the program where the application has to begin again with another producer."""
+        """End the program if its producer has failed for good."""
         error = self._sender.fatal_error()
         if error is not None:
             raise ProducerFailedError(error)
@@ -149,7 +150,7 @@ class ProducerWorker:
 
 
 class _TransactionsWorker(ProducerWorker):
-    """A producer with a transactional id: it calls its library from one thread."""
+    """A transactional producer, which calls its library from one thread."""
 
     _sender: TransactionalSender
 
@@ -188,14 +189,14 @@ class _TransactionsWorker(ProducerWorker):
         return error or NONE
 
     def _leave_out_due(self) -> None:
-        """Leave out the records that were due during a call."""
+        """Leave out records that were due during a call."""
         late_ns = time.monotonic_ns() - self._next_ns
         if self._gaps_ns and late_ns >= 0:
             gap_ns = self._next_gap_ns()
             self._next_ns += (late_ns // gap_ns + 1) * gap_ns
 
     def _check_producer(self) -> None:
-        """Let a producer that has failed for good be: one that has been fenced does not come back by itself."""
+        """Note a fatal error, and go on: a fenced producer does not restart by itself."""
         self._sender.note_fatal()
 
     def _obey(self, order: dict[str, Any]) -> None:
@@ -212,7 +213,7 @@ class _TransactionsWorker(ProducerWorker):
 
 
 class _ConsumerWorker:
-    """A consumer: it reads partitions from their beginning, and says when it has come to the end of all."""
+    """A consumer, which reads partitions from their beginnings, and reports their ends."""
 
     def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
         self._channel = channel
@@ -234,22 +235,22 @@ class _ConsumerWorker:
             self._channel.orders(max(0.0, self._interval_s - (time.monotonic_ns() - invoked_ns) / 1e9))
 
     def _read(self, invoked_ns: int) -> None:
-        read = self._consumer.poll(self._records_max, _POLL_S)
-        if read.records or read.at_end != self._at_end:
-            self._at_end = read.at_end
+        poll = self._consumer.poll(self._records_max, _POLL_S)
+        if poll.records or poll.at_end != self._at_end:
+            self._at_end = poll.at_end
             self._channel.report_now(
                 invoked=invoked_ns,
-                records=self._by_own_names(read.records),
-                positions=self._by_own_names(read.positions),
-                at_end=len(read.at_end) == len(self._partitions),
+                records=self._by_own_names(poll.records),
+                positions=self._by_own_names(poll.positions),
+                at_end=len(poll.at_end) == len(self._partitions),
             )
 
-    def _by_own_names(self, found: Mapping[str, _Found]) -> dict[str, _Found]:
-        return {self._names.own_partition(partition): each for partition, each in found.items()}
+    def _by_own_names(self, values: Mapping[str, _Value]) -> dict[str, _Value]:
+        return {self._names.own_partition(partition): value for partition, value in values.items()}
 
 
 class _MemberWorker:
-    """A consumer that is a member of a group, and the application that polls it: it processes what a poll returned before it polls again."""
+    """A group member whose application processes the records of a poll before the next one."""
 
     def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
         self._channel = channel
@@ -283,7 +284,7 @@ class _MemberWorker:
             self._channel.orders(None)
 
     def _take(self, step: programs.ProgramStep) -> Any:
-        """Take a step of the program, and return its answer."""
+        """Take a step of the program, and return its result."""
         member = self._member
         if isinstance(step, programs.PollRecords):
             return self._poll()
@@ -313,7 +314,7 @@ class _MemberWorker:
             self._member.subscribe(self._topics)
 
     def _poll(self) -> Records | None:
-        """Wait until there is something to read, or it is to close."""
+        """Wait until there are records, or the member must close."""
         records: Records = {}
         while not records:
             self._obey(self._channel.orders(0))

@@ -1,1 +1,1 @@
-"""Links between processes on one machine: proxies in front of brokers and ZooKeeper, on which faults act."""
+"""Links between processes on one machine: proxies for brokers and ZooKeeper, and their faults."""

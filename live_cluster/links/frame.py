@@ -1,4 +1,4 @@
-"""The frames of Kafka's protocol, as far as a proxy has to understand them: who asks what."""
+"""The parts of Kafka's frames that a proxy must understand: the API and the sender."""
 
 import re
 import struct
@@ -43,16 +43,18 @@ API_NAMES: Final[Mapping[int, str]] = {
     63: "BrokerHeartbeat",
     67: "AllocateProducerIds",
 }
-"""What campaigns call the requests of the model, by API key; any other goes by its number."""
+"""The campaigns' names of requests, by API key; any other request has its number as its name."""
 
 REPLICATION: Final = "replication"
 CONTROL: Final = "control"
 CLIENTS: Final = "clients"
-"""What a connection is for: a follower's fetches, what brokers ask each other beside, what clients ask."""
+"""The purpose of a connection: a follower's fetches, other requests of brokers, requests of
+clients."""
 
 _FETCH: Final = 1
 _FIRST_WITH_REPLICA_STATE: Final = 12
-"""Up to here a Fetch begins with the id of the replica; from here on its header has more parts, and fetchers have names."""
+"""Before this version a Fetch begins with the replica id; since then its header has more parts, and
+fetchers have names."""
 _REPLICA: Final = struct.Struct(">i")
 _OF_CLIENT: Final = "harrow."
 _OF_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+")
@@ -61,7 +63,7 @@ _OF_BROKER: Final = re.compile(r"(?:broker-|raft-client-)?(\d+)(?:-txn-marker-se
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """The beginning of every request, of so many bytes.
+    """The first *size* bytes of a request.
 
     Before version 1 a ControlledShutdown has no client id.
     """
@@ -78,12 +80,7 @@ class RequestHeader:
 
 
 def request_header(frame: bytes) -> RequestHeader:
-    """Return the header of a request.
-
-    Raises:
-        ValueError: it is no request.
-
-    """
+    """Return the header of a request; raise ValueError if the frame is too short."""
     try:
         api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
         start = _HEADER_START.size + _LENGTH.size
@@ -96,26 +93,27 @@ def request_header(frame: bytes) -> RequestHeader:
 
 
 def client_id_of(client: str) -> str:
-    """Return the ``client.id`` by which a client of a campaign is known on its way: no broker has such a one."""
+    """Return the ``client.id`` of a campaign's client, which no broker uses."""
     return f"{_OF_CLIENT}{client}"
 
 
 def process_of(header: RequestHeader, frame: bytes) -> tuple[str, str]:
-    """Return the name of the process that has made a connection, by its first request, and what it is for.
+    """Return the name of the process that opened a connection, and its purpose.
 
-    A follower's fetcher calls itself ``broker-<id>-fetcher-<number>`` (``ReplicaFetcherManager``), up to 0.10.2 anything, and tells
-    its id with each fetch; a broker that asks something else its bare id (``ControllerChannelManager``,
-    ``BrokerToControllerChannelManager``). Whatever else there is keeps the name that it gives itself.
+    The client id of a follower's fetcher is ``broker-<id>-fetcher-<number>``
+    (``ReplicaFetcherManager``). Up to 0.10.2 it is arbitrary, but each fetch contains the replica
+    id. Other requests of a broker have its bare id (``ControllerChannelManager``,
+    ``BrokerToControllerChannelManager``). Any other process keeps its client id as its name.
     """
     client_id = header.client_id
     if client_id.startswith(_OF_CLIENT):
         return client_id.removeprefix(_OF_CLIENT), CLIENTS
-    if found := _OF_FETCHER.fullmatch(client_id):
-        return process_name(int(found[1])), REPLICATION
+    if match := _OF_FETCHER.fullmatch(client_id):
+        return process_name(int(match[1])), REPLICATION
     if header.api_key == _FETCH and header.version < _FIRST_WITH_REPLICA_STATE:
         (replica,) = _REPLICA.unpack_from(frame, header.size)
         if replica >= 0:
             return process_name(replica), REPLICATION
-    if found := _OF_BROKER.fullmatch(client_id):
-        return process_name(int(found[1])), CONTROL
+    if match := _OF_BROKER.fullmatch(client_id):
+        return process_name(int(match[1])), CONTROL
     return client_id, CLIENTS

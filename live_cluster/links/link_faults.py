@@ -1,4 +1,4 @@
-"""What faults have in force on links: cuts, and rules for single messages."""
+"""The faults in force on links: cuts, slow links, and rules for single messages."""
 
 import asyncio
 from collections import Counter
@@ -10,14 +10,15 @@ from harrow.cluster_model.sim.link_quality import LinkQualities, LinkQuality
 from harrow.cluster_model.sim.message_rule import HOLD, MessageRule
 
 RuleApplied = Callable[[MessageRule, str, str, str, str], None]
-"""Told of a rule that has met a message: the rule, the API, request or response, sender and receiver."""
+"""Called when a rule acts: with the rule, the API, request or response, sender and receiver."""
 _MILLION: Final = 1_000_000
 
 
 class LinkFaults:
-    """Cuts and rules. Everything here runs in the loop of the proxies.
+    """Cuts, slow links and rules. Everything here runs in the event loop of the proxies.
 
-    *draw* decides what happens with some probability; *on_applied* is told of each message that a rule has met.
+    *draw* decides about probabilities; *on_applied* is called for each message on which a rule
+    acts.
     """
 
     def __init__(self, draw: Stream, on_applied: RuleApplied) -> None:
@@ -27,7 +28,7 @@ class LinkFaults:
         self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
-        # With a healed core, the processes outside it: nothing stands against what passes between two others.
+        # The processes outside a healed core. No fault disturbs messages between any others.
         self._outside: frozenset[str] = frozenset()
         self._is_core_healed = False
         self._changed = asyncio.Event()
@@ -38,7 +39,7 @@ class LinkFaults:
     def restore(self, sender: str, receiver: str) -> None:
         """Undo one `cut`."""
         self._cuts[sender, receiver] -= 1
-        self._cuts += Counter()  # Without those that are none any more.
+        self._cuts += Counter()  # Removes counts of 0.
         self._wake()
 
     def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:
@@ -49,15 +50,15 @@ class LinkFaults:
         self._qualities.remove((sender, receiver), quality)
 
     def delay_us(self, sender: str, receiver: str, now_us: int, size_bytes: int) -> int:
-        """Return how much longer what is sent now takes on its way."""
+        """Return the additional delay of a message that is sent now."""
         return self._qualities.delay_us((sender, receiver), now_us, size_bytes, self._draw)
 
     def request_us(self, sender: str, receiver: str) -> int:
-        """Return how much longer the receiver takes for each request."""
+        """Return the additional time that the receiver takes for each request."""
         return self._qualities.request_us((sender, receiver))
 
     def restore_all(self) -> None:
-        """Undo every cut, and end every rule: what is held goes on its way."""
+        """Undo every cut, and end every rule; messages that are held are delivered."""
         self._is_core_healed = False
         self._cuts.clear()
         self._qualities.clear()
@@ -66,7 +67,7 @@ class LinkFaults:
         self._wake()
 
     def restore_all_but(self, outside: frozenset[str]) -> None:
-        """Do so, but for what stands against the processes *outside* a core."""
+        """Restore all links but those of processes *outside* a core."""
         self._outside, self._is_core_healed = outside, True
         self._qualities.keep(outside)
         self._cuts = Counter({link: cuts for link, cuts in self._cuts.items() if self._is_met(*link)})
@@ -75,28 +76,28 @@ class LinkFaults:
         self._wake()
 
     def _is_met(self, sender: str, receiver: str) -> bool:
-        """Return whether anything may stand against what passes between two processes."""
+        """Return whether faults may affect messages between two processes."""
         return not self._is_core_healed or not self._outside.isdisjoint((sender, receiver))
 
     def add(self, rule: MessageRule) -> None:
         self._rules.append(rule)
 
     def remove(self, rule: MessageRule) -> None:
-        """Take a rule out of force; what it holds goes on its way."""
+        """End a rule, and deliver the messages that it holds."""
         for rules in (self._rules, self._holding):
             if rule in rules:
                 rules.remove(rule)
         self._wake()
 
     def rules(self) -> tuple[MessageRule, ...]:
-        """Return the rules in force, and those that have held all that they may and still hold it."""
+        """Return the rules in force, and exhausted ones that still hold messages."""
         return (*self._rules, *self._holding)
 
     def is_cut(self, sender: str, receiver: str) -> bool:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule in force names it or names no process at all."""
+        """Return whether a cut, a slow link or a rule affects a process."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
@@ -104,7 +105,7 @@ class LinkFaults:
         )
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:
-        """Return the first rule that acts on a message, and count it."""
+        """Return the first rule that acts on a message, and count the message."""
         for rule in self._rules if self._is_met(sender, receiver) else ():
             if not rule.is_about_api(api, kind, sender, receiver, listener):
                 continue
@@ -121,7 +122,7 @@ class LinkFaults:
         return None
 
     async def while_held(self, rule: MessageRule, sender: str, receiver: str) -> None:
-        """Wait until a rule holds nothing any more between two processes."""
+        """Wait until a rule stops holding messages between two processes."""
         while rule in self.rules() and self._is_met(sender, receiver):
             await self._change()
 

@@ -1,4 +1,4 @@
-"""Links that go through proxies: they are cut, and single messages held, dropped and repeated, on their way."""
+"""Links that go through proxies, which can cut them, and hold, drop and repeat messages."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -11,7 +11,7 @@ from harrow.live_cluster.links.requests_seen import RequestsSeen
 
 
 class ProxiedLinks:
-    """The links of a cluster whose processes find each other behind proxies (`harrow.live_cluster.target.real_cluster.Links`)."""
+    """The links of a cluster whose processes connect through proxies (a `Links`)."""
 
     def __init__(self, proxies: Proxies, requests: RequestsSeen) -> None:
         self._proxies = proxies
@@ -60,11 +60,11 @@ class ProxiedLinks:
     def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
         name = process_name(broker)
 
-        def are_so(faults: LinkFaults) -> bool:
-            is_cut_off = all(faults.is_cut(name, each) or faults.is_cut(each, name) for each in control)
+        def are_disturbed(faults: LinkFaults) -> bool:
+            is_cut_off = all(faults.is_cut(name, node) or faults.is_cut(node, name) for node in control)
             return faults.disturbs(name) and not is_cut_off
 
-        return self._proxies.in_loop(are_so)
+        return self._proxies.in_loop(are_disturbed)
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:
         return self._requests.remote_leo(leader, partition, replica)

@@ -1,7 +1,7 @@
-"""Proxies in front of servers: everything that passes between processes goes through one, message by message.
+"""Proxies in front of servers, which pass all traffic between processes on, message by message.
 
-On each connection and in each direction messages keep their order: what is held or delayed holds up what follows it.
-What is held up arrives in the end, as it does over TCP, unless an end of the connection is gone by then.
+In each direction of a connection messages keep their order: a message that is held or delayed holds
+up those after it. As over TCP, they arrive in the end, unless an end of the connection has gone.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _FRAME_MAX: Final = 256 * 1024 * 1024
 _CHUNK: Final = 65_536
 _STARTED_S: Final = 60.0
 _AHEAD_MAX: Final = 64
-"""How many messages of a direction are read while the first of them is held up."""
+"""The number of messages of a direction that are read while the first of them is held up."""
 
 
 class ProxiedLink(NamedTuple):
@@ -60,7 +60,8 @@ class MessageObserver:
 class Proxies:
     """The proxies of a cluster, in a thread of their own, while this context is open.
 
-    They call *on_news* when something arrives that is more than a sign of life (`harrow.live_cluster.links.news`).
+    They call *on_news* when a message arrives that may show a change
+    (`harrow.live_cluster.links.news`).
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Proxies:
         self.close()
 
     def close(self) -> None:
-        """Break all connections, and take no more."""
+        """Close all connections, and stop listening."""
         if self._loop.is_closed():
             return
         self._wait_for(self._end())
@@ -92,7 +93,7 @@ class Proxies:
         self._loop.close()
 
     def in_loop(self, ask: Callable[[LinkFaults], T]) -> T:
-        """Have something done with the faults in force, in the thread that they belong to, and return what it returns."""
+        """Call a function with the faults in force in their own thread, and return its result."""
 
         async def do() -> T:
             return ask(self._faults)
@@ -110,7 +111,7 @@ class Proxies:
         self._wait_for(do())
 
     def listen_for_broker(self, server: str, port: int, upstream: Address) -> None:
-        """Stand in front of a broker, and understand what passes."""
+        """Listen in front of a broker, and decode its messages."""
         self._listen(
             port,
             lambda reader, writer: self._serve(
@@ -124,10 +125,7 @@ class Proxies:
     def listen_for_bytes(
         self, server: str, client: str, port: int, upstream: Address, on_answer: Callable[[bytes], None]
     ) -> None:
-        """Stand in front of any server, for one client.
-
-        *on_answer* gets the first that the server says on a connection.
-        """
+        """Listen in front of any server, for one client; *on_answer* gets the first answer."""
         self._listen(
             port,
             lambda reader, writer: self._serve(
@@ -144,7 +142,7 @@ class Proxies:
         async def serve_or_fail(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 await serve(reader, writer)
-            except Exception as error:  # noqa: BLE001 - whatever it is, messages no longer pass
+            except Exception as error:  # noqa: BLE001 - messages no longer pass after any exception
                 _fail_as_thread(error)
 
         async def start() -> None:
@@ -178,7 +176,7 @@ class Proxies:
                 pumps.create_task(passage.pass_requests(requests, server_writer))
                 pumps.create_task(passage.pass_answers(answers, client_writer))
         except* (OSError, EOFError, ValueError, struct.error, _Reset):
-            pass  # An end is gone, says what is none of Kafka's, or the connection was to break.
+            pass  # An end has gone, sent an invalid frame, or a rule breaks the connection.
         except* asyncio.CancelledError:
             pass
         finally:
@@ -188,7 +186,7 @@ class Proxies:
             passage.over()
 
     async def _end(self) -> None:
-        # A connection that is taken while its server closes would never be closed.
+        # A connection that is accepted while its server closes would never be closed.
         for server in self._servers:
             for listener in server.sockets:
                 self._loop.remove_reader(listener.fileno())
@@ -204,9 +202,9 @@ class Proxies:
 
 
 def _fail_as_thread(error: Exception) -> None:
-    """Treat an exception that ends a connection as one that ends the thread, which ends the run.
+    """Treat an exception of a connection as one of the thread, which ends the run.
 
-    asyncio would only log it, among the output, and the run would be judged without what no longer passes.
+    asyncio would only log it, and the run would be judged by incomplete evidence.
     """
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
@@ -215,33 +213,30 @@ def _fail_as_thread(error: Exception) -> None:
 
 
 class _Reset(Exception):
-    """The connection is to break."""
+    """A rule breaks the connection."""
 
 
 class _Passage(Protocol):
-    """A connection through a proxy: what happens to what passes in each direction.
-
-    The *client* is empty while it is not known which client has made it.
-    """
+    """A connection through a proxy. *client* is empty until its name is known."""
 
     server: str
     client: str
 
     async def read(self, reader: asyncio.StreamReader) -> bytes | None:
-        """Return what comes next in a direction; None when nothing comes any more."""
+        """Return the next message, None at the end."""
 
     async def pass_requests(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
-        """Pass on what the client says, until it has said all."""
+        """Pass the client's messages on until the end."""
 
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
-        """Pass on what the server says, until it has said all."""
+        """Pass the server's messages on until the end."""
 
     def over(self) -> None:
-        """Take note that the connection is over."""
+        """Note that the connection has ended."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes | None:
-    """Return what comes next, without its length; None when nothing comes any more."""
+    """Return the next frame without its length, None at the end."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     except asyncio.IncompleteReadError:
@@ -256,9 +251,9 @@ async def _chunk(reader: asyncio.StreamReader) -> bytes | None:
 
 
 class _ReadAhead:
-    """What comes in a direction, and when: it is read while what came before it is held up.
+    """Messages of one direction with their arrival times, read while earlier ones are held up.
 
-    Else each message of a slow link would be as late as all before it together.
+    Otherwise the delays of messages on a slow link would add up.
     """
 
     def __init__(self, read: Callable[[], Awaitable[bytes | None]]) -> None:
@@ -266,7 +261,7 @@ class _ReadAhead:
         self._ahead: asyncio.Queue[tuple[bytes, float] | Exception | None] = asyncio.Queue(_AHEAD_MAX)
 
     async def fill(self) -> None:
-        """Read on until nothing comes any more, or an error: that one has its turn too."""
+        """Read to the end or to an error, which is queued like a message."""
         now_s = asyncio.get_running_loop().time
         try:
             while (data := await self._read()) is not None:
@@ -289,7 +284,7 @@ class _ReadAhead:
 
 
 class _KafkaPassage:
-    """A connection to a broker. Who has made it is known with its first request."""
+    """A connection to a broker; its first request shows the client."""
 
     def __init__(
         self,
@@ -307,8 +302,8 @@ class _KafkaPassage:
         self.server = server
         self.client = ""
         self._listener = CLIENTS
-        # Requests that have not been answered, oldest first.
-        self._asked: OrderedDict[int, RequestHeader] = OrderedDict()
+        # Pending requests, oldest first.
+        self._pending: OrderedDict[int, RequestHeader] = OrderedDict()
 
     read = staticmethod(_frame)
 
@@ -317,7 +312,7 @@ class _KafkaPassage:
             header = request_header(frame)
             if not self.client:
                 self.client, self._listener = process_of(header, frame)
-                # A connection is not made while packets pass in one direction only.
+                # TCP needs both directions to open a connection.
                 await self._faults.while_cut((self.server, self.client))
             ends = self.client, self.server
             await _late(self._faults, *ends, read_s, len(frame))
@@ -326,21 +321,21 @@ class _KafkaPassage:
             rule = await self._held_up(header.api, REQUEST, *ends)
             if rule is not None and rule.action == message_rule.DROP:
                 continue
-            self._asked[header.correlation_id] = header
+            self._pending[header.correlation_id] = header
             self._look(self._observer.request_passed, header, frame)
             await _write(writer, frame)
             if rule is not None and rule.action == message_rule.DUPLICATE:
                 await _write(writer, frame)
             if self._news.is_in_request(header):
                 self._on_news()
-        _say_no_more(writer)
+        _end_output(writer)
 
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         async for frame, read_s in incoming:
             (correlation_id,) = CORRELATION_ID.unpack_from(frame)
-            header = self._asked.get(correlation_id)
+            header = self._pending.get(correlation_id)
             if header is None:
-                # The second answer to a request that was repeated: its client has the first one.
+                # The second answer to a repeated request: the client has the first one.
                 continue
             self._forget(correlation_id)
             self._look(self._observer.answer_passed, header, frame)
@@ -349,7 +344,7 @@ class _KafkaPassage:
             if rule is None or rule.action != message_rule.DROP:
                 await _write(writer, frame)
                 self._look(self._arrived, header, frame)
-        _say_no_more(writer)
+        _end_output(writer)
 
     def _arrived(self, _link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         if self._news.is_in_answer(header, frame):
@@ -365,26 +360,23 @@ class _KafkaPassage:
     def _look(
         self, look: Callable[[ProxiedLink, RequestHeader, bytes], None], header: RequestHeader, frame: bytes
     ) -> None:
-        """Show what passes. Whatever cannot be read there goes on its way all the same."""
+        """Show a message to the observer; it passes even if it cannot be decoded."""
         try:
             look(self._link, header, frame)
-        except Exception as error:  # noqa: BLE001 - of a decoder: any
+        except Exception as error:  # noqa: BLE001 - a decoder may raise anything
             self._observer.unreadable(self._link, header, error)
 
     def _forget(self, correlation_id: int) -> None:
-        """Take note of an answer.
-
-        A broker answers in the order of the requests: those before want none (acks=0).
-        """
-        while self._asked:
-            oldest, _ = self._asked.popitem(last=False)
+        """Remove an answered request, and older ones: they expect no answer (acks=0)."""
+        while self._pending:
+            oldest, _ = self._pending.popitem(last=False)
             if oldest == correlation_id:
                 return
 
     async def _held_up(
         self, api: str, kind: str, sender: str, receiver: str
     ) -> message_rule.MessageRule | None:
-        """Wait until a message may pass, and return the rule that has met it."""
+        """Wait until a message may pass, and return the rule that acts on it."""
         rule = self._faults.rule_for(api, kind, sender, receiver, self._listener)
         if rule is not None:
             if rule.action == message_rule.RESET:
@@ -398,7 +390,7 @@ class _KafkaPassage:
 
 
 class _BytePassage:
-    """A connection of one client to a server whose protocol does not matter."""
+    """A connection of one client to a server, in any protocol."""
 
     def __init__(
         self,
@@ -421,7 +413,7 @@ class _BytePassage:
             await _late(self._faults, self.client, self.server, read_s, len(data))
             await self._faults.while_cut((self.client, self.server))
             await self._pass(writer, data)
-        _say_no_more(writer)
+        _end_output(writer)
 
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         async for data, read_s in incoming:
@@ -431,7 +423,7 @@ class _BytePassage:
             await _late(self._faults, self.server, self.client, read_s, len(data))
             await self._faults.while_cut((self.server, self.client))
             await self._pass(writer, data)
-        _say_no_more(writer)
+        _end_output(writer)
 
     async def _pass(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         await _write_bytes(writer, data)
@@ -439,11 +431,11 @@ class _BytePassage:
             self._on_news()
 
     def over(self) -> None:
-        """Take no note: such connections are not followed."""
+        """Do nothing: nobody follows these connections."""
 
 
 async def _late(faults: LinkFaults, sender: str, receiver: str, read_s: float, size_bytes: int) -> None:
-    """Wait until a link has carried what was read at *read_s*: what is behind it waits with it, and no longer than it has to."""
+    """Wait until a slow link has delivered a message that was read at *read_s*."""
     delay_us = faults.delay_us(sender, receiver, round(read_s * US_PER_SECOND), size_bytes)
     if delay_us:
         await asyncio.sleep(read_s + delay_us / US_PER_SECOND - asyncio.get_running_loop().time())
@@ -458,6 +450,6 @@ async def _write_bytes(writer: asyncio.StreamWriter, data: bytes) -> None:
     await writer.drain()
 
 
-def _say_no_more(writer: asyncio.StreamWriter) -> None:
+def _end_output(writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         writer.write_eof()

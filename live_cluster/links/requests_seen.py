@@ -1,4 +1,4 @@
-"""What can be told of a cluster from the requests that pass: who has fetched how far, who asked what, and who was refused."""
+"""Events that follow from fetches, produce requests and requests for epoch ends."""
 
 import asyncio
 import re
@@ -36,83 +36,81 @@ _PRODUCE: Final = ProduceRequest.API_KEY
 _FETCH: Final = FetchRequest.API_KEY
 _EPOCHS: Final = OffsetForLeaderEpochRequest.API_KEY
 _FIRST_WITH_TOPIC_IDS: Final = 13
-_Asked = tuple[int, int]
-"""A request: the number of its connection, and its correlation id there."""
+_RequestId = tuple[int, int]
+"""The number of a connection, and a correlation id."""
 _INTERNAL: Final = "__"
-"""How the names of Kafka's own topics begin."""
+"""The prefix of Kafka's internal topics."""
 _BROKER: Final = re.compile(r"broker-(\d+)")
 _WAITS_S: Final = 0.05
-"""A fetch that has no answer for so long has found nothing to read, and waits in the purgatory."""
+"""A fetch without an answer for this long has found no data and waits in the purgatory."""
 
 
 class RequestsSeen(MessageObserver):
-    """Looks at requests and answers as they pass (`harrow.live_cluster.links.proxy.Passing`)."""
+    """Observes requests and answers, and reports their events."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._fetched: dict[tuple[int, str, int], int] = {}
-        # By server, who asked, and correlation id.
-        self._waiting: set[_Asked] = set()
-        self._epochs_asked: dict[_Asked, dict[str, int]] = {}
-        self._produced: dict[_Asked, tuple[int, dict[str, list[RecordBatch]]]] = {}
-        # Where a producer's batches stand on a broker, by partition, producer id, epoch and sequence: what it has answered,
-        # and, without the epoch, what it has copied.
+        self._waiting: set[_RequestId] = set()
+        self._epoch_requests: dict[_RequestId, dict[str, int]] = {}
+        self._produced: dict[_RequestId, tuple[int, dict[str, list[RecordBatch]]]] = {}
+        # Offsets of batches on a broker, by partition, producer id, epoch and sequence: those that
+        # it acknowledged, and (without the epoch) those that it replicated.
         self._answered: dict[tuple[int, str, int, int, int], int] = {}
         self._copied: dict[tuple[int, str, int, int], int] = {}
         self.not_read: list[str] = []
-        """What passed and could not be read, in words."""
+        """Descriptions of messages that could not be decoded."""
         self.watches_messages = False
         self.watches_fetches = False
         self.topics_by_id: Mapping[UUID, str] = {}
 
     def remote_leo(self, leader: int, partition: str, replica: int) -> int:
-        """Return the LEO of a follower that a leader knows of: where its newest fetch began, 0 before the first."""
+        """Return a follower's LEO as its leader knows it: the offset of its last fetch."""
         return self._fetched.get((leader, partition, replica), 0)
 
     def forget(self, broker: int) -> None:
-        """Take note that a broker's process is a new one: it has heard of no follower yet."""
+        """Forget the fetches of a broker's former process."""
         self._fetched = {key: offset for key, offset in self._fetched.items() if key[0] != broker}
 
     def request_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         self._watch(header, REQUEST, link.client, link.server)
-        asked = (link.number, header.correlation_id)
+        request_id = (link.number, header.correlation_id)
         if header.api_key == _FETCH:
             leader, replica = _broker(link.server), _broker(link.client)
             if replica >= 0:
                 self._take_fetch(leader, replica, FetchRequest[header.version].decode(frame, header=True))
             if not self.watches_fetches:
                 return
-            self._waiting.add(asked)
-            asyncio.get_running_loop().call_later(_WAITS_S, self._look_at, asked, leader, replica)
+            self._waiting.add(request_id)
+            asyncio.get_running_loop().call_later(_WAITS_S, self._look_at, request_id, leader, replica)
         elif header.api_key == _PRODUCE:
-            self._take_produce(asked, ProduceRequest[header.version].decode(frame, header=True))
+            self._take_produce(request_id, ProduceRequest[header.version].decode(frame, header=True))
         elif header.api_key == _EPOCHS:
             request = OffsetForLeaderEpochRequest[header.version].decode(frame, header=True)
-            self._epochs_asked[asked] = {
-                f"{topic.topic}-{told.partition}": told.leader_epoch
+            self._epoch_requests[request_id] = {
+                f"{topic.topic}-{partition.partition}": partition.leader_epoch
                 for topic in request.topics
-                for told in topic.partitions
+                for partition in topic.partitions
             }
 
     def answer_passed(self, link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         self._watch(header, RESPONSE, link.server, link.client)
-        asked = (link.number, header.correlation_id)
+        request_id = (link.number, header.correlation_id)
         if header.api_key == _FETCH:
-            self._waiting.discard(asked)
-        elif header.api_key == _PRODUCE and asked in self._produced:
+            self._waiting.discard(request_id)
+        elif header.api_key == _PRODUCE and request_id in self._produced:
             answer = ProduceResponse[header.version].decode(frame, header=True)
-            self._take_produced(_broker(link.server), link.client, answer, *self._produced.pop(asked))
+            self._take_produced(_broker(link.server), link.client, answer, *self._produced.pop(request_id))
         elif header.api_key == _EPOCHS:
             answer = OffsetForLeaderEpochResponse[header.version].decode(frame, header=True)
-            self._take_ends(
-                _broker(link.server), _broker(link.client), self._epochs_asked.pop(asked, {}), answer
-            )
+            epochs = self._epoch_requests.pop(request_id, {})
+            self._take_ends(_broker(link.server), _broker(link.client), epochs, answer)
 
     def link_ended(self, link: ProxiedLink) -> None:
-        self._waiting = {asked for asked in self._waiting if asked[0] != link.number}
-        for known in (self._epochs_asked, self._produced):
-            for asked in [asked for asked in known if asked[0] == link.number]:
-                del known[asked]
+        self._waiting = {request_id for request_id in self._waiting if request_id[0] != link.number}
+        for pending in (self._epoch_requests, self._produced):
+            for request_id in [request_id for request_id in pending if request_id[0] == link.number]:
+                del pending[request_id]
 
     def unreadable(self, link: ProxiedLink, header: RequestHeader, error: Exception) -> None:
         self.not_read.append(f"{header.api} version {header.version} on {link.server}: {error!r}")
@@ -128,7 +126,7 @@ class RequestsSeen(MessageObserver):
         base_sequence: int,
         _values: tuple[str, ...],
     ) -> None:
-        """Take note of what a follower has (`harrow.cluster_model.events.BatchReplicated`): should it lead, it knows it for a duplicate."""
+        """Note a replicated batch (`BatchReplicated`): a follower that becomes leader knows it."""
         if producer_id >= 0:
             self._copied[broker, partition, producer_id, base_sequence] = base_offset
 
@@ -137,76 +135,77 @@ class RequestsSeen(MessageObserver):
             self._report(MessageDelivered, header.api, kind, sender, receiver)
 
     def _take_fetch(self, leader: int, replica: int, request: Any) -> None:
-        """Take note of where a follower's log ends: a session tells of the partitions that have news alone (KIP-227)."""
+        """Note the LEO of a follower.
+
+        Fetch sessions contain only partitions that changed (KIP-227).
+        """
         for topic in request.topics:
             has_name = request.API_VERSION < _FIRST_WITH_TOPIC_IDS
             name = topic.topic if has_name else self.topics_by_id.get(topic.topic_id, _INTERNAL)
             if name.startswith(_INTERNAL):
                 continue
-            for asked in topic.partitions:
-                partition = f"{name}-{asked.partition}"
-                if self._fetched.get((leader, partition, replica)) != asked.fetch_offset:
-                    self._fetched[leader, partition, replica] = asked.fetch_offset
-                    self._report(FollowerFetched, leader, partition, replica, asked.fetch_offset)
+            for fetched in topic.partitions:
+                partition, offset = f"{name}-{fetched.partition}", fetched.fetch_offset
+                if self._fetched.get((leader, partition, replica)) != offset:
+                    self._fetched[leader, partition, replica] = offset
+                    self._report(FollowerFetched, leader, partition, replica, offset)
 
     def _name(self, topic_id: UUID) -> str:
         return self.topics_by_id.get(topic_id, str(topic_id))
 
-    def _look_at(self, asked: _Asked, leader: int, replica: int) -> None:
-        if asked in self._waiting:
+    def _look_at(self, request_id: _RequestId, leader: int, replica: int) -> None:
+        if request_id in self._waiting:
             self._report(FetchDelayed, leader, replica)
 
-    def _take_produce(self, asked: _Asked, request: Any) -> None:
-        if request.acks == 0:  # It is never answered.
+    def _take_produce(self, request_id: _RequestId, request: Any) -> None:
+        if request.acks == 0:  # There will be no answer.
             return
         batches: dict[str, list[RecordBatch]] = {}
         for topic in request.topic_data:
             name = topic.name if request.API_VERSION < _FIRST_WITH_TOPIC_IDS else self._name(topic.topic_id)
-            for sent in topic.partition_data:
-                found = batches.setdefault(f"{name}-{sent.index}", [])
-                for stored, _ in whole_batches(bytes(sent.records or b"")):
-                    found += as_batches(stored)
-        self._produced[asked] = (request.acks, batches)
+            for data in topic.partition_data:
+                of_partition = batches.setdefault(f"{name}-{data.index}", [])
+                for stored, _ in whole_batches(bytes(data.records or b"")):
+                    of_partition += as_batches(stored)
+        self._produced[request_id] = (request.acks, batches)
 
     def _take_produced(
         self, leader: int, client: str, answer: Any, acks: int, sent: Mapping[str, list[RecordBatch]]
     ) -> None:
         for topic in answer.responses:
             name = topic.name if answer.API_VERSION < _FIRST_WITH_TOPIC_IDS else self._name(topic.topic_id)
-            for told in topic.partition_responses:
-                partition = f"{name}-{told.index}"
-                if told.error_code:
-                    error = str(for_code(told.error_code).message)
+            for response in topic.partition_responses:
+                partition = f"{name}-{response.index}"
+                if response.error_code:
+                    error = str(for_code(response.error_code).message)
                     self._report(RequestRejected, leader, "Produce", partition, client, error)
                     continue
                 batches = sent.get(partition, [])
                 for batch in batches:
                     if batch.producer_id >= 0:
-                        self._note_stored(leader, partition, batch, told.base_offset)
+                        self._note_stored(leader, partition, batch, response.base_offset)
                 values = tuple(value for batch in batches for value in batch.values)
-                self._report(BatchAcknowledged, leader, partition, told.base_offset, acks, values)
+                self._report(BatchAcknowledged, leader, partition, response.base_offset, acks, values)
 
     def _note_stored(self, leader: int, partition: str, batch: RecordBatch, offset: int) -> None:
-        """Take note of where an idempotent batch stands: one that stood there before is known for a duplicate."""
+        """Note the offset of an idempotent batch; the same offset again means a duplicate."""
         key = (leader, partition, batch.producer_id, batch.producer_epoch, batch.base_sequence)
         copied = (leader, partition, batch.producer_id, batch.base_sequence)
         if offset in (self._answered.get(key), self._copied.get(copied)):
             self._report(BatchDeduplicated, leader, partition, batch.producer_id, batch.base_sequence, offset)
         self._answered[key] = offset
 
-    def _take_ends(self, leader: int, replica: int, asked: Mapping[str, int], answer: Any) -> None:
+    def _take_ends(self, leader: int, replica: int, requested: Mapping[str, int], answer: Any) -> None:
         for topic in answer.topics:
-            for told in topic.partitions:
-                partition = f"{topic.topic}-{told.partition}"
-                if partition in asked and not told.error_code:
-                    # Before version 1 the answer's epoch is that which was asked for.
-                    epoch = told.leader_epoch if answer.API_VERSION else asked[partition]
-                    self._report(
-                        *(EpochEndAnswered, leader, partition, replica),
-                        *(asked[partition], epoch, told.end_offset),
-                    )
+            for end in topic.partitions:
+                partition = f"{topic.topic}-{end.partition}"
+                if partition in requested and not end.error_code:
+                    # Before version 1 the answer has no epoch: it is the requested one.
+                    epoch = end.leader_epoch if answer.API_VERSION else requested[partition]
+                    epochs = (requested[partition], epoch, end.end_offset)
+                    self._report(EpochEndAnswered, leader, partition, replica, *epochs)
 
 
 def _broker(process: str) -> int:
-    found = _BROKER.fullmatch(process)
-    return -1 if found is None else int(found[1])
+    match = _BROKER.fullmatch(process)
+    return -1 if match is None else int(match[1])

@@ -1,1 +1,1 @@
-"""Processes and ports on this machine: every process ends with harrow, whatever ends harrow."""
+"""Processes and ports on this machine. Every process ends with harrow, even if harrow is killed."""

@@ -1,4 +1,4 @@
-"""Processes that harrow starts, through `harrow.live_cluster.processes.supervisor`."""
+"""Processes that harrow starts through `harrow.live_cluster.processes.supervisor`."""
 
 import json
 import os
@@ -14,17 +14,17 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.processes import supervisor
 
 _PATIENCE_S: Final = 60
-"""How long an order may take; none waits for anything but the system."""
+"""How long an order may take: it waits only for the system."""
 
 
 class SupervisorError(LiveError):
-    """The supervisor is gone, or a process could not be started."""
+    """The supervisor has ended, or a process could not be started."""
 
 
 class ChildProcess:
-    """A process that was started. ``code`` is None while it runs, then its exit code, or minus a signal's number.
+    """A started process, with its output in ``log``.
 
-    What it prints is in ``log``.
+    ``code`` is None while it runs, then its exit code, or the negative number of a signal.
     """
 
     def __init__(self, children: "ChildProcesses", pid: int, log: Path) -> None:
@@ -36,28 +36,25 @@ class ChildProcess:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it has not ended yet; it may be paused."""
+        """Whether the process exists; it may be paused."""
         return self.code is None
 
     def terminate(self) -> None:
-        """Tell it to stop (SIGTERM); one that has ended already is left alone."""
         self._children.send_signal(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it (SIGKILL), and wait until it is gone; also one that is paused."""
+        """Kill the process, even if it is paused, and wait for its end."""
         self._children.send_signal(self.pid, signal.SIGKILL)
         self.wait()
 
     def pause(self) -> None:
-        """Let it stand still (SIGSTOP)."""
         self._children.send_signal(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
         self._children.send_signal(self.pid, signal.SIGCONT)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until it has ended, and return whether it has."""
+        """Wait for the end of the process; return whether it has ended."""
         return self._ended.wait(timeout_s)
 
     def has_ended(self, code: int) -> None:
@@ -66,9 +63,9 @@ class ChildProcess:
 
 
 class ChildProcesses:
-    """The processes of a run. They end with this context, with harrow, and with harrow's death.
+    """The processes of a run, which end with this context, and with harrow however it ends.
 
-    *on_ended* is called, in a thread of its own, with each process that has ended.
+    A thread calls *on_ended* with each process that has ended.
     """
 
     def __init__(self, on_ended: Callable[[ChildProcess], None] = lambda _: None) -> None:
@@ -79,7 +76,7 @@ class ChildProcesses:
         self._orders = 0
         self._changed = threading.Condition()
         self._supervisor = subprocess.Popen(  # noqa: S603 - this Python, and a module of ours
-            # Alone (-I): neither the folder that harrow was started in nor the environment has a say.
+            # -I ignores the working directory and the environment.
             [sys.executable, "-I", supervisor.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -94,7 +91,7 @@ class ChildProcesses:
         self.close()
 
     def close(self) -> None:
-        """End all processes, and wait until they are gone."""
+        """Kill all processes, and wait for their end."""
         stdin = self._supervisor.stdin
         assert stdin is not None
         if not stdin.closed:
@@ -109,11 +106,9 @@ class ChildProcesses:
         log: Path,
         environment: Mapping[str, str] | None = None,
     ) -> ChildProcess:
-        """Start a process in a folder; what it prints goes to the end of *log*.
+        """Start a process in a folder, and append its output to *log*.
 
-        Raises:
-            SupervisorError: it could not be started.
-
+        Raise `SupervisorError` if it fails.
         """
         answer = self._order(
             order="start",
@@ -128,7 +123,7 @@ class ChildProcesses:
         return child
 
     def send_signal(self, pid: int, number: signal.Signals) -> bool:
-        """Send a signal to a process and all of its session; return whether it was running."""
+        """Send a signal to the session of a process; return whether the process was running."""
         return bool(self._order(order="signal", pid=pid, signal=int(number)).get("running"))
 
     def _order(self, **order: Any) -> dict[str, Any]:
@@ -141,10 +136,10 @@ class ChildProcesses:
                 stdin.write(json.dumps({"number": number, **order}).encode() + b"\n")
                 stdin.flush()
             except (OSError, ValueError) as error:
-                raise SupervisorError("what looks after the processes is gone") from error
+                raise SupervisorError("the supervisor of the processes has ended") from error
             self._changed.wait_for(lambda: number in self._answers or self._is_over, _PATIENCE_S)
             if number not in self._answers:
-                raise SupervisorError("what looks after the processes does not answer")
+                raise SupervisorError("the supervisor of the processes does not answer")
             return self._answers.pop(number)
 
     def _read(self) -> None:
@@ -155,7 +150,8 @@ class ChildProcesses:
             ended = None
             with self._changed:
                 if "answer" in message:
-                    # Made here, where it is told when one ends: it may have ended before the code that started it looks.
+                    # Create it in this thread, which learns its end: it may end before `start`
+                    # returns.
                     if "pid" in message:
                         child = ChildProcess(self, message["pid"], Path(message["log"]))
                         message["child"] = self._children[child.pid] = child
@@ -169,7 +165,7 @@ class ChildProcesses:
         stdout.close()
         with self._changed:
             self._is_over = True
-            left, self._children = list(self._children.values()), {}
+            remaining, self._children = list(self._children.values()), {}
             self._changed.notify_all()
-        for child in left:
+        for child in remaining:
             child.has_ended(-signal.SIGKILL)

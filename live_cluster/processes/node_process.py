@@ -1,35 +1,32 @@
-"""What can be done to the process of a broker or of a controller."""
+"""The interface of the process of a broker or a controller."""
 
 from typing import Protocol
 
 
 class NodeProcess(Protocol):
-    """The process of a broker, or of a controller that is none, as far as something can be done to it."""
+    """The process of a broker or of a KRaft controller."""
 
     id: int
 
     @property
     def is_running(self) -> bool:
-        """Return whether it is there; it may be paused."""
+        """Whether the process exists; it may be paused."""
 
     @property
-    def is_paused(self) -> bool:
-        """Return whether it stands still."""
+    def is_paused(self) -> bool: ...
 
     def look_after(self) -> None:
         """Do the work that is due. The thread that runs the campaign calls this repeatedly."""
 
     def start(self) -> None:
-        """Start it, unless it is there."""
+        """Start the process unless it exists."""
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), and come back when it is gone."""
+        """Kill the process, and wait for its end."""
 
     def stop(self) -> None:
-        """Tell it to stop in good order; it takes the time that it needs."""
+        """Begin a controlled shutdown."""
 
-    def pause(self) -> None:
-        """Let it stand still (SIGSTOP)."""
+    def pause(self) -> None: ...
 
-    def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+    def resume(self) -> None: ...

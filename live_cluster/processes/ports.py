@@ -9,7 +9,8 @@ from harrow.live_cluster.errors import LiveError
 LOOPBACK: Final = "127.0.0.1"
 _LOWEST: Final = 21_000
 _HIGHEST: Final = 32_000
-"""Below what systems give away by themselves: a broker that is started again would find its port taken now and then."""
+"""Below the ports that systems assign themselves, which could take the port of a broker that
+restarts."""
 
 
 class PortError(LiveError):
@@ -17,7 +18,7 @@ class PortError(LiveError):
 
 
 class Ports:
-    """Ports that no other process listens on, and no other harrow takes, while this context is open."""
+    """Reserves free ports while this context is open, also against other harrow processes."""
 
     def __init__(self) -> None:
         self._next = _LOWEST
@@ -30,15 +31,13 @@ class Ports:
         self.close()
 
     def close(self) -> None:
-        """Give all of them back."""
+        """Release all ports."""
         self._held.close()
 
     def take(self) -> int:
-        """Return a free port, to listen on with SO_REUSEADDR, as Java does.
+        """Return a free port for a server that uses SO_REUSEADDR, as Java does.
 
-        Raises:
-            PortError: there is none.
-
+        Raise `PortError` if none is.
         """
         while self._next < _HIGHEST:
             port = self._next
@@ -48,9 +47,9 @@ class Ports:
         raise PortError(f"no port from {_LOWEST} to {_HIGHEST} is free on {LOOPBACK}")
 
     def _holds(self, port: int) -> bool:
-        """Return whether a port is free, and keep it.
+        """Reserve a port, and return whether it was free.
 
-        A socket that is bound and does not listen is in the way of those alone that do not share it.
+        A socket that is bound but does not listen blocks only sockets without SO_REUSEADDR.
         """
         holder = socket.socket()
         try:

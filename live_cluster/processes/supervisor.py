@@ -1,9 +1,9 @@
-"""The parent of every process that harrow starts: it ends them all when harrow is gone.
+"""The parent of every process that harrow starts, which kills them all when harrow ends.
 
-It runs as a process of its own, on the standard library alone, and reads a line of JSON for each order from standard input.
-When that ends, because harrow has closed it or was killed, it kills what it has started, and what those have started, each of
-which is a session of its own. It writes a line for each order that it has carried out, and for each process that has ended.
-Should it be killed itself, Linux kills its children.
+It is a process of its own, uses only the standard library, and reads orders as lines of JSON from
+standard input. When the input ends, because harrow has closed it or was killed, it kills the
+sessions of all processes that it started. It writes a line for each finished order, and for each
+ended process. If it is killed itself, Linux kills its children.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _ENDED_SIGNALS: Final = tuple(each for each in signal.Signals if each.name in {"
 
 def main() -> None:
     """Carry out orders until there are no more, then end everything."""
-    # A terminal's Ctrl-C is for harrow, which then says what is to end, and in which order.
+    # Ctrl-C is for harrow, which then ends the processes in the right order.
     for number in _ENDED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     reader, writer = os.pipe()
@@ -60,10 +60,10 @@ class _Supervisor:
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
-            told = self._start(order) if order["order"] == "start" else self._signal(order)
+            result = self._start(order) if order["order"] == "start" else self._signal(order)
         except OSError as error:
-            told = {"error": str(error)}
-        return {"answer": order["number"], **told}
+            result = {"error": str(error)}
+        return {"answer": order["number"], **result}
 
     def _start(self, order: dict[str, Any]) -> dict[str, Any]:
         with open(order["log"], "ab") as log:  # noqa: PTH123 - a path of harrow's own
@@ -87,7 +87,7 @@ class _Supervisor:
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def _signal(self, order: dict[str, Any]) -> dict[str, Any]:
-        # One that has ended is not waited for before it is told of: its number belongs to no other process.
+        # An ended process is reaped only with its report, so its number cannot be reused before.
         is_running = order["pid"] in self._running and self._running[order["pid"]].poll() is None
         if is_running:
             os.killpg(order["pid"], order["signal"])

@@ -1,1 +1,1 @@
-"""What a campaign asks for that real brokers cannot do or show."""
+"""Obstacles: what campaigns need and real brokers cannot do or show."""

@@ -1,4 +1,4 @@
-"""What a campaign asks for that real brokers cannot do or show, and what they are without."""
+"""Obstacles for campaigns on real brokers, and the behaviours that real brokers have."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ from harrow.live_cluster.reach.small_segments import refuses_small_segments, sma
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 
 SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
-"""What `harrow.live_cluster.target.administrator.Administrator` asks for."""
+"""The requests that the `Administrator` sends."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
@@ -70,12 +70,12 @@ _TRANSACTIONS_V2: Final = "transactions_v2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What can be done to a cluster of brokers of a *release*, and what of it is seen.
+    """What harrow can do to a cluster of a *release*, and what it can observe.
 
-    ``metadata`` is where it keeps its metadata. ``sight`` says which events its trace has, ``unseen`` the fields of a replica in
-    conditions (`ReplicaIs`) that cannot be observed. Controllers of KRaft can be struck where ``has_controllers`` says that their processes
-    are at hand, and brokers have as many log directories as a campaign says, up to ``log_dirs_max``. ``requests`` are those of an
-    administrator that are sent (`harrow.faults.action.AdminRequest`).
+    ``metadata`` is where the cluster keeps its metadata. ``sight`` determines the events in its
+    trace, and ``unseen`` has the fields of `ReplicaIs` that harrow cannot observe. With
+    ``has_controllers``, faults can strike KRaft controllers. ``requests`` are the administrative
+    requests that harrow sends.
     """
 
     release: KafkaRelease
@@ -89,16 +89,16 @@ class Reach:
 
 
 def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
-    """Yield what a campaign asks for that cannot be had, in words; where it is about another release, that alone."""
-    known = reach.release.model_release
-    if plan.kafka != known:
-        yield f"it is about Kafka {plan.kafka}: --set kafka={known} runs it as of {reach.release.name}"
+    """Yield the reasons why a campaign cannot run; only one if it is about another release."""
+    release = reach.release.model_release
+    if plan.kafka != release:
+        yield f"it is about Kafka {plan.kafka}: --set kafka={release} runs it as of {reach.release.name}"
         return
     yield from obstacles_within(plan, reach)
 
 
 def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
-    """Yield what a campaign asks for that cannot be had on brokers that count as its release."""
+    """Yield the reasons why a campaign cannot run on brokers of its own release."""
     yield from _obstacles_of_metadata(plan, reach)
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > reach.log_dirs_max:
@@ -116,7 +116,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from lacks_of(plan, reach.lack)
     faults = list(faults_of(plan))
     applications = {spec.name for spec in applications_of(plan)}
-    # One that is to be drawn is drawn among those of which a second process can run.
+    # A drawn client is always one that can run twice.
     doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
     if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
         yield "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
@@ -129,10 +129,10 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Unset:
-    """A switch that a campaign sets and real brokers leave as it is, with what the campaign would have had by it.
+    """A switch that a campaign sets and that real brokers cannot have, with its meaning.
 
-    ``is_mended`` says whether some release of Kafka does what the campaign asks for. Where none does, the brokers have a flaw that
-    the campaign was written without.
+    ``is_mended`` says whether a later release of Kafka has it. If none has, the brokers have a flaw
+    that the campaign excludes.
     """
 
     switch: str
@@ -140,7 +140,6 @@ class Unset:
     is_mended: bool
 
     def __str__(self) -> str:
-        """Return it in words, with what may happen that the campaign does not reckon with."""
         if self.is_mended:
             return f"brokers are as they are: {self.switch} is not set"
         return (
@@ -150,11 +149,12 @@ class Unset:
 
 
 def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]:
-    """Return a plan with the behaviours that brokers of a release have, and which others it asks for: they are as they are.
+    """Return a plan as brokers of a release run it, and the switches that they lack.
 
-    What came after the release of the model that the plan names is switched on where the brokers have it. Transactions v2 (KIP-890) take a
-    client that speaks them, which no library here is: newer brokers serve it as older ones did. A flaw that the plan mends and no
-    release of Kafka does stays named among the behaviours, so that findings propose to mend it.
+    Behaviours that came after the model's release are switched on if the brokers have them.
+    Transactions v2 (KIP-890) stay off, because no library here supports them: newer brokers treat
+    such clients as before. A flaw that the plan mends and no release does is stated, so that
+    findings propose to mend it.
     """
     modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
     left_out = tuple(
@@ -175,31 +175,31 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]
 
 
 def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
-    """Return whether brokers without a switch may do worse than a campaign asks for, or the same: nothing makes them worse."""
+    """Return whether brokers without a switch behave like the campaign or worse."""
     no_worse = (SWITCHES[switch].value_in(release.name), SWITCHES[switch].safe)
     return value in no_worse or _is_in_a_later_release(switch, value, release)
 
 
 def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) -> bool:
     return any(
-        known == value
-        for first, known in SWITCHES[switch].history()
+        value_since == value
+        for first, value_since in SWITCHES[switch].history()
         if first and version_of(first) > version_of(release.name)
     )
 
 
 def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
-    given = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
-    if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in given):
-        yield f"{CONTROL_PLANE_LISTENER}: brokers hear their controller where they hear the others here"
+    all_settings = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
+    if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in all_settings):
+        yield f"{CONTROL_PLANE_LISTENER}: real brokers have a single listener here"
     if refuses_small_segments(plan.kafka) and small_segments_of_one_broker(plan.cluster):
         yield "brokers from 4.0 on have segments of less than 1 MiB by a setting of topics: give all of them the same log.segment.bytes"
     if any(topic.name not in INTERNAL_TOPICS and _compacts(plan, topic) for topic in plan.cluster.topics):
-        yield "what compaction removes cannot be seen"
+        yield "harrow cannot observe what compaction removes"
     if plan.cluster.quotas:
         yield "clients have no quotas on real brokers"
-    if any(name in settings for settings in given for name in _THROTTLES):
-        # Brokers take them from dynamic configurations alone.
+    if any(name in settings for settings in all_settings for name in _THROTTLES):
+        # They exist only as dynamic configurations.
         yield NO_THROTTLE
 
 
@@ -211,7 +211,7 @@ def _compacts(plan: Plan, topic: TopicSpec) -> bool:
 def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
     for request in dict.fromkeys(action.request for action in actions_of(plan) if action.request):
         if request.api not in reach.requests:
-            yield f"{request.api} is not sent to these brokers"
+            yield f"harrow does not send {request.api} to these brokers"
         elif version_of(reach.release.name) < version_of(request.since):
             yield f"brokers of {reach.release.name} have no {request.api}, which came with Kafka {request.since}"
     if any(isinstance(action, (ThrottleReplication, UnthrottleReplication)) for action in actions_of(plan)):
@@ -221,48 +221,48 @@ def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
         yield "a record without a value cannot be told from others, so no tombstones are sent to real brokers"
     keyed = {send.producer for send in sends if send.record_key is not None}
     keyed |= {producer.name for producer in plan.producers if producer.keys}
-    if any(each.name in keyed and each.record_bytes != _RECORD_BYTES for each in plan.producers):
-        yield "records with keys are as large as key and value: record_bytes says nothing of them"
+    if any(spec.name in keyed and spec.record_bytes != _RECORD_BYTES for spec in plan.producers):
+        yield "records with keys are as large as key and value: record_bytes does not apply to them"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
-    known = {kind.spec for kind in CLIENTS.values() if LIVE in kind.made_on}
+    supported = {kind.spec for kind in CLIENTS.values() if LIVE in kind.made_on}
     for spec in plan.clients():
-        if type(spec) not in known:
-            yield f"{spec.name} is of a kind that has no processes"
+        if type(spec) not in supported:
+            yield f"{spec.name} is of a kind that exists only on the model"
     clients: list[tuple[str, ProducerSpec | ConsumerSpec]] = [
         *((PRODUCER, producer) for producer in plan.producers),
         *((CONSUMER, consumer) for consumer in plan.consumers),
     ]
     for consumer in plan.consumers:
         if consumer.group and consumer.library != CONFLUENT_KAFKA:
-            yield f"{consumer.name} is a member of a group, and such are clients of {CONFLUENT_KAFKA} here"
+            yield f"{consumer.name} is a member of a group, which takes {CONFLUENT_KAFKA} here"
         elif consumer.group:
             yield from _obstacles_of_assignor(consumer.name, consumer.settings)
     for application in applications_of(plan):
         yield from _obstacles_of_assignor(application.name, application.consumer)
         lacking = LIBRARIES[CONFLUENT_KAFKA].lacking
         for setting in (*lacking(PRODUCER, application.producer), *lacking(CONSUMER, application.consumer)):
-            yield f"{CONFLUENT_KAFKA}, which {application.name} is, has no setting {setting}"
+            yield f"{application.name} uses {CONFLUENT_KAFKA}, which has no setting {setting}"
     for scope, client in clients:
         for setting in LIBRARIES[client.library].lacking(scope, client.settings):
-            yield f"{client.library}, which {client.name} is, has no setting {setting}"
+            yield f"{client.name} uses {client.library}, which has no setting {setting}"
 
 
 def _obstacles_of_added_partitions(plan: Plan) -> Iterator[str]:
     for consumer in plan.consumers:
         if not consumer.group:
-            yield f"{consumer.name} is no member of a group, and reads the partitions that there were when it began"
+            yield f"{consumer.name} is not a member of a group, so it does not read partitions that are added"
     for producer in plan.producers:
         if producer.library != CONFLUENT_KAFKA:
-            yield f"{producer.library}, which {producer.name} is, is not asked for partitions that are added"
+            yield f"{producer.name} uses {producer.library}, and does not write to partitions that are added"
         elif producer.keys and not producer.partitions:
-            yield f"{producer.name} sends each of its keys to the partition that it had when it began"
+            yield f"{producer.name} keeps the partition of each key when partitions are added"
 
 
 def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterator[str]:
     if str(settings.get(ASSIGNMENT_STRATEGY, "")).partition(",")[0] == _STICKY:
-        yield f"{CONFLUENT_KAFKA}, which {client} is, has no assignor {_STICKY}"
+        yield f"{client} uses {CONFLUENT_KAFKA}, which has no assignor {_STICKY}"
 
 
 def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
@@ -308,7 +308,7 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
 
 
 def voters_of(plan: Plan) -> int:
-    """Return how many controllers a plan needs with KRaft: where none of them is struck one decides as a quorum does."""
+    """Return how many controllers a plan needs with KRaft: one if no fault strikes them."""
     may_be_struck = plan.swarm is not None or any(
         _strikes_controller(fault) or _strikes_zookeeper(fault) or fault.parts_control_plane
         for fault in faults_of(plan)
@@ -317,7 +317,7 @@ def voters_of(plan: Plan) -> int:
 
 
 def _strikes_controller(fault: Fault) -> bool:
-    """Return whether a fault looks for the broker that is the controller, or for the leader of the quorum, which is the same in KRaft."""
+    """Return whether a fault strikes the controller, or the quorum's leader."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
             value = item.of(fault)
@@ -327,13 +327,13 @@ def _strikes_controller(fault: Fault) -> bool:
 
 
 def _strikes_zookeeper(fault: Fault) -> bool:
-    """Return whether a fault names a server of ZooKeeper, and not all that there are."""
+    """Return whether a fault names single servers of ZooKeeper."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, EndpointMarker)):
             value = item.of(fault)
-            for each in value if isinstance(value, tuple) else (value,):
-                if (isinstance(each, int) and each >= FIRST_ZOOKEEPER_ID) or (
-                    isinstance(each, str) and name_in(each)[0] == ZOOKEEPER
+            for end in value if isinstance(value, tuple) else (value,):
+                if (isinstance(end, int) and end >= FIRST_ZOOKEEPER_ID) or (
+                    isinstance(end, str) and name_in(end)[0] == ZOOKEEPER
                 ):
                     return True
     return False
@@ -354,5 +354,5 @@ def _obstacles_of_power_loss(plan: Plan) -> Iterator[str]:
         config = broker_config(plan.kafka, {**spec.settings, **broker.settings})
         for topic in spec.topics:
             if topic_config(topic.settings, config).flush_messages not in (1, LONG_MAX):
-                yield f"how much of {topic.name} is flushed cannot be seen"
+                yield f"harrow cannot observe how much of {topic.name} is flushed"
                 return

@@ -1,8 +1,9 @@
-"""A swarm without what brokers cannot do: each seed draws among the rest.
+"""A swarm without the choices that are impossible on real brokers.
 
-A seed of a swarm draws faults, actions and settings, most of which real brokers can have. One that they cannot have must not keep a
-whole campaign from them. So each choice is drawn alone and rehearsed before anything is: what has an obstacle of its own is drawn by no
-seed, and the run says so. What is not open in the campaign, or has nothing left to draw from, stays, and the drawn plan is skipped for it.
+A seed of a swarm draws faults, actions and settings, and most of them work on real brokers. The
+others must not exclude a whole campaign. So each choice is drawn alone and checked beforehand.
+Choices with an obstacle of their own are left out, and the run says so. If a choice has no possible
+value, or the fixed part of the campaign has an obstacle, the drawn plan is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,7 @@ ObstaclesOf = Callable[[Plan], Iterable[str]]
 
 
 def narrowed(plan: Plan, obstacles_of: ObstaclesOf) -> tuple[Plan, tuple[str, ...]]:
-    """Return a plan whose swarm leaves open what brokers can do, and the obstacles of what it leaves out."""
+    """Return a plan whose swarm has only possible choices, and the obstacles of the others."""
     if plan.swarm is None:
         return plan, ()
     narrowing = _Narrowing(plan, obstacles_of)
@@ -37,7 +38,7 @@ class _Narrowing:
         self._always = frozenset(self._obstacles(Swarm()))
 
     def of(self, swarm: Swarm) -> Swarm:
-        """Return a swarm without what has an obstacle of its own; where nothing would be left of a choice, that stays as it is."""
+        """Return a swarm without impossible choices; a choice without a possible value stays."""
         faults, actions = swarm.faults, swarm.actions
         if faults is not None:
             kinds = self._possible(faults.kinds, _with_fault)
@@ -57,24 +58,24 @@ class _Narrowing:
         )
 
     def _aims(self, aims: Aims) -> Aims | None:
-        """Return the aims that can be had: each with everything that it is about, or with some of its faults."""
+        """Return the possible aims, perhaps with only some of their faults."""
         kinds = tuple(
             replace(aim, instead=self.of(aim.instead)) for aim in aims.kinds if self._can_be_had(aim)
         )
         return replace(aims, kinds=kinds) if kinds else None
 
     def _can_be_had(self, aim: Aim) -> bool:
-        said = aim.instead
+        swarm = aim.instead
         return (
-            (said.faults is None or bool(self._possible(said.faults.kinds, _with_fault)))
-            and (said.actions is None or bool(self._possible(said.actions.kinds, _with_action)))
+            (swarm.faults is None or bool(self._possible(swarm.faults.kinds, _with_fault)))
+            and (swarm.actions is None or bool(self._possible(swarm.actions.kinds, _with_action)))
             and all(
                 self._possible([(name, value) for value in values], _with_setting)
-                for name, values in said.settings
+                for name, values in swarm.settings
             )
             and all(
                 self._possible([(name, value) for value in values], _with_value)
-                for name, values in said.values
+                for name, values in swarm.values
             )
         )
 
@@ -86,14 +87,14 @@ class _Narrowing:
             yield name, tuple(value for _, value in possible) or values
 
     def _possible(self, candidates: Iterable[_T], opened: Callable[[_T], Swarm]) -> tuple[_T, ...]:
-        """Return the candidates that brokers can have, and take note of the obstacles of the others."""
-        found = []
+        """Return the possible candidates, and note the obstacles of the others."""
+        possible = []
         for candidate in candidates:
-            obstacles = [each for each in self._obstacles(opened(candidate)) if each not in self._always]
+            obstacles = [text for text in self._obstacles(opened(candidate)) if text not in self._always]
             self.left_out.update(dict.fromkeys(obstacles))
             if not obstacles:
-                found.append(candidate)
-        return tuple(found)
+                possible.append(candidate)
+        return tuple(possible)
 
     def _obstacles(self, swarm: Swarm) -> list[str]:
         drawn = draw(replace(self.plan, swarm=swarm), SeededStream(0, STREAM))

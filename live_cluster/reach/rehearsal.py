@@ -1,4 +1,4 @@
-"""What the faults of a plan would do to a cluster, known from their effects."""
+"""The effects that the faults of a plan would have on a cluster."""
 
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -13,11 +13,11 @@ from harrow.faults.link_ends import with_link_ends
 from harrow.faults.outlook import ANY_CLIENT, Outlook
 
 Lack = Callable[[FaultEffect], str | None]
-"""Returns why a cluster cannot have an effect; None where it can."""
+"""Returns why an effect is impossible on a cluster, None if it is possible."""
 
 
 def faults_of(plan: Plan) -> Iterator[Fault]:
-    """Yield every fault of a plan, wherever it stands."""
+    """Yield every fault in the script and in the injections of a plan."""
     for step in plan.script:
         yield from (action for action in step.actions if isinstance(action, Fault))
     for injection in plan.faults:
@@ -25,29 +25,33 @@ def faults_of(plan: Plan) -> Iterator[Fault]:
 
 
 def actions_of(plan: Plan) -> Iterator[Action]:
-    """Yield every action of a plan's script that is no fault."""
+    """Yield every action of a plan's script that is not a fault."""
     for step in plan.script:
         yield from (action for action in step.actions if not isinstance(action, Fault))
 
 
 def applications_of(plan: Plan) -> tuple[ApplicationSpec, ...]:
-    """Return the applications of a plan, without clients of kinds that others have added."""
+    """Return the applications of a plan, without kinds of clients from extensions."""
     return tuple(spec for spec in plan.applications if isinstance(spec, ApplicationSpec))
 
 
 def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
-    """Return the effects of a fault and of its end, each once; a broker that is looked for when it strikes may be any."""
+    """Return the distinct effects of a fault and of its end.
+
+    Any broker stands for one that it looks up.
+    """
     cluster = _Calm(plan)
     brokers = cluster.broker_ids()
-    looked_for = {
+    dynamic = {
         item.attribute: brokers[0]
         for item in all_fields_of(type(fault))
         if item.kind is BrokerMarker and isinstance(item.of(fault), (str, tuple))
     }
-    struck = with_fields(fault, looked_for)
-    # Of those that are looked for each is another one, as far as there are any: else no link would be between them.
+    # Choose different brokers for the ends of links: otherwise there would be no link between them.
     others = cycle((*brokers[1:], brokers[0]))
-    concrete = with_link_ends(struck, brokers, cluster.client_names(), lambda _: (next(others),))
+    concrete = with_link_ends(
+        with_fields(fault, dynamic), brokers, cluster.client_names(), lambda _: (next(others),)
+    )
     outlook = Outlook(cluster)
     effects = list(outlook.effects_of(concrete))
     if isinstance(concrete, LastingFault) and concrete.is_lasting():
@@ -56,18 +60,18 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
 
 
 def lacks_of(plan: Plan, lack: Lack) -> list[str]:
-    """Return why a cluster cannot have the effects of a plan's faults, each reason once."""
-    found = {
+    """Return the distinct reasons why effects of a plan's faults are impossible."""
+    reasons = {
         f"{fault.name}: {reason}"
         for fault in faults_of(plan)
         for effect in rehearsed(fault, plan)
         if (reason := lack(effect)) is not None
     }
-    return sorted(found)
+    return sorted(reasons)
 
 
 class _Calm:
-    """A cluster where all is well, and everything may happen (`harrow.faults.fault.Environment`)."""
+    """A healthy cluster where everything is possible (`harrow.faults.fault.Environment`)."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -1,8 +1,9 @@
-"""Segments of less than 1 MiB on brokers that refuse them: from 4.0 on (KIP-1030).
+"""Segments of less than 1 MiB, which brokers have refused since 4.0 (KIP-1030).
 
-Campaigns have small segments so that a log gets several of them within a few records. Those brokers take the same by a
-setting of topics that they keep for themselves, ``internal.segment.bytes`` (``LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG``).
-A broker has no such setting, so that its ``log.segment.bytes`` becomes one of each topic.
+Campaigns use small segments so that a few records fill several of them. Newer brokers accept them
+only as an internal setting of topics, ``internal.segment.bytes``
+(``LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG``). Brokers lack such a setting, so ``log.segment.bytes``
+is moved to each topic.
 """
 
 from collections.abc import Mapping
@@ -21,12 +22,12 @@ _REFUSED_SINCE: Final = version_of("4.0")
 
 
 def refuses_small_segments(release: str) -> bool:
-    """Return whether brokers that count as a release of the model refuse them."""
+    """Return whether brokers of a release refuse small segments."""
     return RELEASES[release].version >= _REFUSED_SINCE
 
 
 def accepted_of_topic(cluster: ClusterSpec, topic: TopicSpec) -> dict[str, Value]:
-    """Return the settings of a topic, in words that these brokers take."""
+    """Return the settings of a topic in the form that these brokers accept."""
     size = topic.settings.get(_OF_TOPICS, cluster.settings.get(_OF_BROKERS, _LEAST))
     if int(size) >= _LEAST:
         return dict(topic.settings)
@@ -35,10 +36,10 @@ def accepted_of_topic(cluster: ClusterSpec, topic: TopicSpec) -> dict[str, Value
 
 
 def accepted_of_broker(settings: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the settings of a broker without a size of segments that it would not start with."""
+    """Return the settings of a broker without a segment size that it would refuse."""
     return {name: value for name, value in settings.items() if name != _OF_BROKERS or int(value) >= _LEAST}
 
 
 def small_segments_of_one_broker(cluster: ClusterSpec) -> bool:
-    """Return whether a broker has small segments of its own: a topic has one size on all of them."""
+    """Return whether a single broker has small segments; here all have the same size."""
     return any(int(broker.settings.get(_OF_BROKERS, _LEAST)) < _LEAST for broker in cluster.brokers)

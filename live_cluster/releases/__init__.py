@@ -1,1 +1,1 @@
-"""Releases of Kafka: which there are, their jars, where jars are kept, and Java."""
+"""Releases of Kafka, their jars, the cache of jars, and Java."""

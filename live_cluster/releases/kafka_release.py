@@ -1,4 +1,4 @@
-"""The releases of Kafka that can be started on this machine, and which jars each of them is."""
+"""The releases of Kafka that harrow can start, and their jars."""
 
 import re
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _PINNED: Final = (
     *("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.8.2"),
     *("3.6.2", "3.9.2", "4.0.2", "4.3.1", "4.4.0"),
 )
-"""Tried, on Java 17, with the jars that are listed in the folder ``jars``."""
+"""The releases that were tested on Java 17, with the jars that the folder ``jars`` lists."""
 _FIRST_WITH_KRAFT: Final = (3, 3)
 _FIRST_WITHOUT_ZOOKEEPER: Final = (4, 0)
 _NUMBER: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 
 
 class ReleaseError(ValueError):
-    """No release of Kafka that can be started is called so."""
+    """A text is not the number of a release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +35,28 @@ class KafkaRelease:
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether it is known which jars it is, each with its digest."""
+        """Whether harrow knows the digests of its jars."""
         return self.name in _PINNED
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Return where it can keep its metadata: `ZOOKEEPER`, `KRAFT`; the first is the default (KIP-833)."""
+        """The possible homes of its metadata, the default first (KIP-833)."""
         if self.version >= _FIRST_WITHOUT_ZOOKEEPER:
             return (KRAFT,)
         return (KRAFT, ZOOKEEPER) if self.version >= _FIRST_WITH_KRAFT else (ZOOKEEPER,)
 
     @property
     def model_release(self) -> str:
-        """Return the newest release of the model that is not newer; its oldest one where all are."""
-        known = [name for name in RELEASES if version_of(name) <= self.version]
-        return max(known, key=version_of, default=min(RELEASES, key=version_of))
+        """The newest release of the model that is not newer, or else the model's oldest one."""
+        older = [name for name in RELEASES if version_of(name) <= self.version]
+        return max(older, key=version_of, default=min(RELEASES, key=version_of))
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """Return the artifacts that have all jars among their dependencies, as ``group:artifact:version``.
+        """The artifacts whose dependencies include all jars, as ``group:artifact:version``.
 
-        Kafka itself brings neither what binds its logging to Log4j, nor what later versions of Java left out (JAXB).
+        Kafka itself depends neither on a binding of its logging to Log4j, nor on JAXB, which later
+        versions of Java lack.
         """
         version = self.version
         scala = "2.12" if version < (2, 4) else "2.13"
@@ -74,39 +75,29 @@ class KafkaRelease:
         return (f"org.apache.kafka:kafka_{scala}:{self.name}", *more)
 
     def jars(self) -> dict[str, str]:
-        """Return what a pinned release is made of: the SHA-256 (hex) of each jar, by ``group:artifact:version``."""
-        text = (
-            resources.files("harrow.live_cluster.releases")
-            .joinpath("jars", f"{self.name}.txt")
-            .read_text("utf-8")
-        )
+        """Return the SHA-256 (hex) of each jar of a release, by ``group:artifact:version``."""
+        folder = resources.files("harrow.live_cluster.releases")
+        text = folder.joinpath("jars", f"{self.name}.txt").read_text("utf-8")
         return {artifact: digest for digest, artifact in (line.split() for line in text.splitlines())}
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Its numbers."""
         return version_of(self.name)
 
 
 def jar_name(artifact: str) -> str:
-    """Return the file name of an artifact."""
     _, name, version = artifact.split(":")
     return f"{name}-{version}.jar"
 
 
 @cache
 def pinned_releases() -> tuple[KafkaRelease, ...]:
-    """Return the releases whose jars are known, oldest first."""
+    """Return the pinned releases, oldest first."""
     return tuple(map(KafkaRelease, _PINNED))
 
 
 def release_of(text: str) -> KafkaRelease:
-    """Return the release that somebody names by its number; one that is not pinned may be newer than harrow.
-
-    Raises:
-        ReleaseError: it is no number of a release.
-
-    """
+    """Return the release with a number; it may be unknown, because it may be newer than harrow."""
     if not _NUMBER.fullmatch(text):
         hint = suggestion(text, [release.name for release in pinned_releases()])
         raise ReleaseError(f"`{printable(text)}` is no release of Kafka{hint}")

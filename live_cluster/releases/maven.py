@@ -1,4 +1,4 @@
-"""Maven, which knows the user's repositories, proxies and credentials."""
+"""Downloads by Maven, which has the user's repositories, proxies and credentials."""
 
 import re
 import shutil
@@ -14,16 +14,11 @@ _HELP: Final = re.compile(r"\s*-> \[Help \d+\]$")
 
 
 class MavenError(Exception):
-    """Maven is not there, or could not get what it was asked for."""
+    """Maven is missing, or has failed."""
 
 
 def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool) -> None:
-    """Have Maven put the jars of some artifacts into a folder, laid out as a repository is.
-
-    Raises:
-        MavenError: there is no Maven, or it failed; the message has its last words.
-
-    """
+    """Download the jars of artifacts with Maven into a folder with the layout of a repository."""
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenError("there is no Maven (mvn) that could get Kafka")
@@ -35,7 +30,7 @@ def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool
         f"-DexcludeTransitive={'false' if with_dependencies else 'true'}",
     ]
     log = folder / "maven.log"
-    # Maven takes minutes. It ends with harrow, also if harrow is killed.
+    # Maven takes minutes. It ends with harrow, even if harrow is killed.
     with ChildProcesses() as children:
         try:
             started = children.start(command, folder=folder, log=log)
@@ -48,9 +43,9 @@ def copy_jars(artifacts: Iterable[str], folder: Path, *, with_dependencies: bool
 
 
 def _reason(output: str) -> str:
-    """Return the first error that Maven tells: those after it say how to ask Maven for more."""
+    """Return Maven's first error: later lines only explain how to get more output."""
     errors = (line.partition(_ERROR)[2].strip() for line in output.splitlines())
-    return _HELP.sub("", next(filter(None, errors), output.strip() or "it says nothing"))
+    return _HELP.sub("", next(filter(None, errors), output.strip() or "it printed nothing"))
 
 
 def _pom(artifacts: Iterable[str]) -> str:

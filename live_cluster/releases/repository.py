@@ -1,4 +1,4 @@
-"""A Maven repository that a user names, read without Maven: a plain download for each jar."""
+"""Downloads from a Maven repository without Maven."""
 
 import urllib.error
 import urllib.request
@@ -14,14 +14,9 @@ class DownloadError(Exception):
 
 
 def download_jars(repository: str, artifacts: Iterable[str], folder: Path) -> None:
-    """Download the jars of some artifacts, alone, into a folder that is laid out as a repository is.
-
-    Raises:
-        DownloadError: the repository is none, has not got one of them, or does not answer.
-
-    """
+    """Download the jars of artifacts into a folder with a repository's layout."""
     if not repository.startswith(("https://", "http://", "file://")):
-        raise DownloadError(f"{repository} is no address of a repository: it begins with https:// or file://")
+        raise DownloadError(f"{repository} is not the address of a repository: use https:// or file://")
     for artifact in artifacts:
         path = repository_path(artifact)
         file = folder / "repository" / path
@@ -35,6 +30,6 @@ def download_jars(repository: str, artifacts: Iterable[str], folder: Path) -> No
 
 
 def repository_path(artifact: str) -> str:
-    """Return where the jar of an artifact is in a repository."""
+    """Return the path of an artifact's jar in a repository."""
     group, name, version = artifact.split(":")
     return f"{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"

@@ -1,1 +1,1 @@
-"""What is seen of real brokers: threads that ask again and again, and what they have found out."""
+"""Threads that observe real brokers, and the observed state."""

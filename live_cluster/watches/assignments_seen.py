@@ -1,4 +1,4 @@
-"""Which brokers have the replicas of each partition, as the control plane of a real cluster has told last."""
+"""The last known assignment of each partition of a real cluster."""
 
 import itertools
 import threading
@@ -11,55 +11,57 @@ from harrow.live_cluster.wire.administration import Assignment
 
 
 class AssignmentsSeen:
-    """The partitions that there are, with those that topics get while a campaign runs. Any thread may ask, and the watches tell."""
+    """The assignments of all partitions, also of new ones.
+
+    Watches update it, any thread may read it.
+    """
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._lock = threading.Lock()
         self._of: dict[str, Assignment] = {}
         self.may_move = False
-        """Whether partitions may be given other replicas: only then is it worth asking for reassignments."""
+        """Whether the campaign reassigns partitions; otherwise watches need not ask for
+        reassignments."""
 
     def begin(self, topics: Mapping[str, Sequence[Sequence[int]]]) -> None:
-        """Take note of the replicas that topics are created with, partition by partition."""
+        """Set the initial replicas of topics, by partition."""
         for topic, partitions in topics.items():
             for number, replicas in enumerate(partitions):
                 self._of[f"{topic}-{number}"] = Assignment(tuple(replicas))
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return the partitions that clients have: those of internal topics are left out."""
+        """Return the partitions of all topics but internal ones."""
         return tuple(itertools.filterfalse(is_internal, self._of))
 
     def of(self, partition: str) -> Assignment | None:
-        """Return the assignment of a partition, None while there is no such partition."""
         return self._of.get(partition)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the brokers that a partition is assigned to, none while there is no such partition."""
         assignment = self._of.get(partition)
         return () if assignment is None else assignment.replicas
 
     def owned_by(self, broker: int) -> tuple[str, ...]:
-        """Return those that a broker is to have replicas of."""
+        """Return the partitions that are assigned to a broker."""
         return tuple(name for name in self.partition_names() if broker in self._of[name].replicas)
 
     def take(self, partition: str, assignment: Assignment) -> None:
-        """Take over what the control plane says of a partition, which may be a new one."""
+        """Update the assignment of a partition, which may be new."""
         with self._lock:
             if self._of.get(partition) != assignment:
-                # A copy: others go through what there was.
+                # Replace the dictionary, because other threads iterate over it.
                 self._of = {**self._of, partition: assignment}
                 self._report(ReplicasAssigned, partition, *assignment)
 
-    def take_told(self, replicas: Mapping[str, tuple[int, ...]], moving: Mapping[str, Assignment]) -> None:
-        """Take over the *replicas* that a broker tells, and the reassignments that the controller says are under way, asked after it.
+    def take_views(self, replicas: Mapping[str, tuple[int, ...]], moving: Mapping[str, Assignment]) -> None:
+        """Update assignments from a broker's *replicas* and a later list of reassignments.
 
-        What a broker tells during a reassignment are the replicas that come and those that go. It may still tell that when the
-        reassignment is over.
+        During a reassignment, a broker lists both the old and the new replicas. It may still do so
+        after the end of the reassignment.
         """
-        for partition, told in replicas.items():
+        for partition, current in replicas.items():
             before = self._of.get(partition)
             if partition in moving:
                 self.take(partition, moving[partition])
-            elif before is None or not (before.adding or before.removing) or told != before.replicas:
-                self.take(partition, Assignment(told))
+            elif before is None or not (before.adding or before.removing) or current != before.replicas:
+                self.take(partition, Assignment(current))

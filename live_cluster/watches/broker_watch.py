@@ -1,7 +1,8 @@
-"""What a broker says of its replicas, asked again and again by a thread of its own: one that does not answer delays no other."""
+"""A thread for the replicas of one broker: a silent broker delays no other watch."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
@@ -16,10 +17,10 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
 
 class BrokerWatch:
-    """The newest that a broker has said. One that is paused has said what it said before; one that is down says nothing.
+    """The last known offsets and roles of a broker's replicas; a dead broker has none.
 
-    *partitions* returns those that it is asked about: topics may get more, and replicas may move. The connection is the watch's own, and
-    ends with it.
+    *partitions* returns the current partitions of the broker. The watch closes its connection at
+    the end.
     """
 
     def __init__(
@@ -53,11 +54,10 @@ class BrokerWatch:
         self._watch.close([self._connection])
 
     def offsets(self) -> Mapping[str, ReplicaOffsets]:
-        """Return what it said last, by partition."""
         return self._offsets
 
     def log_starts(self) -> dict[str, int]:
-        """Return where logs begin, of those of which it said so."""
+        """Return the known log start offsets."""
         return {
             partition: offsets.log_start
             for partition, offsets in self._offsets.items()
@@ -65,11 +65,11 @@ class BrokerWatch:
         }
 
     def leader_epoch(self, partition: str) -> int:
-        """Return the newest leader epoch that broker and control plane were seen to agree on; -1 for none in its present life."""
+        """Return the last leader epoch on which broker and control plane agreed, -1 for none."""
         return self._epochs.get(partition, -1)
 
     def forget(self) -> None:
-        """Take note that the process is gone: what it has said is of another life."""
+        """Forget the observations of a dead process."""
         with self._lock:
             self._life += 1
             self._offsets = {}
@@ -79,35 +79,36 @@ class BrokerWatch:
         life = self._life
         if not self._broker.is_running or self._broker.is_paused:
             return
-        try:
-            told = self._ask()
-        except ConnectionLostError:
-            told = {}
-        # One that stands still by now has not changed its mind.
-        if told or not self._broker.is_paused:
+        offsets: dict[str, ReplicaOffsets] = {}
+        with suppress(ConnectionLostError):
+            offsets = replica_offsets(
+                self._connection, self._partitions(), self._present_epochs(), self._names
+            )
+        # If it was paused meanwhile, its last state still counts.
+        if offsets or not self._broker.is_paused:
             with self._lock:
                 if self._life == life and self._broker.is_running:
-                    self._take(told)
-
-    def _ask(self) -> dict[str, ReplicaOffsets]:
-        return replica_offsets(self._connection, self._partitions(), self._present_epochs(), self._names)
+                    self._take(offsets)
 
     def _present_epochs(self) -> dict[str, int]:
         states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions())
         return {partition: state.leader_epoch for partition, state in states if state is not None}
 
-    def _take(self, told: Mapping[str, ReplicaOffsets]) -> None:
-        before, self._offsets = self._offsets, told
-        for partition, offsets in told.items():
-            known = before.get(partition)
+    def _take(self, replicas: Mapping[str, ReplicaOffsets]) -> None:
+        former, self._offsets = self._offsets, replicas
+        for partition, offsets in replicas.items():
+            before = former.get(partition)
             if offsets.leader_epoch is not None:
                 self._epochs[partition] = offsets.leader_epoch
             self._take_role(partition, offsets)
-            if known is None or known.hw != offsets.hw:
+            if before is None or before.hw != offsets.hw:
                 self._report(HighWatermarkSet, self._broker.id, partition, offsets.hw)
 
     def _take_role(self, partition: str, offsets: ReplicaOffsets) -> None:
-        """Report a role when broker and control plane agree on it: only the latter tells of which leader epoch it is."""
+        """Report a role when broker and control plane agree.
+
+        Only the latter knows its leader epoch.
+        """
         state, broker = self._metadata.partition_state(partition), self._broker.id
         if state is None or (state.leader == broker) != offsets.leads:
             return

@@ -1,4 +1,4 @@
-"""What coordinators write of groups, and how those stand that rebalance, of which nothing is written."""
+"""Observation of groups: from the coordinators' log, and by requests during rebalances."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,10 +26,11 @@ _REBALANCING: Final = (PREPARING_REBALANCE, COMPLETING_REBALANCE)
 
 
 class GroupWatch(InternalTopicWatch):
-    """Reports the states of groups, and what they commit.
+    """Reports the states of groups, and their commits.
 
-    A generation is written when it is stable. That a group prepares it, and its leader assigns, a coordinator is asked for, again and
-    again; what was over between two looks must have been, and is reported with what came of it. Why a group rebalances no request tells.
+    A coordinator logs a generation only when it is stable, so the watch asks it for the states of a
+    rebalance. A state between two looks is reported with the next one, because it must have
+    existed. The reason of a rebalance is unknown.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class GroupWatch(InternalTopicWatch):
         self._groups = groups
         self._report = report
         self._states: dict[str, tuple[str, int]] = {}
-        # What transactions have committed that have not ended, by partition and producer id.
+        # Commits in open transactions, by partition and producer id.
         self._pending: dict[tuple[str, int], list[GroupRecord]] = {}
 
     def _look(self) -> None:
@@ -63,14 +64,14 @@ class GroupWatch(InternalTopicWatch):
         try:
             kind = DescribeGroupsRequest
             answer = connection.ask(kind[connection.version_of(kind, *range(6))](groups=[group]))
-            told = only(answer.groups, "groups")
+            description = only(answer.groups, "groups")
         except ConnectionLostError:
             return
-        if not told.error_code and told.group_state in _REBALANCING:
+        state = str(description.group_state)
+        if not description.error_code and state in _REBALANCING:
             _, generation = self._states.get(group, (EMPTY, 0))
-            # Who completes a rebalance has begun the next generation.
-            stable = generation + (told.group_state == COMPLETING_REBALANCE)
-            self._change(coordinator, group, str(told.group_state), stable, ())
+            # A group that completes a rebalance has begun the next generation.
+            self._change(coordinator, group, state, generation + (state == COMPLETING_REBALANCE), ())
 
     def take(self, coordinator: int, partition: str, batch: Any) -> None:
         if batch.is_control_batch:
@@ -87,7 +88,7 @@ class GroupWatch(InternalTopicWatch):
             if record.generation is not None and record.group in self._groups:
                 self._begin(coordinator, record)
         if commits:
-            # Which generation the member said is not written; what was taken was of the present one.
+            # The log lacks the generation of a commit; only the current one is accepted.
             present = self._present(commits)
             self._commit(coordinator, commits, present, present)
 
@@ -96,13 +97,13 @@ class GroupWatch(InternalTopicWatch):
         return generation
 
     def _begin(self, coordinator: int, record: GroupRecord) -> None:
-        """Take note of a generation: before it was stable its members joined, and its leader assigned."""
+        """Report a generation, and the states of its rebalance that no look has seen."""
         assert record.generation is not None
         state = STABLE if record.members else EMPTY
-        _, known = self._states.get(record.group, (EMPTY, 0))
-        if record.generation > known:
-            if self._states.get(record.group, (EMPTY, 0))[0] not in _REBALANCING:
-                self._change(coordinator, record.group, PREPARING_REBALANCE, known, ())
+        state_before, generation = self._states.get(record.group, (EMPTY, 0))
+        if record.generation > generation:
+            if state_before not in _REBALANCING:
+                self._change(coordinator, record.group, PREPARING_REBALANCE, generation, ())
             if record.members:
                 self._change(
                     coordinator, record.group, COMPLETING_REBALANCE, record.generation, record.members
@@ -112,12 +113,12 @@ class GroupWatch(InternalTopicWatch):
     def _change(
         self, coordinator: int, group: str, state: str, generation: int, members: tuple[str, ...]
     ) -> None:
-        known, of = self._states.get(group, (EMPTY, 0))
-        if (known, of) == (state, generation) or (state == COMPLETING_REBALANCE and of > generation):
+        before, last = self._states.get(group, (EMPTY, 0))
+        if (before, last) == (state, generation) or (state == COMPLETING_REBALANCE and last > generation):
             return
-        # A generation that is told of before it is written is not the group's yet.
-        self._states[group] = state, generation if state in (STABLE, EMPTY) else of
-        if known != state or state not in _REBALANCING:
+        # The generation of a rebalance counts only when it is in the log.
+        self._states[group] = state, generation if state in (STABLE, EMPTY) else last
+        if before != state or state not in _REBALANCING:
             self._report(GroupStateChanged, coordinator, group, state, generation, members, "")
 
     def _commit(self, coordinator: int, commits: list[GroupRecord], generation: int, present: int) -> None:

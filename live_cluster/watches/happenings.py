@@ -1,4 +1,4 @@
-"""What happens on real brokers, as it is noticed: by many threads, put into one order."""
+"""Events on real brokers, which many threads notice, in one order."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ _NS_PER_US: Final = 1_000
 
 
 class WallClock(Clock):
-    """Microseconds since the cluster was ready, by the system's monotonic clock; negative before."""
+    """Microseconds since the cluster was ready (negative before), by a monotonic clock."""
 
     __slots__ = ("_zero_ns",)
 
@@ -20,12 +20,12 @@ class WallClock(Clock):
         self.now_us = 0
 
     def set_ready(self) -> None:
-        """From now on times are counted."""
+        """Set the zero of the clock."""
         self._zero_ns = time.monotonic_ns()
         self.now_us = 0
 
     def tick(self) -> int:
-        """Take note of the time, and return it; it never goes back."""
+        """Advance the clock to the current time; it never goes back."""
         self.now_us = max(self.now_us, self.us_of(time.monotonic_ns()))
         return self.now_us
 
@@ -39,7 +39,7 @@ class WallClock(Clock):
 
 
 class Happenings:
-    """Events on their way into the trace. Any thread may report; one takes them over. Each is *activity* of the cluster."""
+    """Events on their way into the trace: any thread reports, one takes them over."""
 
     def __init__(self, clock: WallClock, trace: Trace, activity: Activity) -> None:
         self._clock = clock
@@ -49,31 +49,31 @@ class Happenings:
         self._something = threading.Condition()
 
     def report(self, kind: Any, *fields: Any) -> None:
-        """Take note of an event that is noticed now."""
+        """Report an event of this moment."""
         with self._something:
             self._reported.append((time.monotonic_ns(), kind, fields))
             self._something.notify()
         self._activity.note()
 
     def wake(self) -> None:
-        """Let waiting threads go on: something has happened that is no event."""
+        """Wake waiting threads for a change that is not an event."""
         with self._something:
             self._something.notify()
         self._activity.note()
 
     def wait(self, busy_s: float, quiet_s: float) -> None:
-        """Wait until something has happened: for *busy_s*, and where there is no activity for *quiet_s*."""
+        """Wait for an event, for *busy_s*, or without activity for *quiet_s*."""
         with self._something:
             if not self._reported:
                 self._something.wait(busy_s)
         self._activity.wait_while_quiet(quiet_s - busy_s)
 
     def take_over(self) -> None:
-        """Put what was reported into the trace, with the times at which it was noticed."""
+        """Move the reported events into the trace, with the times of their reports."""
         with self._something:
             reported, self._reported = self._reported, []
         for at_ns, kind, fields in reported:
-            # What was put there meanwhile by other ways is not older than what comes after it.
+            # Other events may be in the trace already, so the clock must not go back.
             self._clock.now_us = max(self._clock.now_us, self._clock.us_of(at_ns))
             self._trace.emit(kind, *fields)
         self._clock.tick()

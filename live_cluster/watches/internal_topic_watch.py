@@ -1,4 +1,4 @@
-"""What coordinators write to an internal topic, read from its leaders by a thread of its own."""
+"""A thread that follows an internal topic, to which coordinators write."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Self
@@ -16,9 +16,9 @@ _BYTES: Final = 1 << 20
 
 
 class InternalTopicWatch:
-    """Follows a topic at its leaders, up to what all of their replicas have.
+    """Reads a topic from its leaders up to the high watermarks.
 
-    The connections, one to each broker, are the watch's own, and end with it.
+    The watch closes its *connections*, one to each broker, at the end.
     """
 
     def __init__(
@@ -48,24 +48,24 @@ class InternalTopicWatch:
             self._read()
 
     def take(self, coordinator: int, partition: str, batch: Any) -> None:
-        """Take note of a batch of kafka-python, which a coordinator's log has got."""
+        """Handle a batch of kafka-python that a coordinator has written."""
         raise NotImplementedError
 
     def _find_leaders(self) -> None:
-        """Ask any broker who leads, until the topic is there."""
+        """Find the leaders through any broker, once the topic exists."""
         for connection in self._connections.values():
             try:
-                found = broker_metadata(connection, [self._topic], self._names).partitions
+                partitions = broker_metadata(connection, [self._topic], self._names).partitions
             except ConnectionLostError:
                 continue
-            self._leaders = {name: leader for name, (leader, _, _) in found.items()}
-            for name in found:
+            self._leaders = {name: leader for name, (leader, _, _) in partitions.items()}
+            for name in partitions:
                 self._offsets.setdefault(name, 0)
-            if found:
+            if partitions:
                 return
 
     def _read(self) -> bool:
-        """Read what is new; return whether all leaders were there."""
+        """Read new batches; return whether all leaders answered."""
         by_leader: dict[int, list[str]] = {}
         for name, leader in self._leaders.items():
             by_leader.setdefault(leader, []).append(name)
@@ -77,14 +77,14 @@ class InternalTopicWatch:
         if connection is None:
             return False
         try:
-            places = {name: (self._offsets[name], protocol.NO_EPOCH) for name in partitions}
-            fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES, places)
+            positions = {name: (self._offsets[name], protocol.NO_EPOCH) for name in partitions}
+            fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES, positions)
             answer = fetched_batches(connection, fetch)
         except ConnectionLostError:
             return False
         for name, (_, batches) in answer.items():
             for batch in batches if name in self._offsets else ():
-                # A batch comes whole, also where it begins before what was asked for.
+                # The first batch may begin before the requested offset, because batches are whole.
                 if next_offset(batch) > self._offsets[name]:
                     self._offsets[name] = next_offset(batch)
                     self.take(leader, name, batch)

@@ -1,4 +1,4 @@
-"""What the control plane of a real cluster says, and what follows from each change of it."""
+"""The last known metadata of a real cluster, and the events that follow from its changes."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -38,10 +38,10 @@ def _no_reason(_controller: int, _partition: str) -> str:
 
 
 class MetadataSeen:
-    """The newest that is known of controller, registrations and partitions. The watches say what is so now.
+    """The last known controller, registrations and partitions, which the watches update.
 
-    *election_reason* returns why a controller (-1 for one that is no broker) has changed a partition just now, *logged* what the
-    controller has of partitions in its log.
+    *election_reason* returns why a controller (-1 for one that is not a broker) has just changed a
+    partition. *logged* returns the partitions in the controller's log.
     """
 
     def __init__(
@@ -64,24 +64,22 @@ class MetadataSeen:
         self._eligible: dict[str, tuple[int, ...]] = {}
         self.assignments = AssignmentsSeen(report)
         self.stopping: set[int] = set()
-        """Brokers that have been told to stop: their registrations end with a session that they close themselves."""
+        """Brokers that are shutting down: they close their sessions themselves."""
         self.elected_cleanly: frozenset[str] = frozenset()
-        """Topics whose partitions get no leader from outside their ISR: one that seems so has been in it between two looks."""
+        """Topics without unclean elections: a leader from outside the ISR was in it between two
+        looks."""
 
     def controller(self) -> int | None:
-        """Return the controller, None while there is none."""
         return self._controller
 
     def registered(self) -> frozenset[int]:
-        """Return the brokers that are registered."""
         return self._registered
 
     def partition_state(self, partition: str) -> SeenPartition | None:
-        """Return the state of a partition, None before it has any."""
         return self._partitions.get(partition)
 
     def electable(self, partition: str) -> tuple[int, ...]:
-        """Return who can lead a partition: its ISR; where that is empty who else is eligible, as far as that is known."""
+        """Return the replicas that can lead a partition: its ISR, or else eligible ones."""
         state = self._partitions.get(partition)
         return () if state is None else state.isr or self._eligible.get(partition, ())
 
@@ -91,11 +89,11 @@ class MetadataSeen:
                 self._controller, self._controller_epoch = controller, epoch
                 self._report(ControllerChanged, NO_CONTROLLER if controller is None else controller, epoch)
                 if controller is not None:
-                    # It has written so itself.
+                    # Only the controller itself writes this.
                     self._report(ControllerElected, controller, epoch)
 
     def set_registered(self, brokers: Iterable[int], epochs: dict[int, int]) -> None:
-        """*epochs* are the broker epochs, where they are known."""
+        """Update the registered brokers; *epochs* are their broker epochs, if known."""
         with self._lock:
             before, self._registered = self._registered, frozenset(brokers)
             for broker in sorted(before - self._registered):
@@ -105,30 +103,31 @@ class MetadataSeen:
                 self._report(BrokerRegistered, broker, epochs.get(broker, -1))
 
     def take_logged(self) -> None:
-        """Take over what the controller has logged: where no broker is there to tell, nobody else knows."""
-        for partition, told in self._logged().items():
-            known = self._partitions.get(partition)
-            # Topics that are not the campaign's are not known.
-            if known is not None and told.leader_epoch >= known.leader_epoch:
-                self.set_partition(
-                    partition, SeenPartition(told.leader, told.leader_epoch, told.isr), told.eligible
-                )
+        """Update partitions from the controller's log, the only source while no broker runs."""
+        for partition, logged in self._logged().items():
+            before = self._partitions.get(partition)
+            # Ignore topics that are not the campaign's.
+            if before is not None and logged.leader_epoch >= before.leader_epoch:
+                state = SeenPartition(logged.leader, logged.leader_epoch, logged.isr)
+                self.set_partition(partition, state, logged.eligible)
 
     def set_partition(self, partition: str, state: SeenPartition, eligible: tuple[int, ...] = ()) -> None:
-        """A broker writes an ISR within a leader epoch; with a new one a controller has elected, or taken somebody out.
+        """Update a partition: a leader changes the ISR, a controller begins a new leader epoch.
 
-        *eligible* are those outside the ISR that have all that is committed (KIP-966): their election is clean.
+        *eligible* replicas outside the ISR have all committed records (KIP-966): their election is
+        clean.
         """
         with self._lock:
             before, self._partitions[partition] = self._partitions.get(partition), state
             could_lead = set(self._eligible.get(partition, ())) | set(() if before is None else before.isr)
-            # Who is told of them is behind: a leader that has just been elected is one no more.
+            # The list of eligible replicas may be late: it may lack a leader that was just elected.
             self._eligible[partition] = eligible or (() if state.isr else self._eligible.get(partition, ()))
             if before == state:
                 return
             leader, epoch, isr = state
             controller = NO_CONTROLLER if self._controller is None else self._controller
-            # Asked of every change: some causes explain one, and must not be left over for the next.
+            # Ask about every change: some reasons explain only one, and must not remain for the
+            # next.
             reason = self._election_reason(controller, partition)
             if before is not None and (leader, epoch) == before[:2]:
                 change = "expand" if len(isr) > len(before.isr) else "shrink"
@@ -136,7 +135,8 @@ class MetadataSeen:
                 self._report(IsrChanged, leader, partition, epoch, isr, change)
                 return
             if before is not None and leader in (before.leader, NO_BROKER) and set(isr) < set(before.isr):
-                # Who leads goes with it, where it is the leader (``PartitionStateMachine.removeReplicasFromIsr``).
+                # If the leader leaves the ISR, it also stops leading
+                # (``PartitionStateMachine.removeReplicasFromIsr``).
                 self._report(IsrReduced, controller, partition, leader, epoch, isr)
             else:
                 is_outside = before is not None and leader >= 0 and leader not in could_lead

@@ -1,6 +1,7 @@
-"""What the brokers of a cluster say of its metadata, asked again and again by a thread of its own."""
+"""A thread that observes the metadata of a cluster through its brokers."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.watches.activity import Activity
@@ -11,15 +12,16 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
 
 UNKNOWN_EPOCH = -1
-"""The controller's: brokers do not tell it."""
+"""Brokers do not report the controller epoch."""
 
 
 class MetadataWatch:
-    """Puts what brokers tell of some topics into what was *seen*, from 2.1 on.
+    """Updates *seen* with the brokers' metadata of some topics, since 2.1.
 
-    Of what they tell the newest leader epoch counts, and within one what the leader tells, whose ISR it is. While none is there, the log of
-    the controller tells. With
-    *tells_controller* a broker that takes itself for the controller is it, as in clusters with ZooKeeper.
+    For each partition the newest leader epoch counts, and within it the leader's own view, because
+    it decides the ISR. While no broker answers, the controller's log counts. With
+    *tells_controller*, as with ZooKeeper, a broker that believes to be the controller is the
+    controller.
     """
 
     def __init__(
@@ -36,51 +38,49 @@ class MetadataWatch:
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
-        # As those tell whose state of a partition counts.
+        # The replicas in the views that count.
         self._replicas: dict[str, tuple[int, ...]] = {}
         self._watch = RepeatedLook("metadata", self._look, activity)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
-        """Begin to ask the brokers that are alive, over connections that are closed in the end."""
+        """Start to ask live brokers; `close` closes the connections."""
         self._connections = connections
         self._alive = alive
         self._watch.start()
 
     def close(self) -> None:
-        """Ask no more."""
         self._watch.close(self._connections.values())
 
     def _look(self) -> None:
-        told: dict[int, BrokerMetadata] = {}
+        views: dict[int, BrokerMetadata] = {}
         for broker in filter(self._alive, self._connections):
-            try:
-                told[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
-            except ConnectionLostError:
-                continue
-        if told:
-            # Asked after the metadata, which is behind the controller: what is under way there is listed here, or is over.
-            moving = self._reassignments(told) if self._seen.assignments.may_move else {}
-            self._take(told, self._eligible_leaders(told))
-            if moving is not None:
-                self._seen.assignments.take_told(self._replicas, moving)
-        else:
+            with suppress(ConnectionLostError):
+                views[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
+        if not views:
             self._seen.take_logged()
+            return
+        # Ask after the metadata, which lags behind the controller: a reassignment in it is listed
+        # or over.
+        moving = self._reassignments(views) if self._seen.assignments.may_move else {}
+        self._take(views, self._eligible_leaders(views))
+        if moving is not None:
+            self._seen.assignments.take_views(self._replicas, moving)
 
-    def _reassignments(self, told: Iterable[int]) -> Mapping[str, Assignment] | None:
-        """Return the reassignments that are under way, None where nobody says."""
-        for broker in told:
+    def _reassignments(self, brokers: Iterable[int]) -> Mapping[str, Assignment] | None:
+        """Return the ongoing reassignments, None if no broker answers."""
+        for broker in brokers:
             try:
                 return reassignments(self._connections[broker])
             except ConnectionLostError:
                 continue
         return None
 
-    def _eligible_leaders(self, told: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
-        """Ask for what Metadata has not: who may lead although it is outside the ISR (KIP-966).
+    def _eligible_leaders(self, views: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
+        """Return the eligible leader replicas (KIP-966), which Metadata lacks.
 
-        One that has been asked for only once the ISR is empty may be leader by then.
+        Ask for them before the ISR is empty: later one of them may lead already.
         """
-        for broker, metadata in told.items():
+        for broker, metadata in views.items():
             topics = {partition.rpartition("-")[0] for partition in metadata.under_replicated}
             if topics:
                 try:
@@ -89,28 +89,28 @@ class MetadataWatch:
                     continue
         return {}
 
-    def _take(self, told: Mapping[int, BrokerMetadata], eligible: Mapping[str, tuple[int, ...]]) -> None:
-        claims = [broker for broker, metadata in told.items() if metadata.controller == broker]
-        # Of two that take themselves for the controller one has not heard yet that it is none any more.
+    def _take(self, views: Mapping[int, BrokerMetadata], eligible: Mapping[str, tuple[int, ...]]) -> None:
+        claims = [broker for broker, metadata in views.items() if metadata.controller == broker]
+        # If two brokers claim to be the controller, one of them does not know yet that it is not.
         if self._tells_controller and len(claims) < 2:
             self._seen.set_controller(claims[0] if claims else None, UNKNOWN_EPOCH)
         if self._tells_controller and len(claims) == 1:
-            registered = told[claims[0]].brokers
+            registered = views[claims[0]].brokers
         else:
-            # A broker that has just started, or is cut off, may know of fewer.
-            registered = max((metadata.brokers for metadata in told.values()), key=len)
+            # A broker that has just started or is cut off may know fewer.
+            registered = max((metadata.brokers for metadata in views.values()), key=len)
         self._seen.set_registered(registered, {})
         newest: dict[str, tuple[int, bool, SeenPartition]] = {}
         replicas: dict[str, tuple[int, ...]] = {}
-        for broker, metadata in told.items():
+        for broker, metadata in views.items():
             for partition, (leader, epoch, isr) in metadata.partitions.items():
-                found = (epoch, leader == broker, SeenPartition(leader, epoch, isr))
-                if partition not in newest or found[:2] > newest[partition][:2]:
-                    newest[partition] = found
+                view = (epoch, leader == broker, SeenPartition(leader, epoch, isr))
+                if partition not in newest or view[:2] > newest[partition][:2]:
+                    newest[partition] = view
                     replicas[partition] = metadata.replicas.get(partition, ())
         for partition, (epoch, is_leaders, state) in newest.items():
-            known = self._seen.partition_state(partition)
-            if known is None or epoch > known.leader_epoch or (epoch == known.leader_epoch and is_leaders):
+            before = self._seen.partition_state(partition)
+            if before is None or epoch > before.leader_epoch or (epoch == before.leader_epoch and is_leaders):
                 self._seen.set_partition(partition, state, eligible.get(partition, ()))
                 if replicas[partition]:
                     self._replicas[partition] = replicas[partition]

@@ -1,4 +1,4 @@
-"""Who is the active controller of a cluster with KRaft, asked of its controllers again and again by a thread of its own."""
+"""A thread that observes the active controller of a KRaft cluster."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,10 +15,11 @@ _NO_LEADER: Final = QuorumLeader(-1, -1)
 
 
 class QuorumWatch:
-    """Puts what the voters tell of their quorum into what was *seen*.
+    """Updates *seen* with the leader of the quorum.
 
-    The leader says that it leads, and the latest epoch counts: a leader that is cut off from the others takes itself for one for a while.
-    While the last leader is paused, or does not answer for another reason, it counts; once its process is gone, there is no leader.
+    Only leaders claim to lead, and the highest epoch counts: a leader that is cut off believes for
+    a while that it still leads. The last leader counts while it is paused or silent, but not after
+    its death.
     """
 
     def __init__(
@@ -35,11 +36,9 @@ class QuorumWatch:
         self._watch = RepeatedLook("quorum", self._look, activity)
 
     def start(self) -> None:
-        """Begin to ask."""
         self._watch.start()
 
     def close(self) -> None:
-        """Ask no more."""
         self._watch.close(self._connections.values())
 
     def _look(self) -> None:

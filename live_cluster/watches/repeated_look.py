@@ -1,4 +1,4 @@
-"""Looking at something again and again, in a thread of its own."""
+"""A thread that looks at something repeatedly."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ _REST_MAX_S: Final = 0.5
 
 
 class RepeatedLook:
-    """A thread that does *look* until it is closed, and rests in between: longer while there is no *activity*."""
+    """A thread that calls *look* until it is closed, less often without *activity*."""
 
     def __init__(self, name: str, look: Callable[[], None], activity: Activity) -> None:
         self._look = look
@@ -23,11 +23,10 @@ class RepeatedLook:
         self._thread = threading.Thread(target=self._repeat, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def close(self, connections: Iterable[BrokerConnection] = ()) -> None:
-        """End, wherever it has begun, and close what it looks through: not before, for a look would open it again."""
+        """End the thread, then close its connections: a look would reopen them."""
         self._over.set()
         self._activity.wake()
         if self._thread.ident is not None:
@@ -45,5 +44,5 @@ class RepeatedLook:
 
 
 def _rest_s(took_s: float) -> float:
-    """Return how long to wait after a look that took so long: many partitions are asked for less often."""
+    """Return the pause after a look, which is longer after a long one, as with many partitions."""
     return min(max(_INTERVAL_S, _SHARE * took_s), _REST_MAX_S)

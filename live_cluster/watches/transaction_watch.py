@@ -1,4 +1,4 @@
-"""What coordinators write of transactional ids."""
+"""Observation of transactions in the coordinators' log."""
 
 import threading
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _UNKNOWN: Final = (-1, -1)
 
 
 class TransactionWatch(InternalTopicWatch):
-    """Reports how transactions stand, and which producer a client has become: libraries do not say, the log does."""
+    """Reports the states of transactions and the producer ids of clients."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class TransactionWatch(InternalTopicWatch):
         self._lock = threading.Lock()
 
     def initialized(self, client: str, transactional_id: str) -> None:
-        """Take note that a client has been told its producer id and epoch."""
+        """Note that a client has initialized its transactional id."""
         with self._lock:
             self._initialized.append((client, transactional_id))
 

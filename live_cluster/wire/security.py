@@ -22,7 +22,7 @@ class AuthenticationError(OSError):
 
 @dataclass(frozen=True)
 class Security:
-    """Client settings by librdkafka's names (``security.protocol``, ``sasl.*``); some are secret."""
+    """Client settings by librdkafka's names (``sasl.*``, for example); some are secret."""
 
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 

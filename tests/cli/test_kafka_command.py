@@ -37,7 +37,10 @@ def test_what_cannot_be_done_is_said_in_a_line(harrow: Harrow, tmp_path: Path) -
     for arguments, message in [
         (("get",), "name a release to get, such as"),
         (("get", "2.4"), "`2.4` is no release of Kafka; did you mean `2.4.1`?"),
-        (("get", "2.4.1", "--repository", "ftp://nowhere"), "ftp://nowhere is no address of a repository"),
+        (
+            ("get", "2.4.1", "--repository", "ftp://nowhere"),
+            "ftp://nowhere is not the address of a repository",
+        ),
         (("get", "2.4.1", "--repository", (tmp_path / "none").as_uri()), "cannot get file://"),
         (("remove", "2.4.1"), "Kafka 2.4.1 is not in"),
     ]:

@@ -411,7 +411,7 @@ def test_a_sink_stores_each_result_with_its_offset_and_begins_where_its_store_is
 def slowest(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Return what the worker waits for whose record takes 1 ns, where others' take nothing."""
     done = threading.Event()
-    monkeypatch.setattr(application_worker, "_be_busy", lambda takes_ns: takes_ns and done.wait(PATIENCE_S))
+    monkeypatch.setattr(application_worker, "_work", lambda takes_ns: takes_ns and done.wait(PATIENCE_S))
     return done
 
 

@@ -128,7 +128,7 @@ def test_with_the_context_all_end_and_what_they_have_started(tmp_path: Path) -> 
         assert is_alive(grandchild)
     assert child.wait(PATIENCE_S)
     wait_until(lambda: not any(map(is_alive, (child.pid, paused.pid, grandchild))))
-    with pytest.raises(SupervisorError, match="is gone"):
+    with pytest.raises(SupervisorError, match="has ended"):
         children.start(SLEEPER, folder=tmp_path, log=tmp_path / "log")
 
 

@@ -84,7 +84,7 @@ def test_a_release_that_is_not_known_comes_with_its_dependencies_and_is_held_to_
     assert "<artifactId>kafka_2.13</artifactId><version>9.9.9</version>" in asked
     assert "-DexcludeTransitive=false" in asked
     (folder / "client-2.0.jar").write_bytes(b"other")
-    with pytest.raises(CacheError, match=r"client-2\.0\.jar is not the one that Kafka 9\.9\.9 has"):
+    with pytest.raises(CacheError, match=r"client-2\.0\.jar of Kafka 9\.9\.9 is wrong"):
         cache.get(RELEASE)
 
 
@@ -104,7 +104,8 @@ def test_a_jar_that_is_another_is_refused_and_nothing_is_kept(cache: KafkaCache,
     (repository / repository_path("org.example:broker:1.0")).write_bytes(b"evil")
     with pytest.raises(
         CacheError,
-        match=r"broker-1\.0\.jar is not the one .* and should be " + DIGESTS["org.example:broker:1.0"],
+        match=r"broker-1\.0\.jar of Kafka 9\.9\.9 is wrong.* and should be "
+        + DIGESTS["org.example:broker:1.0"],
     ):
         cache.get(RELEASE, repository.as_uri())
     assert names(cache.folder_of(RELEASE).parent) == []
@@ -113,7 +114,7 @@ def test_a_jar_that_is_another_is_refused_and_nothing_is_kept(cache: KafkaCache,
 @pytest.mark.usefixtures("pinned", "maven")
 def test_a_jar_that_does_not_come_is_missed(cache: KafkaCache, repository: Path) -> None:
     (repository / repository_path("org.example:broker:1.0")).unlink()
-    with pytest.raises(CacheError, match=r"of Kafka 9\.9\.9 org\.example:broker:1\.0 did not come"):
+    with pytest.raises(CacheError, match=r"Kafka 9\.9\.9 came without org\.example:broker:1\.0"):
         cache.get(RELEASE)
     with pytest.raises(DownloadError, match=r"cannot get file://.*broker-1\.0\.jar"):
         cache.get(RELEASE, repository.as_uri())
@@ -128,7 +129,7 @@ def test_what_is_spoilt_in_the_cache_is_noticed(cache: KafkaCache) -> None:
     for spoilt, text, message in [
         (jar, None, "is missing: harrow kafka remove"),
         (listed, "nonsense\n", "is damaged: harrow kafka remove"),
-        (listed, one, "did not come"),
+        (listed, one, "came without"),
     ]:
         before = spoilt.read_bytes()
         if text is None:

@@ -25,14 +25,14 @@ def seen(told: Told) -> AssignmentsSeen:
 
 
 def test_what_topics_are_created_with_is_no_event(seen: AssignmentsSeen, told: Told) -> None:
-    seen.take_told({"t-0": (0, 1)}, {})
+    seen.take_views({"t-0": (0, 1)}, {})
     assert told == []
     assert seen.partition_names() == ("t-0",)
     assert (seen.of("t-1"), seen.replicas_of("t-1")) == (None, ())
 
 
 def test_a_partition_that_is_added_is_there_from_then_on(seen: AssignmentsSeen, told: Told) -> None:
-    seen.take_told({"t-0": (0, 1), "t-1": (1, 2)}, {})
+    seen.take_views({"t-0": (0, 1), "t-1": (1, 2)}, {})
     assert told == [("assignment", "t-1", (1, 2), (), ())]
     assert seen.partition_names() == ("t-0", "t-1")
     assert [seen.owned_by(broker) for broker in (0, 1, 2)] == [("t-0",), ("t-0", "t-1"), ("t-1",)]
@@ -48,12 +48,12 @@ def test_a_reassignment_is_under_way_until_brokers_tell_the_new_replicas_alone(
     seen: AssignmentsSeen, told: Told
 ) -> None:
     # Brokers may be behind the controller, before and after.
-    seen.take_told({"t-0": (0, 1)}, {"t-0": MOVING})
-    seen.take_told({"t-0": MERGED}, {"t-0": MOVING})
-    seen.take_told({"t-0": MERGED}, {})
+    seen.take_views({"t-0": (0, 1)}, {"t-0": MOVING})
+    seen.take_views({"t-0": MERGED}, {"t-0": MOVING})
+    seen.take_views({"t-0": MERGED}, {})
     assert told == [("assignment", "t-0", MERGED, (2, 3), (0, 1))]
     assert seen.owned_by(1) == seen.owned_by(3) == ("t-0",)
-    seen.take_told({"t-0": (2, 3)}, {})
+    seen.take_views({"t-0": (2, 3)}, {})
     assert told[1:] == [("assignment", "t-0", (2, 3), (), ())]
     assert (seen.owned_by(1), seen.owned_by(3)) == ((), ("t-0",))
 
@@ -61,6 +61,6 @@ def test_a_reassignment_is_under_way_until_brokers_tell_the_new_replicas_alone(
 def test_a_reassignment_that_is_cancelled_leaves_the_replicas_as_they_were(
     seen: AssignmentsSeen, told: Told
 ) -> None:
-    seen.take_told({"t-0": MERGED}, {"t-0": MOVING})
-    seen.take_told({"t-0": (0, 1)}, {})
+    seen.take_views({"t-0": MERGED}, {"t-0": MOVING})
+    seen.take_views({"t-0": (0, 1)}, {})
     assert told[1:] == [("assignment", "t-0", (0, 1), (), ())]
