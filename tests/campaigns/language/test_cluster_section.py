@@ -19,8 +19,8 @@ THROTTLE = "throttled.replicas"
 
 
 def test_a_quota_is_for_one_client_or_for_all_clients_without_their_own() -> None:
-    found = plan(QUOTAS).cluster.quotas
-    assert found == (
+    quotas = plan(QUOTAS).cluster.quotas
+    assert quotas == (
         QuotaSpec(producer_byte_rate=64_000),
         QuotaSpec(client="bulk", producer_byte_rate=1_000_000, consumer_byte_rate=500),
     )
@@ -67,8 +67,8 @@ def test_a_written_plan_loads_as_the_same_plan(text: str) -> None:
     ],
 )  # fmt: skip
 def test_an_impossible_cluster_is_refused(cluster: str, message: str) -> None:
-    (found,) = problems(f"name: x\ncluster: {{{cluster}}}")
-    assert message in found
+    (problem,) = problems(f"name: x\ncluster: {{{cluster}}}")
+    assert message in problem
 
 
 COMBINED = """\
@@ -92,12 +92,12 @@ def test_combined_controllers_are_at_most_as_many_as_brokers() -> None:
 
 def test_combined_voters_are_at_most_as_many_as_the_fewest_brokers_that_a_seed_draws() -> None:
     swarm = "swarm: {brokers: 4..6, aims: {share: 0.5, any_of: [{probe: log-compacted AIM}]}}\n"
-    drawn = COMBINED + swarm
-    assert problems(drawn.replace("AIM", "")) == [f"4:35: {_NEED} a seed may draw 4"]
-    assert problems(drawn.replace("4..6", "5..6").replace(" AIM", ", brokers: 3")) == [
+    swarming = COMBINED + swarm
+    assert problems(swarming.replace("AIM", "")) == [f"4:35: {_NEED} a seed may draw 4"]
+    assert problems(swarming.replace("4..6", "5..6").replace(" AIM", ", brokers: 3")) == [
         f"4:35: {_NEED} a seed may draw 3"
     ]
-    assert plan(drawn.replace("4..6", "5..6").replace("AIM", "")).cluster.voters == 5
+    assert plan(swarming.replace("4..6", "5..6").replace("AIM", "")).cluster.voters == 5
 
 
 @pytest.mark.parametrize("written", ["", ", voters: 2"])
@@ -113,6 +113,6 @@ def test_unused_voters_are_never_too_many() -> None:
 
 def test_a_number_of_records_counts_only_with_the_behaviour_for_it() -> None:
     lag = "settings: {replica.lag.max.messages: 4}"
-    (found,) = problems(f"name: x\n{lag}")
-    assert "`behaviours: {isr_lag_counts_messages: true}` brings it back" in found
+    (problem,) = problems(f"name: x\n{lag}")
+    assert "`behaviours: {isr_lag_counts_messages: true}` brings it back" in problem
     assert plan(f"name: x\n{lag}\nbehaviours: {{isr_lag_counts_messages: true}}").cluster.settings

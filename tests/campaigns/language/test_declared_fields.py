@@ -145,7 +145,11 @@ def test_a_new_setting_is_drawn_by_swarms_and_strategies_and_left_out_by_the_shr
     plan = draw_for_seed(swarm, 0).plan
     assert written(plan).producers == plan.producers
     assert any(simpler.producers[0].settings == {} for simpler in with_fewer_settings(plan))
-    assert find(strategies.settings(PRODUCER), lambda found: "compression.level" in found, settings=QUIET)
+    assert find(
+        strategies.settings(PRODUCER),
+        lambda drawn_settings: "compression.level" in drawn_settings,
+        settings=QUIET,
+    )
 
 
 # A field
@@ -207,14 +211,14 @@ def test_a_swarm_draws_an_open_field_unless_an_option_sets_it() -> None:
 def test_the_shrinker_simplifies_a_new_field() -> None:
     plan = plan_of("{cluster: {disk: {wear: 3, spare: 1}}, workload: {consumers: [{first: t-0}]}}")
     simpler = list(with_defaults(plan))
-    assert any(disk(found) == FragileDisk(spare=1) for found in simpler)
-    assert any(disk(found) == FragileDisk(wear=3) for found in simpler)
-    assert any(found.consumers == (HeedfulConsumer(name="consumer-0"),) for found in simpler)
+    assert any(disk(candidate) == FragileDisk(spare=1) for candidate in simpler)
+    assert any(disk(candidate) == FragileDisk(wear=3) for candidate in simpler)
+    assert any(candidate.consumers == (HeedfulConsumer(name="consumer-0"),) for candidate in simpler)
 
 
 @pytest.mark.usefixtures("wear")
 def test_a_new_field_is_drawn_by_the_strategies() -> None:
-    assert find(strategies.specs(DiskSpec), lambda found: found.wear > 3, settings=QUIET).wear == 4
+    assert find(strategies.specs(DiskSpec), lambda spec: spec.wear > 3, settings=QUIET).wear == 4
 
 
 def sections(declared: type[Any]) -> Iterator[type[Any]]:

@@ -1,4 +1,4 @@
-"""How campaigns are found: by path, in folders, by name."""
+"""Campaigns are found by path, in folders, and by name."""
 
 import zipfile
 from pathlib import Path

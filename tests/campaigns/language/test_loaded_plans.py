@@ -73,15 +73,15 @@ def test_lines_of_steps_and_faults() -> None:
 
 
 def test_defaults() -> None:
-    found = plan("description: Nothing but defaults.\n")
-    assert found.campaign == "file"
-    assert found.kafka == "2.4"
-    assert found.cluster.brokers == (BrokerSpec(id=0), BrokerSpec(id=1), BrokerSpec(id=2))
-    assert found.cluster.topics == (TopicSpec(name="t", replication_factor=3),)
-    assert found.producers == (ProducerSpec(name="producer-0"),)
-    assert (found.consumers, found.script, found.faults, found.duration_us) == ((), (), (), 0)
-    assert found == Plan(
-        campaign="file", cluster=found.cluster, producers=found.producers, description=found.description
+    loaded = plan("description: Nothing but defaults.\n")
+    assert loaded.campaign == "file"
+    assert loaded.kafka == "2.4"
+    assert loaded.cluster.brokers == (BrokerSpec(id=0), BrokerSpec(id=1), BrokerSpec(id=2))
+    assert loaded.cluster.topics == (TopicSpec(name="t", replication_factor=3),)
+    assert loaded.producers == (ProducerSpec(name="producer-0"),)
+    assert (loaded.consumers, loaded.script, loaded.faults, loaded.duration_us) == ((), (), (), 0)
+    assert loaded == Plan(
+        campaign="file", cluster=loaded.cluster, producers=loaded.producers, description=loaded.description
     )
 
 
@@ -128,7 +128,7 @@ def test_producer_setting(setting: str, written: str, value: object) -> None:
 
 
 def test_settings_go_to_every_scope_that_has_them() -> None:
-    found = plan(
+    loaded = plan(
         """\
         settings:
           acks: all
@@ -146,21 +146,21 @@ def test_settings_go_to_every_scope_that_has_them() -> None:
           consumers: [{settings: {max.poll.records: 6}}]
         """
     )
-    assert found.cluster.settings == {
+    assert loaded.cluster.settings == {
         "min.insync.replicas": 2,
         "unclean.leader.election.enable": True,
         "leader.imbalance.check.interval.seconds": 60,
     }
-    assert found.cluster.brokers[0].settings == {"min.insync.replicas": 1}
-    assert [topic.settings for topic in found.cluster.topics] == [
+    assert loaded.cluster.brokers[0].settings == {"min.insync.replicas": 1}
+    assert [topic.settings for topic in loaded.cluster.topics] == [
         {"flush.messages": 1},
         {"flush.messages": 7, "min.insync.replicas": 1},
     ]
-    assert [producer.settings for producer in found.producers] == [
+    assert [producer.settings for producer in loaded.producers] == [
         {"acks": "all", "request.timeout.ms": 1_000},
         {"acks": "1", "request.timeout.ms": 1_000},
     ]
-    assert found.consumers[0].settings == {"request.timeout.ms": 1_000, "max.poll.records": 6}
+    assert loaded.consumers[0].settings == {"request.timeout.ms": 1_000, "max.poll.records": 6}
 
 
 def test_settings_that_kafka_accepts_together_are_accepted() -> None:
@@ -181,7 +181,7 @@ def test_settings_that_kafka_accepts_together_are_accepted() -> None:
 
 
 def test_actions() -> None:
-    found = plan(
+    loaded = plan(
         """\
         workload: {producers: [{name: p}]}
         script:
@@ -196,14 +196,14 @@ def test_actions() -> None:
           - do: controller_failover
         """
     )
-    assert [step.actions for step in found.script[:5]] == [
+    assert [step.actions for step in loaded.script[:5]] == [
         (Send(producer="p", value="m0"),),
         (Send(producer="p", value="1", partition="t-0"),),
         (RestartProducer(producer="p"), ElectPreferredLeaders(), ElectPreferredLeaders()),
         (Expect(condition=condition(acked=("m0", "1"))),),
         (Wait(),),
     ]
-    assert found.script[4] == Step(
+    assert loaded.script[4] == Step(
         actions=(Wait(),),
         at_us=US_PER_SECOND,
         after_us=2 * US_PER_SECOND,
@@ -211,7 +211,7 @@ def test_actions() -> None:
         note="wait",
         line=7,
     )
-    assert [step.actions[0] for step in found.script[5:8]] == [
+    assert [step.actions[0] for step in loaded.script[5:8]] == [
         BrokerCrash(
             broker="leader of t-0", kind="power_loss", restart_after=(US_PER_SECOND, 2 * US_PER_SECOND)
         ),
@@ -284,8 +284,10 @@ def test_conditions() -> None:
 
 
 def test_offsets_of_an_event_are_numbers() -> None:
-    found = plan("script: [{when: {event: [{log_cleaned: {removed: 0}}, {log_cleaned: {removed: [1, 3]}}]}}]")
-    assert found.script[0].when == condition(
+    loaded = plan(
+        "script: [{when: {event: [{log_cleaned: {removed: 0}}, {log_cleaned: {removed: [1, 3]}}]}}]"
+    )
+    assert loaded.script[0].when == condition(
         event=(
             EventPattern(event="log_cleaned", fields=(("removed", 0),)),
             EventPattern(event="log_cleaned", fields=(("removed", (1, 3)),)),
@@ -294,8 +296,8 @@ def test_offsets_of_an_event_are_numbers() -> None:
 
 
 def test_a_step_without_actions_waits() -> None:
-    found = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
-    assert [step.actions for step in found.script] == [
+    loaded = plan("script: [{at: 1s}, {at: 1s, do: wait}, {do: [{wait: {}}, elect_preferred_leaders]}]")
+    assert [step.actions for step in loaded.script] == [
         (Wait(),),
         (Wait(),),
         (Wait(), ElectPreferredLeaders()),
@@ -304,8 +306,8 @@ def test_a_step_without_actions_waits() -> None:
 
 
 def test_several_tables_of_replicas() -> None:
-    found = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
-    assert found.script[0].when == condition(
+    loaded = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
+    assert loaded.script[0].when == condition(
         replicas=(
             ReplicaIs(partition="t-0", broker=0, leo=2),
             ReplicaIs(partition="t-0", broker=0, hw=1),
@@ -315,7 +317,7 @@ def test_several_tables_of_replicas() -> None:
 
 
 def test_faults() -> None:
-    found = plan(
+    loaded = plan(
         """\
         workload: {duration: 30s}
         faults:
@@ -326,15 +328,15 @@ def test_faults() -> None:
           - {rate: 2/15s, do: {network_ack_loss: {probability: 1.5e-07}}}
         """
     )
-    assert [entry.timing for entry in found.faults] == [
+    assert [entry.timing for entry in loaded.faults] == [
         At(at_us=(5 * US_PER_SECOND, 5 * US_PER_SECOND)),
         When(condition=condition(leader=(("t-0", 1),)), times=3),
         Every(period_us=2 * US_PER_SECOND, start_us=US_PER_SECOND, stop_us=20 * US_PER_SECOND),
         Rate(mean_us=3_600 * US_PER_SECOND, start_us=0, stop_us=30 * US_PER_SECOND),
         Rate(mean_us=7_500 * US_PER_MS, start_us=0, stop_us=30 * US_PER_SECOND),
     ]
-    assert found.faults[-1].faults == (NetworkAckLoss(probability=1.5e-07),)
-    assert [[fault.name for fault in entry.faults] for entry in found.faults] == [
+    assert loaded.faults[-1].faults == (NetworkAckLoss(probability=1.5e-07),)
+    assert [[fault.name for fault in entry.faults] for entry in loaded.faults] == [
         ["broker_crash"],
         ["controller_failover"],
         ["controller_failover", "broker_pause"],
@@ -344,17 +346,17 @@ def test_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("synonym", "word"),
     [
         ("partition: {between: brokers, and: quorum}", "partition: {between: brokers, and: zookeeper}"),
         ("broker_crash: {broker: leader of quorum}", "broker_crash: {broker: leader of zookeeper}"),
         ("partition: {between: followers  of quorum}", "partition: {between: followers of zookeeper}"),
     ],
 )
-def test_quorum_is_a_synonym_of_zookeeper(said: str, meant: str) -> None:
+def test_quorum_is_a_synonym_of_zookeeper(synonym: str, word: str) -> None:
     faults = [
         plan(f'kafka: "4.3"\nworkload: {{duration: 5s}}\nfaults: [{{at: 1s, do: {{{text}}}}}]\n').faults
-        for text in (said, meant)
+        for text in (synonym, word)
     ]
     assert faults[0] == faults[1]
 
@@ -374,12 +376,12 @@ def test_controllers_can_be_ends_of_links(written: str, expected: tuple[str, ...
 
 
 def test_disk_limits_and_zookeeper() -> None:
-    found = plan(
+    loaded = plan(
         "cluster: {disk: {writeback: never}, zookeeper: {tick: 3s}}\nlimits: {script: 1m, recovery: 2m}\n"
     )
-    assert found.cluster.disk.writeback_us is None
-    assert found.cluster.zookeeper_tick_us == 3 * US_PER_SECOND
-    assert (found.script_limit_us, found.recovery_limit_us) == (60 * US_PER_SECOND, 120 * US_PER_SECOND)
+    assert loaded.cluster.disk.writeback_us is None
+    assert loaded.cluster.zookeeper_tick_us == 3 * US_PER_SECOND
+    assert (loaded.script_limit_us, loaded.recovery_limit_us) == (60 * US_PER_SECOND, 120 * US_PER_SECOND)
 
 
 @pytest.mark.parametrize(
@@ -403,19 +405,19 @@ def test_an_option_switches_invariants() -> None:
     assert [len(p.invariants) for p in load_text(text, "f.yaml").plans] == [1, len(INVARIANTS)]
     assert [p.invariants for p in load_text(text, "f.yaml", ["invariants=none"]).plans] == [(), ()]
     option = "invariants=[hw-monotonic, one-leader-per-epoch]"
-    found = load_text(text, "f.yaml", [option]).plans[0].invariants
-    assert found == ("hw-monotonic", "one-leader-per-epoch")
+    invariants = load_text(text, "f.yaml", [option]).plans[0].invariants
+    assert invariants == ("hw-monotonic", "one-leader-per-epoch")
 
 
 def test_aliases_repeat_their_anchors() -> None:
-    found = plan(
+    loaded = plan(
         """\
         faults:
           - &crash {rate: 1/s, until: 10s, do: {broker_crash: {broker: 1}}}
           - *crash
         """
     )
-    assert found.faults[0] == found.faults[1]
+    assert loaded.faults[0] == loaded.faults[1]
 
 
 def test_a_byte_order_mark_is_skipped() -> None:

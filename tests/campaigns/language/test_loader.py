@@ -1,4 +1,4 @@
-"""Campaign files: how they are read, and what is said of bad ones."""
+"""Reading campaign files, and the messages about bad ones."""
 
 import pickle
 import subprocess
@@ -26,10 +26,10 @@ BAD = {**BAD_VALUES, **BAD_SECTIONS}
 @pytest.mark.parametrize("case", BAD)
 def test_bad_file(case: str) -> None:
     text, expected = BAD[case]
-    found = problems(text)
+    actual = problems(text)
     wanted = [f"{place}: ...{piece}" for place, piece in expected]
-    assert len(found) == len(expected), f"found {found}, wanted {wanted}"
-    for problem, (place, piece) in zip(found, expected, strict=True):
+    assert len(actual) == len(expected), f"reported {actual}, expected {wanted}"
+    for problem, (place, piece) in zip(actual, expected, strict=True):
         assert problem.startswith(f"{place}: "), f"{problem!r} is not at {place}"
         assert piece in problem
 
@@ -89,7 +89,7 @@ def test_plans_are_picklable() -> None:
     campaign = load_text(reference_example(), "reference.yaml")
     again = pickle.loads(pickle.dumps(campaign))
     assert again == campaign
-    assert [found.digest() for found in again.plans] == [found.digest() for found in campaign.plans]
+    assert [loaded.digest() for loaded in again.plans] == [loaded.digest() for loaded in campaign.plans]
 
 
 def variants(count: int) -> str:

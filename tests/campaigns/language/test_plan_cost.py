@@ -1,4 +1,4 @@
-"""What a campaign costs is known before it runs: what asks for too much is refused where it stands."""
+"""The cost of a campaign is estimated before it runs; too much is refused at its position."""
 
 import tracemalloc
 from dataclasses import replace

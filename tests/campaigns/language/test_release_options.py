@@ -203,9 +203,9 @@ def test_a_campaign_is_refused_if_no_plan_suits_the_release() -> None:
 def test_waiting_for_an_event_that_never_happens_in_kraft_is_reported(waited_for: str, problem: str) -> None:
     hold = "{message: {action: hold, api: UpdateMetadata, id: held}}"
     text = f'kafka: "4.0"\nscript:\n  - when: {{{waited_for}}}\n  - do: {hold}\n'
-    (found,) = problems(text)
-    assert found.startswith(problem)
-    assert found.endswith(IN_KRAFT)
+    (problem,) = problems(text)
+    assert problem.startswith(problem)
+    assert problem.endswith(IN_KRAFT)
     if "3003" not in waited_for:
         assert load(text, "kafka=2.4").plans
 
@@ -231,8 +231,8 @@ def test_a_node_that_cannot_be_controller_is_reported() -> None:
 
 def test_waiting_for_an_event_of_kraft_is_reported_with_zookeeper() -> None:
     text = 'kafka: "2.4"\nscript: [{when: {event: {metadata_snapshot_taken: {}}}}]\n'
-    (found,) = problems(text)
-    assert found.endswith(
+    (problem,) = problems(text)
+    assert problem.endswith(
         "metadata_snapshot_taken never happens: Kafka 2.4 keeps its metadata in ZooKeeper here"
     )
 
@@ -262,8 +262,8 @@ def test_other_faults_for_messages_that_are_never_sent_are_counted(count: int, o
 def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
     assert problems(WITH_RELEASES, "kafka=9.9")[0].startswith("--set: kafka=9.9: ")
     assert "acks" in problems(f"{WITH_RELEASES}settings: {{acks: 7}}\n", "kafka=4.0")[0]
-    (found,) = problems('kafka: "2.4"\n', "kafka=0.10.2", "enable.idempotence=true")
-    assert found.startswith("--set: enable.idempotence=true: Kafka 0.10.2 has no")
+    (problem,) = problems('kafka: "2.4"\n', "kafka=0.10.2", "enable.idempotence=true")
+    assert problem.startswith("--set: enable.idempotence=true: Kafka 0.10.2 has no")
 
 
 def test_a_plan_records_the_release_that_it_was_written_for() -> None:
@@ -291,8 +291,8 @@ def test_the_release_that_a_plan_was_written_for_does_not_change_its_digest() ->
 def test_a_setting_that_a_release_no_longer_has_is_refused(name: str) -> None:
     text = f'kafka: "3.9"\nsettings: {{{name}: 5s}}\n'
     assert load(text).plans
-    (found,) = problems(text, "kafka=4.0")
-    assert found.startswith(f"2:12: Kafka 4.0 no longer has {name}; 3.9 was the last release with it: use ")
+    (problem,) = problems(text, "kafka=4.0")
+    assert problem.startswith(f"2:12: Kafka 4.0 no longer has {name}; 3.9 was the last release with it: use ")
 
 
 def for_brokers(text: str, kafka: str, metadata: str, *overrides: str) -> list[tuple[str | None, str, str]]:

@@ -37,21 +37,21 @@ def read(section: SectionShape, text: str) -> tuple[Section | None, list[Mistake
 
 
 def test_a_section_can_be_read_into_any_declared_dataclass() -> None:
-    found, mistakes = read(section_of(PumpSpec), "name: p\npause: 2s\nvalves: 3\n")
+    section, mistakes = read(section_of(PumpSpec), "name: p\npause: 2s\nvalves: 3\n")
     assert mistakes == []
-    assert found is not None
-    assert found.as_dict() == {"name": "p", "pause": 2_000_000, "valves": [3]}
-    assert (found / "pause").mark[:2] == (2, 8)
-    assert (found / "pause").key_mark[:2] == (2, 1)
+    assert section is not None
+    assert section.as_dict() == {"name": "p", "pause": 2_000_000, "valves": [3]}
+    assert (section / "pause").mark[:2] == (2, 8)
+    assert (section / "pause").key_mark[:2] == (2, 1)
     assert schema_of(section_of(PumpSpec))["required"] == ["name"]
 
 
 def test_a_section_can_be_read_into_a_dataclass_without_a_campaign() -> None:
     reading = Reading(lambda _section, key: f"unknown {key}")
     root = compose("{name: p, pause: 2s, valves: [3, 3]}").root
-    found = section_of(PumpSpec).read(root, "", root.mark, reading)
-    assert found is not None
-    pump = SectionReader(reading).read(PumpSpec, found)
+    section = section_of(PumpSpec).read(root, "", root.mark, reading)
+    assert section is not None
+    pump = SectionReader(reading).read(PumpSpec, section)
     assert pump == PumpSpec(name="p", pause_us=2_000_000, valves=(3, 3))
     assert [(mistake.mark.column, mistake.message) for mistake in reading.mistakes] == [
         (34, "3 is listed twice")
@@ -59,52 +59,52 @@ def test_a_section_can_be_read_into_a_dataclass_without_a_campaign() -> None:
 
 
 def test_every_mistake_in_a_section_is_reported_in_one_pass_and_the_rest_is_read() -> None:
-    found, mistakes = read(section_of(PumpSpec), "name: p\nstrokes: 0\npase: 1s\nvalves: [1, x, 3]\n")
+    section, mistakes = read(section_of(PumpSpec), "name: p\nstrokes: 0\npase: 1s\nvalves: [1, x, 3]\n")
     assert [(*mistake.mark[:2], mistake.message) for mistake in mistakes] == [
         (2, 10, "strokes: 0 is too small: at least 1"),
         (4, 13, "valves: expected a whole number, not `x`"),
         (3, 1, "unknown pase"),
     ]
-    assert found is not None
-    assert found.as_dict() == {"name": "p", "valves": [1, 3]}
+    assert section is not None
+    assert section.as_dict() == {"name": "p", "valves": [1, 3]}
 
 
 def test_a_part_is_not_sound_where_a_mistake_was_reported() -> None:
-    found, _ = read(section_of(PumpSpec), "name: p\npase: 1s\nvalves: [x]\n")
-    assert found is not None
-    assert found.is_sound("name")
-    assert found.is_sound("strokes")
-    assert not found.is_sound("pause")
-    assert not found.is_sound("valves")
-    assert not found.is_sound("valves", 0)
-    assert not found.is_whole
+    section, _ = read(section_of(PumpSpec), "name: p\npase: 1s\nvalves: [x]\n")
+    assert section is not None
+    assert section.is_sound("name")
+    assert section.is_sound("strokes")
+    assert not section.is_sound("pause")
+    assert not section.is_sound("valves")
+    assert not section.is_sound("valves", 0)
+    assert not section.is_whole
 
 
 def test_a_section_without_a_required_key_is_left_out() -> None:
     pumps = SectionShape(title="Pumps", doc="", keys={"all": Key(Listed(section_of(PumpSpec)), "")})
-    found, mistakes = read(pumps, "all: [{strokes: 2}, {name: b}]")
+    section, mistakes = read(pumps, "all: [{strokes: 2}, {name: b}]")
     assert [mistake.message for mistake in mistakes] == ["all: `name` is missing"]
-    assert found is not None
-    assert [part.get("name") for part in found / "all"] == ["b"]
-    assert (found / "all").rejected
+    assert section is not None
+    assert [part.get("name") for part in section / "all"] == ["b"]
+    assert (section / "all").rejected
 
 
 def test_a_missing_part_has_the_position_of_its_section() -> None:
-    found, _ = read(section_of(PumpSpec), "\n\nname: p")
-    assert found is not None
-    assert (found / "pause" / "whatever").mark == found.mark
-    assert (found / "pause").get("whatever") is None
+    section, _ = read(section_of(PumpSpec), "\n\nname: p")
+    assert section is not None
+    assert (section / "pause" / "whatever").mark == section.mark
+    assert (section / "pause").get("whatever") is None
 
 
 def test_a_wrong_key_of_a_mapping_is_reported_at_the_key() -> None:
     counts = SectionShape(title="Counts", doc="", keys={"of": Key(Mapped(whole(0), whole(1)), "")})
-    found, mistakes = read(counts, "of: {1: 1, a: 1, 2: 0}")
+    section, mistakes = read(counts, "of: {1: 1, a: 1, 2: 0}")
     assert [(mistake.mark.column, mistake.message) for mistake in mistakes] == [
         (12, "expected a whole number, not `a`"),
         (21, "2: 0 is too small: at least 1"),
     ]
-    assert found is not None
-    assert found.as_dict() == {"of": {1: 1}}
+    assert section is not None
+    assert section.as_dict() == {"of": {1: 1}}
 
 
 def test_two_sections_with_one_name_have_separate_definitions() -> None:

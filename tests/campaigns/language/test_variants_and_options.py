@@ -38,7 +38,7 @@ def test_variants_merge_mappings_and_replace_the_rest() -> None:
 
 
 def test_variants_keep_the_order_of_the_file() -> None:
-    names = [found.variant for found in load("variants: {z: {}, a: {}, m: {}}").plans]
+    names = [loaded.variant for loaded in load("variants: {z: {}, a: {}, m: {}}").plans]
     assert names == [None, "z", "a", "m"]
 
 
@@ -56,12 +56,12 @@ def test_only_chooses_variants() -> None:
         variants: {a: {}, b: {}}
         """
     )
-    assert [[step.note for step in found.script] for found in campaign.plans] == [
+    assert [[step.note for step in loaded.script] for loaded in campaign.plans] == [
         ["all", "base", "both"],
         ["all", "a", "both"],
         ["all"],
     ]
-    assert [len(found.faults) for found in campaign.plans] == [0, 0, 1]
+    assert [len(loaded.faults) for loaded in campaign.plans] == [0, 0, 1]
 
 
 def test_steps_of_other_variants_may_refer_to_names_that_only_those_have() -> None:
@@ -92,24 +92,24 @@ def test_an_override_applies_to_the_base_and_all_variants() -> None:
         "expect.lost=[m1, m2]",
     )
     assert campaign.name == "renamed"
-    for found in campaign.plans:
-        assert found.kafka == "2.0"
-        assert found.producers[0].settings == {"acks": "all"}
-        assert found.producers[0].interval_us == 50 * US_PER_MS
-        assert found.cluster.settings == {"min.insync.replicas": 2}
-        assert found.cluster.topics[0].settings == {}
-        assert len(found.cluster.brokers) == 5
-        assert found.behaviours == {"follower_truncation": "high_watermark"}
-        assert found.expect.lost == ("m1", "m2")
+    for loaded in campaign.plans:
+        assert loaded.kafka == "2.0"
+        assert loaded.producers[0].settings == {"acks": "all"}
+        assert loaded.producers[0].interval_us == 50 * US_PER_MS
+        assert loaded.cluster.settings == {"min.insync.replicas": 2}
+        assert loaded.cluster.topics[0].settings == {}
+        assert len(loaded.cluster.brokers) == 5
+        assert loaded.behaviours == {"follower_truncation": "high_watermark"}
+        assert loaded.expect.lost == ("m1", "m2")
 
 
 def test_an_override_creates_missing_keys() -> None:
-    found = plan(
+    loaded = plan(
         "workload: {duration: 5s}\ncluster:\n  topics: [{name: t}]\n", "workload.producers.0.rate=1/s"
     )
-    assert found.producers[0].name == "producer-0"
-    found = plan("cluster: {topics: [{name: t}]}", "cluster.topics.0.settings.min.insync.replicas=2")
-    assert found.cluster.topics[0].settings == {"min.insync.replicas": 2}
+    assert loaded.producers[0].name == "producer-0"
+    loaded = plan("cluster: {topics: [{name: t}]}", "cluster.topics.0.settings.min.insync.replicas=2")
+    assert loaded.cluster.topics[0].settings == {"min.insync.replicas": 2}
     assert plan("kafka: '2.4'", "kafka='0.11'").kafka == "0.11"
 
 
@@ -156,8 +156,8 @@ variants:
 
 
 def test_an_option_has_to_suit_the_named_variants() -> None:
-    found = load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], ["base", "plain"])
-    assert [(plan.variant, plan.kafka) for plan in found.plans] == [(None, "0.10.2"), ("plain", "0.10.2")]
+    campaign = load_text(NEW_AND_OLD, "some.yaml", ["kafka=0.10.2"], ["base", "plain"])
+    assert [(plan.variant, plan.kafka) for plan in campaign.plans] == [(None, "0.10.2"), ("plain", "0.10.2")]
 
 
 @pytest.mark.parametrize("named", [("idempotent",), ("plain", "idempotent")])

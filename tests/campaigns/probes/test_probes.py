@@ -1,4 +1,4 @@
-"""Rare states are counted from the trace, or from what subscribers alone are told: a small trace for each."""
+"""Rare states are counted from the trace, or from events that only subscribers see."""
 
 from typing import Any, cast
 
@@ -291,7 +291,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([truncated(3)], {"truncated": 1}),
         ([hw(3), truncated(3)], {"truncated": 1}),
         ([hw(3, broker=0), truncated(2)], {"truncated": 1, "truncated-below-hw": 1}),
-        # The highest that the partition has reached anywhere, not the last that was told.
+        # The highest one of any replica, not the last one.
         ([hw(5, broker=0), hw(1, broker=1), truncated(4)], {"truncated": 1, "truncated-below-hw": 1}),
         ([hw(5, partition="t-1"), truncated(4)], {"truncated": 1}),
         ([event(5, "unflushed_lost", 0, "t-0", 1, 3)], {"unflushed-lost": 1}),
@@ -588,7 +588,7 @@ def noticed(kind: type[events.Event], *fields: object, at_us: int = 5) -> dict[s
     trace = Trace(Watch(at_us))
     counter = NoticeCounter(trace)
     trace.publish(cast("Any", kind), *fields)
-    assert not trace.events, "what subscribers alone are told changes no digest"
+    assert not trace.events, "events that only subscribers see change no digest"
     return count_probes([], counter.counts)
 
 
@@ -615,11 +615,11 @@ NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "counts"), NOTICED)
+@pytest.mark.parametrize(("notice", "counts"), NOTICED)
 def test_probes_on_events_that_only_subscribers_see_are_counted(
-    told: tuple[Any, ...], counts: dict[str, int]
+    notice: tuple[Any, ...], counts: dict[str, int]
 ) -> None:
-    assert noticed(*told) == counts
+    assert noticed(*notice) == counts
 
 
 def test_events_during_the_start_of_the_cluster_are_not_counted() -> None:
@@ -645,8 +645,8 @@ def test_a_probe_is_reached_at_the_events_that_it_names() -> None:
                 if counts[probe] > before.get(probe, 0):
                     assert events.EVENTS[happened[1]] in PROBES[probe].at, probe
             before = counts
-    for told, counts in NOTICED:
-        assert all(told[0] in PROBES[probe].at for probe in counts)
+    for notice, counts in NOTICED:
+        assert all(notice[0] in PROBES[probe].at for probe in counts)
 
 
 @pytest.mark.parametrize("probe", PROBES)

@@ -59,9 +59,9 @@ def reached_by(text: str) -> tuple[str, ...]:
     ],
 )
 def test_a_plan_reaches_the_probes_of_its_cluster_and_clients(text: str, within: str, beyond: str) -> None:
-    found = reached_by(text)
-    assert within in found
-    assert beyond not in found
+    reached = reached_by(text)
+    assert within in reached
+    assert beyond not in reached
 
 
 def test_a_swarm_reaches_everything_that_one_of_its_draws_can() -> None:
@@ -79,9 +79,9 @@ def test_campaigns_together_reach_everything_that_one_of_them_can() -> None:
     both = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
-    found = reach_of_all(plans)
-    assert (found.control_planes, found.topics) == (both.control_planes, both.topics)
-    assert set(PROBES) - set(in_reach(found)) == {
+    reach = reach_of_all(plans)
+    assert (reach.control_planes, reach.topics) == (both.control_planes, both.topics)
+    assert set(PROBES) - set(in_reach(reach)) == {
         *("elr-member-elected", "last-known-leader-elected"),
         *("member-asked-to-revoke", "static-member-unreleased"),
     }
@@ -195,9 +195,9 @@ def test_a_probe_may_be_required_if_some_seeds_can_reach_it() -> None:
 def test_a_plan_is_left_out_on_a_release_that_cannot_reach_its_required_probe() -> None:
     required = "expect: {probes: [stale-controller-refused]}"
     text = f"{IN_ZOOKEEPER}{PRODUCER}variants: {{strict: {{{required}}}, plain: {{settings: {{acks: 1}}}}}}\n"
-    found = load(text, "kafka=4.0")
-    assert [each.variant for each in found.plans] == [None, "plain"]
-    (note,) = found.notes
+    campaign = load(text, "kafka=4.0")
+    assert [of_campaign.variant for of_campaign in campaign.plans] == [None, "plain"]
+    (note,) = campaign.notes
     assert (note.line, note.column) == (3, 39)
     assert "strict is left out: stale-controller-refused is never reached" in note.message
 

@@ -1,4 +1,4 @@
-"""Runs made by hand, for tests of what is said about them."""
+"""Handmade run results for tests of reports."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""``campaign.yaml`` beside a run says the plan that was run."""
+"""``campaign.yaml`` beside a run loads as the plan of the run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_the_copy_of_any_plan_of_the_library_has_its_digest(name: str) -> None:
         campaign = load_campaign(resolve(name)[0], options)
         for plan in campaign.plans:
             copy = load_text(campaign_copy(campaign, plan, 0, options), "campaign.yaml")
-            assert plan.digest() in [found.digest() for found in copy.plans]
+            assert plan.digest() in [copied.digest() for copied in copy.plans]
 
 
 def test_the_copy_does_not_depend_on_later_changes_of_the_file(tmp_path: Path) -> None:
@@ -25,9 +25,9 @@ def test_the_copy_does_not_depend_on_later_changes_of_the_file(tmp_path: Path) -
     campaign = load_campaign(file)
     file.write_text("settings: {acks: 0}\n", encoding="utf-8")
     (plan,) = campaign.plans
-    (found,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
-    assert found.digest() == plan.digest()
-    assert found.campaign == "first"
+    (copied,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
+    assert copied.digest() == plan.digest()
+    assert copied.campaign == "first"
 
 
 def test_a_plan_that_differs_from_the_text_is_written_from_the_plan(tmp_path: Path) -> None:
@@ -35,5 +35,5 @@ def test_a_plan_that_differs_from_the_text_is_written_from_the_plan(tmp_path: Pa
     file.write_text("name: first\nsettings: {acks: 1}\n", encoding="utf-8")
     campaign = load_campaign(file)
     plan = replace(campaign.plans[0], kafka="0.11")
-    (found,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
-    assert (found.kafka, found.digest()) == ("0.11", plan.digest())
+    (copied,) = load_text(campaign_copy(campaign, plan, 0), "campaign.yaml").plans
+    assert (copied.kafka, copied.digest()) == ("0.11", plan.digest())

@@ -97,8 +97,8 @@ def test_every_malformed_line_of_edn_is_reported_with_its_position() -> None:
     text = "\n{:process 0, :type :ok, :f :send, :value [[:send 5 1]]\n{:process 0, :type :okay, :f :send, :value []}\n"
     with pytest.raises(HistoryError) as caught:
         read_history(lines(TORN + text), "history.edn")
-    told = [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
-    assert told == [
+    listed = [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
+    assert listed == [
         (11, 56, "not EDN: `{` is not closed"),
         (12, 14, 'unknown `type` "okay"; did you mean `ok`?'),
     ]

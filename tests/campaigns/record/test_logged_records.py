@@ -31,9 +31,9 @@ def kcat(payload: Any, offset: int, partition: int = 0, topic: str = "t", key: A
     }
 
 
-def sent(value: Any, offset: int | None = None, **said: Any) -> dict[str, Any]:
+def sent(value: Any, offset: int | None = None, **fields: Any) -> dict[str, Any]:
     where = {} if offset is None else {"partition": 0, "offset": offset}
-    return {"value": value, "acked": True, **where, **said}
+    return {"value": value, "acked": True, **where, **fields}
 
 
 def verdict(
@@ -44,7 +44,7 @@ def verdict(
     return judge_history(read_history(lines, "h"), StatedSettings())
 
 
-def found(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:
+def findings(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:
     """Return the broken rules, each with partitions and values."""
     return {
         rule: [(str(finding.partition), finding.value) for finding in result.findings]
@@ -55,28 +55,30 @@ def found(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:
 
 def test_records_read_as_acked_hold_every_rule() -> None:
     judged = verdict([sent("a", 0), sent("b", 1)], [kcat("a", 0), kcat("b", 1)])
-    assert (judged.status, found(judged)) == (HELD, {})
+    assert (judged.status, findings(judged)) == (HELD, {})
 
 
 def test_an_acked_record_that_is_missing_before_a_later_one_is_lost() -> None:
     judged = verdict([sent("a", 0), sent("b", 1), sent("c", 2)], [kcat("a", 0), kcat("c", 2)])
     assert judged.status == VIOLATED
-    assert found(judged)["lost-write"] == [("t-0", "b")]
+    assert findings(judged)["lost-write"] == [("t-0", "b")]
 
 
-@pytest.mark.parametrize("said", [{"partition": 0}, {}, {"partition": -1, "offset": -1}, {"partition": None}])
+@pytest.mark.parametrize(
+    "fields", [{"partition": 0}, {}, {"partition": -1, "offset": -1}, {"partition": None}]
+)
 def test_an_acked_record_that_was_never_read_is_unseen_whether_its_place_was_logged_or_not(
-    said: dict[str, Any],
+    fields: dict[str, Any],
 ) -> None:
-    judged = verdict([sent("a", 0), sent("b", **said)], [kcat("a", 0)])
+    judged = verdict([sent("a", 0), sent("b", **fields)], [kcat("a", 0)])
     assert judged.status == VIOLATED
-    ((_, value),) = found(judged)["unseen"]
+    ((_, value),) = findings(judged)["unseen"]
     assert value == "b"
 
 
 def test_a_record_without_a_logged_partition_belongs_where_it_was_read() -> None:
     judged = verdict([sent("a"), sent("b")], [kcat("a", 0, partition=3), kcat("b", 7, partition=1)])
-    assert (judged.status, found(judged)) == (HELD, {})
+    assert (judged.status, findings(judged)) == (HELD, {})
 
 
 def test_a_record_in_two_partitions_is_misrouted_only_if_its_partition_was_logged() -> None:
@@ -84,64 +86,64 @@ def test_a_record_in_two_partitions_is_misrouted_only_if_its_partition_was_logge
     sends = [sent("b", 0, partition=1), sent("c", 0)]
     notes: list[str] = []
     judged = verdict([sent("a"), *sends], reads, notes=notes)
-    assert (judged.status, found(judged)) == (HELD, {})
+    assert (judged.status, findings(judged)) == (HELD, {})
     assert notes == ["1 record was read in several partitions, and the files do not say which one is right"]
     elsewhere = [kcat("c", 0), kcat("a", 1), kcat("b", 0, partition=1), kcat("a", 2, partition=1)]
     for offset in (1, 2):
         judged = verdict([{"value": "a", "offset": offset}, *sends], elsewhere)
-        assert (judged.status, found(judged)) == (HELD, {})
+        assert (judged.status, findings(judged)) == (HELD, {})
     judged = verdict([sent("a", 1), *sends], reads)
-    assert found(judged)["misrouted"] == [("t-1", "a")]
-    # Of another record in the same files it is told as before.
+    assert findings(judged)["misrouted"] == [("t-1", "a")]
+    # Another record in the same files is still misrouted.
     judged = verdict([sent("a"), *sends], [*reads, kcat("c", 2, partition=1)])
-    assert found(judged)["misrouted"] == [("t-1", "c")]
+    assert findings(judged)["misrouted"] == [("t-1", "c")]
 
 
 def test_a_record_at_two_offsets_is_a_duplicate() -> None:
     judged = verdict([sent("a", 0)], [kcat("a", 0), kcat("a", 1)])
-    assert found(judged)["duplicate"] == [("t-0", "a")]
+    assert findings(judged)["duplicate"] == [("t-0", "a")]
 
 
 @pytest.mark.parametrize(
-    "said", [{"acked": False}, {"acked": False, "error": "TIMED_OUT"}, {"error": "x", "acked": None}]
+    "fields", [{"acked": False}, {"acked": False, "error": "TIMED_OUT"}, {"error": "x", "acked": None}]
 )
 @pytest.mark.parametrize("was_read", [True, False])
-def test_an_unacknowledged_send_may_be_missing_or_not(said: dict[str, Any], *, was_read: bool) -> None:
+def test_an_unacknowledged_send_may_be_missing_or_not(fields: dict[str, Any], *, was_read: bool) -> None:
     reads = [kcat("a", 0), *([kcat("b", 1)] if was_read else [])]
-    judged = verdict([sent("a", 0), {"value": "b", **said}], reads)
-    assert (judged.status, found(judged)) == (HELD, {})
+    judged = verdict([sent("a", 0), {"value": "b", **fields}], reads)
+    assert (judged.status, findings(judged)) == (HELD, {})
 
 
 def test_a_send_with_an_offset_and_no_error_was_acked() -> None:
     judged = verdict([{"value": "a", "partition": 0, "offset": 0}, sent("b", 1)], [kcat("b", 1)])
-    assert found(judged)["lost-write"] == [("t-0", "a")]
+    assert findings(judged)["lost-write"] == [("t-0", "a")]
 
 
 def test_the_order_of_sends_matters_only_for_a_named_producer() -> None:
     reads = [kcat("a", 0), kcat("b", 1)]
     in_vain = verdict([sent("b", 1), sent("a", 0)], reads)
-    assert found(in_vain) == {}
+    assert findings(in_vain) == {}
     named = verdict([sent("b", 1, producer="p"), sent("a", 0, producer="p")], reads)
-    assert "nonmonotonic-send" in found(named)
+    assert "nonmonotonic-send" in findings(named)
     two = verdict([sent("b", 1, producer="p"), sent("a", 0, producer="q")], reads)
-    assert found(two) == {}
+    assert findings(two) == {}
 
 
 def test_keys_distinguish_records_of_equal_values() -> None:
     sends = [sent("x", 0, key="k1"), sent("x", 1, key="k2"), sent("x", 2, key="k3")]
     judged = verdict(sends, [kcat("x", 0, key="k1"), kcat("x", 2, key="k3")])
-    assert found(judged)["lost-write"] == [("t-0", "k2=x")]
+    assert findings(judged)["lost-write"] == [("t-0", "k2=x")]
 
 
 def test_numbers_and_texts_of_the_same_digits_are_the_same_value() -> None:
     judged = verdict([sent(7, 0), sent({"b": 1, "a": 2}, 1)], [kcat("7", 0), kcat({"a": 2, "b": 1}, 1)])
-    assert (judged.status, found(judged)) == (HELD, {})
+    assert (judged.status, findings(judged)) == (HELD, {})
 
 
 def test_a_tombstone_is_skipped_and_an_unsent_record_is_counted() -> None:
     notes: list[str] = []
     judged = verdict([sent("a", 0)], [kcat("a", 0), kcat(None, 1), kcat("other", 2)], notes=notes)
-    assert (judged.status, found(judged)) == (HELD, {})
+    assert (judged.status, findings(judged)) == (HELD, {})
     assert notes == ["1 record was read that no file of sent records has"]
 
 
@@ -149,7 +151,7 @@ def test_each_file_of_read_records_is_a_separate_consumer() -> None:
     whole = [kcat("a", 0), kcat("b", 1), kcat("c", 2)]
     skips = [kcat("a", 0), kcat("c", 2)]
     judged = verdict([sent("a", 0), sent("b", 1), sent("c", 2)], whole, skips)
-    assert set(found(judged)) == {"int-poll-skip"}
+    assert set(findings(judged)) == {"int-poll-skip"}
 
 
 def test_a_topic_without_readers_proves_nothing() -> None:
@@ -162,9 +164,9 @@ def test_many_records_are_polled_in_several_polls() -> None:
     count = 1_600
     sends = [sent(f"v{n}", n) for n in range(count)]
     reads = [kcat(f"v{n}", n) for n in range(count)]
-    assert (verdict(sends, reads).status, found(verdict(sends, reads))) == (HELD, {})
+    assert (verdict(sends, reads).status, findings(verdict(sends, reads))) == (HELD, {})
     del reads[700]
-    assert found(verdict(sends, reads))["lost-write"] == [("t-0", "v700")]
+    assert findings(verdict(sends, reads))["lost-write"] == [("t-0", "v700")]
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,13 @@ def test_a_finding_is_read_back_with_its_links_and_preventions(name: str) -> Non
         read = recorded_rules(json.loads(json.dumps(run_as_mapping(result, "")))["rules"])
         for rule, judged in result.verdict.rules.items():
             pairs = zip(incidents(read[rule].findings), incidents(judged.findings), strict=True)
-            for found, original in ((each.first, told.first) for each, told in pairs):
-                assert set(found.prevented_by) == set(original.prevented_by)
-                assert found.causes == original.causes
-                assert because(found) == because(original)
-                for link, told in zip(found.chain, original.chain, strict=True):
-                    assert (link.kind, link.actor, link.operands) == (told.kind, told.actor, told.operands)
+            for restored, original in ((copy.first, incident.first) for copy, incident in pairs):
+                assert set(restored.prevented_by) == set(original.prevented_by)
+                assert restored.causes == original.causes
+                assert because(restored) == because(original)
+                for link, written in zip(restored.chain, original.chain, strict=True):
+                    fields = (written.kind, written.actor, written.operands)
+                    assert (link.kind, link.actor, link.operands) == fields
 
 
 def test_a_link_of_a_rule_that_is_not_installed_keeps_its_text() -> None:

@@ -179,9 +179,9 @@ def test_missed_expectations_are_in_the_json() -> None:
 
 def test_the_document_has_the_worst_verdict() -> None:
     runs = [run_as_mapping(run, REPRODUCE) for run in (run_result(), run_result(lost("m1")))]
-    told = document(runs)
-    assert (told["schema"], told["version"], told["verdict"]) == ("harrow.run/1", version(), VIOLATED)
-    assert len(told["runs"]) == 2
+    report = document(runs)
+    assert (report["schema"], report["version"], report["verdict"]) == ("harrow.run/1", version(), VIOLATED)
+    assert len(report["runs"]) == 2
 
 
 def test_no_run_is_inconclusive() -> None:
@@ -428,19 +428,19 @@ def test_the_behaviour_that_makes_the_difference_follows_the_finding() -> None:
 @pytest.mark.parametrize(
     ("release", "switch", "value", "since", "text"),
     [
-        ("2.0", "producer_fenced_error", True, None, "Kafka 2.0 lacks this: a coordinator says that"),
+        ("2.0", "producer_fenced_error", True, None, "Kafka 2.0 lacks this: a coordinator tells a producer"),
         ("3.6", "fetch_answers_match_epoch", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
         ("1.1", "follower_truncation", "answered_epoch", None, "Kafka 1.1 lacks KIP-279 (tried"),
-        ("3.9", "producer_fenced_error", False, "2.7", "the outcome differs: a coordinator says that"),
+        ("3.9", "producer_fenced_error", False, "2.7", "the outcome differs: a coordinator tells"),
         # Releases before and after it elect no preferred leader that leads already.
         (
             "2.0",
             "preferred_leader_elected_once_more",
             False,
             "1.1",
-            "Kafka 2.0 lacks this: a preferred leader",
+            "Kafka 2.0 lacks this: a preferred replica",
         ),
-        ("1.0", "preferred_leader_elected_once_more", True, None, "differs: a preferred leader that leads"),
+        ("1.0", "preferred_leader_elected_once_more", True, None, "differs: a preferred replica that leads"),
     ],
 )
 def test_the_reason_names_the_behaviour_that_the_release_lacks(
