@@ -11,7 +11,7 @@ from harrow.compilation import compilation
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _USAGE: Final = 2
-"""`exit_code.USAGE`, repeated because this module imports little before it has checked the streams."""
+"""`exit_code.USAGE`; this module imports little before it has checked the streams."""
 
 
 def main() -> None:

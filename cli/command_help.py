@@ -1,4 +1,4 @@
-"""Examples for the help of each command, in plain text: the same on a terminal, in a pipe and in a log."""
+"""Examples for the help of each command, in plain text that suits terminals, pipes and logs."""
 
 from typing import Final
 

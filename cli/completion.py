@@ -1,7 +1,7 @@
 """Shell completion for the names of campaigns, variants, faults, rules, settings and runs.
 
-The user waits for it after each press of the Tab key. So it only scans campaign files instead of loading
-them, and imports only what the names need.
+The user waits for it after each press of the Tab key. So it only scans campaign files instead of
+loading them, and imports only what the names need.
 """
 
 import re
@@ -124,7 +124,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _variants_of(file: Path) -> Iterator[str]:
-    """Yield the keys of ``variants`` in a file, which a regular expression finds without parsing YAML."""
+    """Yield the keys of ``variants`` in a file, found by a regular expression without parsing."""
     try:
         if not file.is_file() or file.stat().st_size > _FILE_MAX_BYTES:
             return

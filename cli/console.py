@@ -24,17 +24,18 @@ _ENDLESS: Final = 100_000
 
 
 class _SafeConsole(Console):
-    """A console on which no text moves the cursor, changes colours or breaks a line, wherever it comes from.
+    """A console on which no text from anywhere moves the cursor, changes colours or breaks a line.
 
-    Control codes come only from styles, here. A `Text` has no others, and strings are escaped like a `Text`.
+    Control codes come only from styles, here. A `Text` has no others, and strings are escaped like
+    a `Text`.
     """
 
     def render_str(self, text: str, **options: Any) -> RichText:
-        """Escape a string before its width is counted; a newline in it is data (`harrow.cli.text.lines`)."""
+        """Escape a string before its width is counted, newlines too (`harrow.cli.text.lines`)."""
         return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Fail like a write to a stream: Rich would exit with 1, which means that a promise was broken."""
+        """Fail like a write to a stream: Rich would exit with 1, which means a broken promise."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -62,7 +63,7 @@ def is_unicode(console: Console) -> bool:
 
 
 def can_be_redrawn(console: Console) -> bool:
-    """Return whether output may redraw itself; FORCE_COLOR alone does not make a pipe a terminal."""
+    """Return whether output may redraw itself; FORCE_COLOR does not make a pipe a terminal."""
     return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()
 
 
@@ -88,7 +89,7 @@ def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
 
 
 def plain_text(*renderables: RenderableType) -> str:
-    """Return the plain lines that a pipe would get, whatever the environment says about terminals."""
+    """Return the plain lines that a pipe would get, in any environment."""
     file = StringIO()
     console = _SafeConsole(
         file=file,

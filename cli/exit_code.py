@@ -15,7 +15,7 @@ INTERNAL: Final = 4
 INTERRUPTED: Final = 130
 """Interrupted; finished runs are written."""
 BROKEN_PIPE: Final = 141
-"""The reader of the output closed it. A shell reports this code for a process that SIGPIPE killed."""
+"""The reader closed the output. Shells report this code for a process that SIGPIPE killed."""
 
 MEANINGS: Final = {
     OK: "every run was as expected",

@@ -14,7 +14,7 @@ EXTRAS: Final = {
 
 
 def need(extra: str) -> None:
-    """Raise `ModuleNotFoundError` if a module of an extra is missing, before any work that would be lost."""
+    """Raise `ModuleNotFoundError` if a module of an extra is missing, before any work is lost."""
     for module in EXTRAS[extra]:
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)

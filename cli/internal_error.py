@@ -15,7 +15,7 @@ from harrow.compilation import compilation
 
 
 def report(error: Exception, begun_ns: int) -> None:
-    """Print that there is a bug, where its traceback is, and how to report it, or that an upgrade may have caused it."""
+    """Print that there is a bug (or an upgrade), where its traceback is, and how to report it."""
     console = message_console()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
@@ -41,7 +41,7 @@ def report(error: Exception, begun_ns: int) -> None:
 
 
 def _has_changed_since(begun_ns: int) -> bool:
-    """Return whether a source file changed after this process imported it; later imports may not match."""
+    """Return whether a source file changed after its import; later imports may not match."""
     names = [module for module in sys.modules if module.partition(".")[0] == "harrow"]
     for file in (getattr(sys.modules[name], "__file__", None) for name in names):
         try:

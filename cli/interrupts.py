@@ -22,11 +22,11 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 class Interrupts:
-    """While this context is open, an interrupt raises `KeyboardInterrupt`, except in a `shielded` block.
+    """In this context an interrupt raises `KeyboardInterrupt`, except in a `shielded` block.
 
-    There it waits for the end of the block, unless the user presses the keys twice. An exception that is raised
-    at an arbitrary moment can get lost in a callback of the garbage collector or of a library. So an interrupt
-    is raised again at the end of the next block, or by `check`.
+    There it waits for the end of the block, unless the user presses the keys twice. An exception
+    that is raised at an arbitrary moment can get lost in a callback of the garbage collector or of
+    a library. So an interrupt is raised again at the end of the next block, or by `check`.
     """
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class Interrupts:
         self._former_handlers: dict[signal.Signals, Any] = {}
 
     def heed(self, *signals: signal.Signals) -> None:
-        """Treat other terminating signals as interrupts, because something must be undone or saved first.
+        """Treat other terminating signals as interrupts, to undo or save something first.
 
-        This includes SIGINT in a background process, where the shell makes it ignored: a process that has
-        started brokers must obey it.
+        This includes SIGINT in a background process, where the shell makes it ignored: a process
+        that has started brokers must obey it.
         """
         for number in (signal.SIGINT, *signals):
             # A process that should outlive its terminal (nohup) ignores some signals.
@@ -73,7 +73,7 @@ class Interrupts:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Delay interrupts beyond the end of the block: the code in it asks `is_waiting` and ends by itself."""
+        """Delay interrupts beyond the block, whose code asks `is_waiting` and ends by itself."""
         self._shields += 1
         try:
             yield

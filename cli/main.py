@@ -1,4 +1,4 @@
-"""The ``harrow`` command: it parses the command line, runs one command, and reports what goes wrong."""
+"""The ``harrow`` command: it parses the command line, runs one command, and reports errors."""
 
 import os
 import re
@@ -48,7 +48,7 @@ class RequestCommand(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands. They end silently when nothing reads their output any more (``harrow ... | head``)."""
+    """The commands. They end silently when their output is closed (``harrow ... | head``)."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -204,7 +204,7 @@ def _flushed(code: int) -> int:
 
 
 def _internal_error(error: Exception) -> int:
-    """Report a bug and return its exit code, which is all that remains if stderr cannot be written."""
+    """Report a bug and return its exit code, which must suffice if stderr cannot be written."""
     from harrow.cli.internal_error import report
 
     with suppress(OSError):
@@ -213,7 +213,7 @@ def _internal_error(error: Exception) -> int:
 
 
 def _cannot_go_on(error: OSError) -> int:
-    """Report a file or stream that failed and return the exit code, which is all that remains if stderr fails."""
+    """Report a failed file or stream and return an exit code, which must suffice without stderr."""
     from harrow.cli.console import message_console, say
     from harrow.cli.session import reason_of
 
@@ -228,7 +228,7 @@ def _leave_quietly() -> NoReturn:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout, which the interpreter flushes when it exits, so that it does not fail again."""
+    """Redirect stdout, which the interpreter flushes at exit, so that it does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -57,7 +57,7 @@ Kind = Literal[
 
 @contextmanager
 def _as_usage_error() -> Iterator[None]:
-    """Turn the errors of the campaign language, which are `ValueError`s, into errors of this option."""
+    """Turn the errors of the campaign language, all `ValueError`s, into errors of the option."""
     try:
         yield
     except ValueError as error:
@@ -123,7 +123,7 @@ def check_rule(name: str | None) -> str | None:
 
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
-"""An address such as ``s3a://bucket/key``, with the slashes that `Path` leaves of it. A Windows drive has one letter."""
+"""An address such as ``s3a://bucket/key``, or its `Path` with one slash; no drive ``C:``."""
 
 
 def check_path(path: Path | None) -> Path | None:

@@ -8,22 +8,23 @@ from typing import Any, Final, TextIO, cast
 from harrow.campaigns.language.spelling import LOG_COMMAND
 
 _COMMAND: Final = re.compile(rf"^[^\S\n]*::|{LOG_COMMAND}", re.MULTILINE)
-"""A command to a CI system: ``::`` at the start of a line, after blanks too, or `LOG_COMMAND` anywhere in it."""
+"""A command to a CI system: ``::`` first in a line, or `LOG_COMMAND` anywhere in it."""
 _COMMAND_PREFIX: Final = re.compile(r"[^\S\n]*:?")
 _LOG_COMMAND_PREFIX: Final = re.compile(r"##?\w{0,20}\Z")
 _PREFIX_MAX: Final = 24
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters, unusual line separators, changes of text direction, and surrogates, which UTF-8 cannot encode."""
+"""Control characters, odd line separators, changes of text direction, and lone surrogates."""
 _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 class OutputStream:
     """A stream on which no line commands a CI system, and no character commands a terminal.
 
-    harrow escapes text where it makes it. But a long line may be wrapped in front of `::`, and a new command
-    may forget to escape, so this checks again. Only annotations, which are commands, bypass it (`commands`).
+    harrow escapes text where it makes it. But a long line may be wrapped in front of `::`, and a
+    new command may forget to escape, so this checks again. Only annotations, which are commands,
+    bypass it (`commands`).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -35,7 +36,7 @@ class OutputStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        # A line may be written in parts. Its first part may be out already, so the last character is escaped.
+        # The first part of a line may be written already, so the last character is escaped.
         shown = _COMMAND.sub(_without_last, self._line + text)[len(self._line) :]
         if _CONTROL.search(shown):
             shown = self._without_controls(shown)
@@ -76,5 +77,5 @@ def _code(match: re.Match[str]) -> str:
 
 
 def guarded(stream: TextIO | Any) -> TextIO:
-    """Return a stream on which no data is a command; a terminal needs no guard, as it knows no such commands."""
+    """Return a stream on which no data is a command to a CI system; a terminal needs no guard."""
     return stream if stream is None or stream.isatty() else cast("TextIO", OutputStream(stream))

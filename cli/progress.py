@@ -23,8 +23,8 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and cleared before anything else is printed.
 
-    Short work shows nothing. With a *total* there is a bar. If stderr is not a terminal, or if progress should stay
-    on screen as a *log*, a plain line is printed from time to time.
+    Short work shows nothing. With a *total* there is a bar. If stderr is not a terminal, or if
+    progress should stay on screen as a *log*, a plain line is printed from time to time.
     """
 
     def __init__(

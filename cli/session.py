@@ -1,8 +1,8 @@
-"""What the sessions of all commands share: where output goes, in which format, and how errors end a session.
+"""What all sessions share: where output goes, in which format, and how errors end them.
 
-A session may raise what `exit_code_of` turns into a message and an exit code: `FileError` for mistakes in files, `Refusal`
-for a request that cannot be met, `ImportError` for a missing extra, `typer.BadParameter` for options that do
-not go together, and `OSError`.
+A session may raise what `exit_code_of` turns into a message and an exit code: `FileError` for
+mistakes in files, `Refusal` for a request that cannot be met, `ImportError` for a missing extra,
+`typer.BadParameter` for options that do not go together, and `OSError`.
 """
 
 import gc
@@ -45,7 +45,7 @@ class Refusal(Exception):
 
 
 def exit_code_of(command: str, request: CommandRequest) -> int:
-    """Run the session of a command, report its errors except usage errors and `OSError`, and return the exit code."""
+    """Return the exit code of a command's session; usage errors and `OSError` pass through."""
     messages = message_console(no_color=request.no_color)
     try:
         session = import_module(f"harrow.cli.commands.{command}").session
@@ -79,11 +79,11 @@ def reason_of(error: OSError) -> str:
 
 
 def need_writable(folder: Path) -> None:
-    """Refuse a folder for results that cannot be written to, before the work begins; it need not exist yet."""
+    """Refuse a folder, which need not exist yet, if results cannot be written to it."""
     above = next(path for path in (folder, *folder.parents) if path.exists())
     trial = above / f".harrow-{os.getpid()}"
     try:
-        # Permissions do not reveal a read-only file system, or one without ordinary files such as /proc.
+        # Permissions do not reveal a read-only file system, or one like /proc.
         trial.mkdir()
         trial.rmdir()
     except OSError as error:
@@ -149,8 +149,8 @@ def write_suites(
 ) -> None:
     """Write suites in one of `CI_FORMATS`; *total* replaces the default summary line.
 
-    In a step of GitHub Actions, `GITHUB` also writes a table to the step's summary. A failure to write it
-    is reported, and does not change the result.
+    In a step of GitHub Actions, `GITHUB` also writes a table to the step's summary. A failure to
+    write it is reported, and does not change the result.
     """
     if request.output_format == JUNIT:
         from harrow.cli.ci.junit import junit_xml

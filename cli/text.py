@@ -9,10 +9,10 @@ from harrow.campaigns.language.spelling import printable
 
 
 class Text(RichText):
-    """Text with printable characters only: it escapes all others, newlines too, before Rich measures, cuts or wraps.
+    """Text that escapes unprintable characters, newlines too, before Rich measures or wraps it.
 
-    So no caller needs to know which strings come from a file. `lines` makes intended line breaks. ruff forbids
-    Rich's own class everywhere else in `harrow.cli`.
+    So no caller needs to know which strings come from a file. `lines` makes intended line breaks.
+    ruff forbids Rich's own class everywhere else in `harrow.cli`.
     """
 
     def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:

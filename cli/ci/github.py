@@ -1,7 +1,7 @@
 """Output for GitHub Actions: annotations by workflow commands, and a table in the step's summary.
 
-GitHub shows ten annotations of a level per step and silently drops the rest. So each suite has one, or one for
-each mistake in a file, and those beyond ten are counted.
+GitHub shows ten annotations of a level per step and silently drops the rest. So each suite has one,
+or one for each mistake in a file, and those beyond ten are counted.
 """
 
 import os
@@ -39,7 +39,7 @@ def annotations(suites: Sequence[Suite]) -> Iterator[str]:
 
 
 def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
-    """Return the table for the step's summary, failures first; *total* replaces the default heading."""
+    """Return the table for the step's summary, failures first, with *total* as heading."""
     ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
     rows = [
         (

@@ -1,7 +1,7 @@
 """Runs for CI systems: a case for each rule, and one for the expectations of the campaign.
 
-A case fails when the run unexpectedly violates its rule, or when the status of the rule differs from the one that the
-campaign expects.
+A case fails when the run unexpectedly violates its rule, or when the status of the rule differs
+from the one that the campaign expects.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def _first_story(judged: RuleResult) -> list[str]:
 
 
 def story(finding: Finding) -> Iterator[str]:
-    """Yield the chain of events that led to a finding, and the settings that would have prevented it."""
+    """Yield the chain that led to a finding, and the settings that would have prevented it."""
     value = "" if finding.value is None else f"{report.subject(finding)}, "
     yield f"{value}{report.place(finding)}:"
     for link in shortened(finding.chain):

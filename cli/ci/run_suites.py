@@ -1,7 +1,7 @@
 """Runs for CI systems after all have finished: a suite for each campaign and variant.
 
-With several seeds a case combines all of them: a failure outweighs the others, and the case reports the first.
-The suite has the number of failed seeds, because seeds break different rules.
+With several seeds a case combines all of them: a failure outweighs the others, and the case reports
+the first. The suite has the number of failed seeds, because seeds break different rules.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import write_suites
 
 _BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
-"""The statuses of a rule, the weightiest first. Only the expectations report that some seeds were inconclusive."""
+"""The statuses of a rule, the weightiest first. Only the expectations report undecided seeds."""
 _NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
 
 
@@ -92,7 +92,7 @@ class _SuiteSeeds:
         )
 
     def _total(self) -> str:
-        """Return the number of seeds that did not pass, as in ``15 of 40 seeds failed, first 3``."""
+        """Return the seeds that did not pass, as in ``15 of 40 seeds failed, first 3``."""
         parts: list[str] = []
         for status, word in _NOT_PASSED.items():
             if seeds := self.by_status.get(status):
@@ -142,7 +142,7 @@ class RunSuites(RunPrinter):
         write_suites(self._console, self._request, suites, "campaign", self._total(tally))
 
     def _total(self, tally: Tally) -> str:
-        """Return the count of runs by outcome; like the table, it counts variants as runs of one campaign."""
+        """Return the runs by outcome, with variants as runs of one campaign, like the table."""
         statuses = Counter[Status]()
         for each in self._by_variant.values():
             statuses.update({status: len(seeds) for status, seeds in each.by_status.items()})
@@ -155,7 +155,7 @@ class RunSuites(RunPrinter):
 def search_suites(
     finished: Iterable[tuple[Plan, Mapping[str, int], FinishedRun | None]], missed: Iterable[UnreachedProbes]
 ) -> list[Suite]:
-    """Return a suite for each search, from its plan, its examples by outcome, and the failing run."""
+    """Return a suite for each search: its plan, its examples by outcome, and its failing run."""
     unreached = _reasons(missed)
     suites: list[Suite] = []
     for plan, outcomes, run in finished:

@@ -1,6 +1,7 @@
 """Suites of test cases, the common form of JUnit files and GitHub annotations.
 
-A suite is a campaign, or one of its variants. A case is a rule that judged it, or the expectations of the campaign.
+A suite is a campaign, or one of its variants. A case is a rule that judged it, or the expectations
+of the campaign.
 """
 
 from collections import Counter
@@ -41,7 +42,7 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are lines; ``line`` and ``column`` 0 mean unknown.
+    """A test case. ``message`` is one line, ``details`` are lines; ``line`` 0 is unknown.
 
     With several seeds, ``seeds`` is the number of those with this status. All texts are printable.
     """
@@ -65,9 +66,10 @@ class Case:
 class Suite:
     """The cases of one campaign or variant; ``file`` may be empty.
 
-    ``summary`` says in short what happened, and the command ``reproduce`` does it again. With several seeds, ``total``
-    has the number of those that did not pass, which no single rule tells. The cases of an ``independent`` suite,
-    such as mistakes in a file, each have their own place and nothing to do with one another.
+    ``summary`` says in short what happened, and the command ``reproduce`` does it again. With
+    several seeds, ``total`` has the number of those that did not pass, which no single rule tells.
+    The cases of an ``independent`` suite, such as mistakes in a file, each have their own place and
+    nothing to do with one another.
     """
 
     name: str
@@ -86,7 +88,8 @@ class Suite:
     def status(self) -> Status:
         """The worst status of its cases; undecided without cases.
 
-        If nothing failed, the expectations decide, because a campaign may meet them although a rule is undecided.
+        If nothing failed, the expectations decide, because a campaign may meet them although a rule
+        is undecided.
         """
         status = worst_status(case.status for case in self.cases)
         expectations = next((case.status for case in self.cases if case.name == EXPECTATIONS), status)

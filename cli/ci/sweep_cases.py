@@ -1,4 +1,4 @@
-"""A sweep for CI systems: a suite for each cell of its grid, with a case for each rule that a run broke."""
+"""A sweep for CI systems: a suite for each cell, with a case for each rule that a run broke."""
 
 from collections.abc import Iterator, Sequence
 
@@ -59,7 +59,7 @@ def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: C
             + (f", {percent(rate.hits / rate.runs)} {interval(rate.low, rate.high)}" if rate.runs else "")
             for rate in of_rule
         )
-        # Each kind has one example, from the first cell that had it; an example from this cell is better.
+        # Each kind has one example, from its first cell; an example from this cell is better.
         kinds = sorted((group for group in groups if group.rule == rule), key=lambda g: not _is_in(g, cell))
         if kinds and any(rate.status == VIOLATED for rate in of_rule):
             yield Case(

@@ -35,10 +35,10 @@ TERMINATION_SIGNALS: Final = tuple(each for each in signal.Signals if each.name 
 def real_brokers(
     request: RunRequest | ConformRequest, plans: Iterable["Plan"], interrupts: Interrupts
 ) -> Iterator["Brokers"]:
-    """Yield the brokers of a target; on the user's cluster nothing happens without ``--yes`` or leave in the cluster file.
+    """Yield the brokers of a target; the user's cluster needs ``--yes``, or leave in its file.
 
-    Meanwhile a signal that terminates harrow counts as an interrupt: a run keeps its observations, and the user's
-    cluster is healed.
+    Meanwhile a signal that terminates harrow counts as an interrupt: a run keeps its observations,
+    and the user's cluster is healed.
     """
     target = request.target
     interrupts.heed(*TERMINATION_SIGNALS)
@@ -74,7 +74,7 @@ def stop_if_interrupted(interrupts: Interrupts) -> None:
 
 
 def broker_release(target: str) -> BrokerRelease | None:
-    """Return the release of the brokers of a target; None for the model, and for an invalid target."""
+    """Return the release of a target's brokers; None for the model, or for an invalid target."""
     if target.startswith(_KAFKA):
         need("live")
         release, metadata = _release_of(target)
@@ -112,7 +112,7 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
 
 
 def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
-    """Return brokers for harrow to start; a missing Java or Kafka is refused only when the first ones start."""
+    """Return brokers to start; a missing Java or Kafka is refused when the first ones start."""
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
         raise typer.BadParameter(

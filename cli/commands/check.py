@@ -105,7 +105,7 @@ def _name(path: Path | None) -> str:
 
 
 def _lines(request: CheckRequest, files: Sequence[Path | None], stack: ExitStack) -> Iterable[bytes]:
-    """Return the lines of the history, or a history made from the files of producers and consumers."""
+    """Return the lines of the history, or make one from the files of producers and consumers."""
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
     sources = [
         (_name(file), stack.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files

@@ -109,7 +109,7 @@ class _Task(NamedTuple):
 
 
 def _tasks(selections: Iterable[Selection], times: int) -> Iterator[_Task]:
-    """Yield a task for each plan; for a swarm one for each seed, because each seed draws a different plan."""
+    """Yield a task for each plan; for a swarm one for each seed, which draws a plan of its own."""
     for selection in selections:
         for plan in selection.plans:
             if plan.swarm is None:

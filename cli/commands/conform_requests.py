@@ -119,7 +119,7 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
 
 
 def _lines(count: int, shortest: "ComparedSequence") -> Iterator[Any]:
-    """Yield a difference: how often it occurred, the shortest way to it, and the response of either broker."""
+    """Yield a difference: its count, the shortest way to it, and the response of either broker."""
     from harrow.live_cluster.requests.comparison import difference_text
 
     last = shortest.exchanges[-1]

@@ -65,7 +65,7 @@ def _show(request: DiffRequest) -> None:
 
 
 def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | None:
-    """Return the two releases that the arguments name; None if they name runs, or folders with such names."""
+    """Return the two releases that the arguments name; None if they name runs or folders."""
     if len(request.runs) != _RUNS_MAX or any(Path(each).exists() for each in request.runs):
         return None
     newest = {LATEST_RELEASE: RELEASES[NEWEST_RELEASE]}
@@ -83,7 +83,7 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
 
 
 def _argument(request: DiffRequest, run: RunDiff) -> str:
-    """Return the argument for the run in further commands; the path if --results names another folder."""
+    """Return the argument that names the run in further commands, without ``--results``."""
     argument = request.runs[0]
     is_enough = request.results == DEFAULT_RESULTS or Path(argument).exists()
     return shlex.quote(argument if is_enough else str(run.recorded.folder))

@@ -35,7 +35,7 @@ def session(request: HealRequest) -> int:
 
 
 def _heal(path: Path, request: HealRequest) -> int | None:
-    """Heal a cluster by its journal and return an exit code; None for another cluster than the request names."""
+    """Heal a cluster by its journal and return an exit code; None for an unrequested cluster."""
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.healing import Healing
     from harrow.live_cluster.users.journal import Journal
@@ -57,7 +57,7 @@ def _heal(path: Path, request: HealRequest) -> int | None:
 
 
 def _file(path: Path, messages: Console) -> "ClusterFile | None":
-    """Return the cluster file; None if it can no longer be read, as the journal says how to undo each fault."""
+    """Return the cluster file; None if it is unreadable, because the journal suffices."""
     from harrow.live_cluster.users.cluster_file import load_cluster_file
 
     try:

@@ -1,7 +1,7 @@
 """`harrow regress`: run every entry of a corpus, or add one to it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import typer
@@ -9,11 +9,12 @@ from rich.console import Console
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.record.report import run_id
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.search import corpus
-from harrow.campaigns.search.corpus import EntryResult
+from harrow.campaigns.search.corpus import ERROR, EntryResult
 from harrow.cli import exit_code
-from harrow.cli.ci.regress_cases import corpus_suites
+from harrow.cli.ci.suite import MS_PER_S, REPRODUCE, Case, Status, Suite, note_suite, problem_suites
 from harrow.cli.commands.run_selection import select_one
 from harrow.cli.console import message_console, say, show, unbroken
 from harrow.cli.interrupts import Interrupts
@@ -158,3 +159,45 @@ def _summary(entries: Sequence[EntryResult]) -> Text:
     wrong = sum(not item.as_recorded for item in entries)
     count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
     return Text(f"{count}: {parts}; {f'{wrong} not as recorded' if wrong else 'all as recorded'}")
+
+
+# For CI systems
+
+
+def corpus_suites(entries: Iterable[EntryResult], *, interrupted: bool = False) -> list[Suite]:
+    """Return the suites of a corpus, and one about the whole if it is incomplete."""
+    suites = [suite for item in entries for suite in _suites(item)]
+    if interrupted:
+        suites.append(note_suite("complete", "interrupted: not all entries ran"))
+    elif not suites:
+        suites.append(note_suite("complete", "there are no entries"))
+    return suites
+
+
+def _suites(item: EntryResult) -> list[Suite]:
+    if item.plan is None or item.plan.found is None or item.outcome == ERROR:
+        return problem_suites(item.problems)
+    plan, recorded = item.plan, item.plan.found
+    summary, reproduce = f"{item.outcome}: {item.why}", item.reproduce() or ""
+    properties = [("seed", str(recorded.seed)), ("status", recorded.status), ("outcome", item.outcome)]
+    properties.append((REPRODUCE, reproduce))
+    if item.result is not None:
+        properties += [("run_id", run_id(item.result)), ("trace_digest", item.result.trace_digest)]
+    case = Case(
+        name=recorded.rule,
+        status=Status.PASSED if item.as_recorded else Status.FAILED,
+        message=summary,
+        line=recorded.line,
+        time_s=0.0 if item.result is None else item.result.wall_ms / MS_PER_S,
+        properties=tuple(properties),
+    )
+    return [
+        Suite(
+            name=run_name(str(item.file), plan.variant),
+            file=str(item.file),
+            cases=(case,),
+            summary=summary,
+            reproduce=reproduce,
+            properties=(("campaign", plan.campaign), ("variant", plan.variant or ""), ("kafka", plan.kafka)),
+        )
+    ]

@@ -212,7 +212,7 @@ class _RunSession:
             self._tally.add(run)
             self._progress.clear()
             if self._watch is not None:
-                # Ctrl-C only ends the view, as the run is finished. The end of the shielded block raises it again.
+                # Ctrl-C only ends the view. The end of the shielded block raises it again.
                 with suppress(KeyboardInterrupt):
                     self._watch.play(result)
             self._printer.add(run)

@@ -1,4 +1,4 @@
-"""`harrow run --engine hypothesis`: Hypothesis chooses what campaigns leave open, and shrinks failures."""
+"""`harrow run --engine hypothesis`: Hypothesis makes the open choices, and shrinks failures."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -34,10 +34,10 @@ def select(
     variants: Sequence[str] | None,
     brokers: BrokerRelease | None = None,
 ) -> list[Selection]:
-    """Return the campaigns, each with all its plans or those of the *variants*, of which it may have none.
+    """Return the campaigns, each with its plans, or those of the *variants* if it has them.
 
-    A plan that names no release takes that of the *brokers*. A campaign that does not suit the release of an
-    option is left out with a note, unless no campaign suits it.
+    A plan that names no release takes that of the *brokers*. A campaign that does not suit the
+    release of an option is left out with a note, unless no campaign suits it.
 
     Raises:
         CampaignError: with the problems of all files.
@@ -75,13 +75,13 @@ def select_to_run(
 
 
 def print_notes(request: CommandRequest, campaigns: Iterable[Campaign], more: Iterable[Problem] = ()) -> None:
-    """Print the keys of campaigns that have no effect, and the campaigns that are left out, each once."""
+    """Print once which keys have no effect, and which campaigns are left out."""
     for problem in dict.fromkeys([*(each for campaign in campaigns for each in campaign.notes), *more]):
         note(request, f"note: {problem}")
 
 
 def select_one(argument: str, overrides: Sequence[str] | None, variant: str | None) -> Selection:
-    """Return the campaign that an argument names, with the plan of one variant; refuse a folder with several."""
+    """Return the only campaign of an argument, with the plan of one variant."""
     selections = select([argument], overrides, [variant or BASE])
     if len(selections) != 1:
         raise Refusal(f"{argument} has {len(selections)} campaigns: name one of them")
@@ -89,7 +89,7 @@ def select_one(argument: str, overrides: Sequence[str] | None, variant: str | No
 
 
 def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
-    """Return the files that *arguments* name, each with an argument that names only this file, and the problems."""
+    """Return the files of *arguments*, each with an argument for it alone, and the problems."""
     names: dict[Path, str] = {}
     problems: list[Problem] = []
     for argument in arguments:
@@ -105,7 +105,7 @@ def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Prob
 
 
 def _relative(path: Path) -> Path:
-    """Return the path that a person would write: relative if the file is below the current folder."""
+    """Return the path as a person would write it: relative if it is below the current folder."""
     whole = path.resolve()
     here = Path.cwd()
     return whole.relative_to(here) if whole.is_relative_to(here) else path
@@ -132,7 +132,7 @@ def _load_each(
     variants: Sequence[str],
     brokers: BrokerRelease | None = None,
 ) -> tuple[list[Campaign], list[Problem], list[Problem]]:
-    """Return the valid campaigns, the mistakes in others, and the problems of those that do not suit a release."""
+    """Return the valid campaigns, the mistakes in others, and which do not suit the release."""
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     unsuited: list[Problem] = []

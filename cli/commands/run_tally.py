@@ -90,7 +90,7 @@ class Tally:
 
 
 class RunPrinter:
-    """Prints runs in one format. A format overrides the methods at which it prints or collects something."""
+    """Prints runs in one format. A format overrides the methods at which it has something to do."""
 
     def begin(self, selection: Selection) -> None:
         """Begin the runs of a campaign."""
@@ -108,8 +108,8 @@ class RunPrinter:
 def exit_code_of(outcomes: Iterable[str]) -> int:
     """Return the exit code for runs with these outcomes: a failure outweighs an undecided run.
 
-    Skipped runs count only if all were skipped. A run on another release than its campaign was written for does
-    not fail by coming out differently (`OTHERWISE`).
+    Skipped runs count only if all were skipped. A run on another release than its campaign was
+    written for does not fail by coming out differently (`OTHERWISE`).
     """
     decisive = frozenset(outcomes) - {NOT_RUN}
     if UNEXPECTED in decisive:

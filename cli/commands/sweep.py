@@ -95,7 +95,7 @@ class _SweepSession:
             definition, path = read_definition(request.report), request.report
             SweepFolder(path, definition).check()  # The folder may come from anywhere.
             with Interrupts() as interrupts, ExitStack() as stack:
-                # DuckDB finishes before Spark has started, so Spark is used only if an option names it.
+                # DuckDB finishes before Spark has started, so Spark must be asked for.
                 if self._wants_spark:
                     self._engine()
                     self._start_spark(stack, path)

@@ -73,7 +73,7 @@ def session(request: TargetRequest) -> int:
 
 
 def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = None) -> list[Selection]:
-    """Return the library campaigns that suit the options; Kafka 2.4, say, lacks the KRaft settings that some have.
+    """Return the library campaigns that suit the options; Kafka 2.4, say, lacks KRaft settings.
 
     Raises:
         CampaignError: no campaign suits them.
@@ -135,7 +135,7 @@ def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) 
 
 
 def _show_summary(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print the campaigns that can run, each with its variants, and the most frequent reasons against others."""
+    """Print the campaigns that can run, with variants, and the main reasons against others."""
     can_run: dict[str, list[str]] = {}
     for plan, reasons in plans:
         if not reasons:

@@ -13,8 +13,8 @@ from harrow.campaigns.version import version
 _IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\x7f": "\\u007f"}
 """JSON escapes for characters that could end a script or begin a comment in it, and for DEL.
 
-DEL is the only control character that JSON leaves unescaped. `harrow.cli.output_stream` would replace it with an
-escape that is not JSON.
+DEL is the only control character that JSON leaves unescaped. `harrow.cli.output_stream` would
+replace it with an escape that is not JSON.
 """
 
 

@@ -29,7 +29,7 @@ class AdvisedRun:
 
 
 def advised_run(switch: str) -> AdvisedRun | None:
-    """Return a run that demonstrates a switch; None if no campaign does. Reads the campaign's file."""
+    """Return a run that demonstrates a switch, by its campaign's file; None if no campaign does."""
     declared = SWITCHES[switch]
     if not declared.is_met:
         return None

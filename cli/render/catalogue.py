@@ -1,4 +1,4 @@
-"""The catalogues of `harrow list` and `harrow explain`, derived from the declarations in each room."""
+"""The catalogues of `harrow list` and `harrow explain`, from the declarations in each room."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -63,7 +63,7 @@ Terms = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
-    """A name and its meaning. A list also shows ``columns`` between the two and ``listed`` below; an explanation has ``parts`` by heading."""
+    """A name and its meaning, with ``columns`` for a list and ``parts`` for an explanation."""
 
     kind: str
     name: str
@@ -86,7 +86,8 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
 def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
     """Return entries that say for each fault which targets can inject it.
 
-    That takes the modules for real brokers, so without the libraries of the extra `live` the column is missing.
+    That takes the modules for real brokers, so without the libraries of the extra `live` the column
+    is missing.
     """
     if not any(entry.kind == _FAULT for entry in catalogue):
         return catalogue
@@ -109,7 +110,7 @@ def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
 
 
 def explain(name: str) -> list[CatalogueEntry]:
-    """Return every entry of this name in any case; `LATEST_RELEASE` stands for the newest release."""
+    """Return every entry of this name in any case; `LATEST_RELEASE` is the newest release."""
     wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     term = term_of(name)
     matches = with_targets(
@@ -146,7 +147,7 @@ def _in_memory() -> Iterator[CatalogueEntry]:
 def _entry(
     kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
-    """Return an entry with the first paragraph of *doc* as its summary, and each paragraph unwrapped on one line."""
+    """Return an entry: the first paragraph of *doc* is its summary. Paragraphs are unwrapped."""
     text = inspect.cleandoc(doc).replace("``", "`")
     summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
@@ -378,7 +379,7 @@ def _mutants() -> Iterator[CatalogueEntry]:
 
 
 def _prerequisite(setting: settings.Setting) -> tuple[str, ...]:
-    """Return the option that a setting needs to take effect: the behaviour that reads it, or a release that has it."""
+    """Return the option that makes a setting effective: a behaviour, or a release that has it."""
     if setting.needs:
         return f"behaviours.{setting.needs}", "true"
     if setting.exists_in(DEFAULT_RELEASE):

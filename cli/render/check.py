@@ -5,6 +5,7 @@ from typing import Final
 
 from rich.console import Console, RenderableType
 
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.check_report import HistorySize
 from harrow.campaigns.record.report import place, subject
 from harrow.checks.finding import HELD, INCONCLUSIVE, RuleResult, Verdict
@@ -35,9 +36,10 @@ def show_verdict(
         rules = {rule: judged for rule, judged in rules.items() if judged.broken}
         if not rules:
             return
+    processes = "1 process" if size.processes == 1 else f"{size.processes} processes"
     sizes = (
-        f"{size.lines} lines, {size.processes} processes, {size.partitions} partitions: "
-        f"{size.sent} sent, {size.acked} acked, {size.polled} polled"
+        f"{counted(size.lines, 'line')}, {processes}, "
+        f"{counted(size.partitions, 'partition')}: {size.sent} sent, {size.acked} acked, {size.polled} polled"
     )
     show(console, Text(name, "bold"), indented(sizes, 2, DIM))
     shown_max = _FINDINGS_SHOWN_VERBOSE if verbose else _FINDINGS_SHOWN

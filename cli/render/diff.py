@@ -1,4 +1,4 @@
-"""A diff for people: for each partition its logs, the findings, and the moments that decided them."""
+"""A diff for people: each partition's logs, its findings, and the moments that decided them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _LINE_WIDTH: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The level of detail that a table has room for: whole records in each cell, or one record per row and signs."""
+    """The detail that a table has room for: whole records per cell, or one per row and signs."""
 
     whole_cells: bool
     ids: bool
@@ -253,7 +253,7 @@ def _table(
 def _high_watermarks(
     mark: int, replicas: Iterable[ReplicaState], layout: Layout, line: str
 ) -> Iterator[RenderableType]:
-    """Yield a line below the committed records, in the column of each replica with this high watermark."""
+    """Yield a line below the committed records, in the column of each replica with this HW."""
     yield Text("HW", DIM)
     if not layout.whole_cells:
         yield ""
@@ -293,7 +293,7 @@ def role_text(replica: ReplicaState, state: RunState) -> str:
 
 
 def short_head(broker: int, role: str) -> tuple[str, str]:
-    """Return a head of two short lines: the broker, with its role unless it follows, then the leader epoch."""
+    """Return a head of two lines: the broker and its role, unless it follows, then the epoch."""
     if role.startswith("paused "):
         return f"{broker} paused", role.removeprefix("paused ")
     name, _, epoch = role.rpartition(" e")

@@ -98,10 +98,11 @@ def folded(
     apart: Collection[int] = (),
     breaks: Collection[int] = (),
 ) -> Iterator[FoldedRows]:
-    """Yield the rows, with similar neighbours folded; with *only_different* fold all rows on which the replicas agree.
+    """Yield the rows, with similar neighbours folded, or with *only_different* all equal rows.
 
-    The present and the former records of an offset are folded side by side, so a replaced log is two rows.
-    The offsets *apart* keep rows of their own, and folding stops before each offset of *breaks*.
+    The present and the former records of an offset are folded side by side, so a replaced log is
+    two rows. The offsets *apart* keep rows of their own, and folding stops before each offset of
+    *breaks*.
     """
     block: list[_Stack] = []
     for stack in _stacks(rows):
@@ -171,7 +172,7 @@ def _likeness(row: replica_diff.DiffRow) -> object:
 
 
 def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
-    """Return the record of a replica: its value, its leader epoch and, with *ids*, producer and sequence."""
+    """Return a replica's record: value, leader epoch and, with *ids*, producer and sequence."""
     first, last = rows.first.cells[broker], rows.last.cells[broker]
     if first.entry is None:
         return _missing(rows, signs)

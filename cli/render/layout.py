@@ -63,7 +63,7 @@ def columns(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        # Rich renders an empty column one wide, but measures it as zero and then folds another column for it.
+        # Rich renders an empty column one wide but measures it as zero, and folds another.
         table.add_column(head, overflow="fold", min_width=1)
     for row in rows:
         table.add_row(*row)

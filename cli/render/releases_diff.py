@@ -30,7 +30,8 @@ def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[st
 def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[RenderableType]:
     """Yield the differences for people.
 
-    Each side has its name, because either release may come first, and the text of a switch says "before" of older ones.
+    Each side has its name, because either release may come first, and the text of a switch says
+    "before" of older ones.
     """
 
     def sides(first: str, second: str) -> str:

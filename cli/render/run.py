@@ -1,4 +1,4 @@
-"""Runs for people: a block for each campaign, a line for each run, and the story of each failure."""
+"""Runs for people: a block per campaign, a line per run, and the story of each failure."""
 
 import shlex
 import sys
@@ -144,7 +144,7 @@ class RunTable(RunPrinter):
 
 
 def _typical_reason(runs: Sequence[FinishedRun]) -> str:
-    """Return the reason of one of several runs as expected; if they held, of the run with the longest outage."""
+    """Return the reason of a typical run as expected; if they held, of the longest outage."""
     first = runs[0]
     if first.outcome != AS_EXPECTED or first.result.verdict.status in (VIOLATED, PERMITTED):
         return ""
@@ -167,7 +167,7 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
 
 
 def detail_of(run: FinishedRun) -> str:
-    """Return why a run has its verdict, without a missed expectation, which the story below locates."""
+    """Return why a run has its verdict, without missed expectations, which the story locates."""
     result = run.result
     is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
     return in_short(result) if is_miss else reason(result)

@@ -27,7 +27,7 @@ _USUAL_PERCENT: Final = 90
 
 
 class AcksOverTime:
-    """Acks over time, with a sign for each step, and a line with the length of a step and the highest count.
+    """Acks over time: a sign for each step, and a line with the step's length and the maximum.
 
     Neighbouring steps share a sign if the line has no room for all.
     """

@@ -1,4 +1,4 @@
-"""The story of one run for people: its findings with their causes, missed expectations, how to run it again."""
+"""The story of one run for people: findings with their causes, and missed expectations."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -34,7 +34,7 @@ _FINDINGS_SHOWN: Final = 3
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield why a run failed: one story per broken promise, as those of other records are mostly the same."""
+    """Yield why a run failed: one story per broken promise, as other records have similar ones."""
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
@@ -43,7 +43,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     if difference is None or run.outcome == UNEXPECTED:
         yield from _misses(run, shown=reason(run.result))
     elif difference.step is not None:
-        # The trial only got further in the script, so the missed expectations may have other causes.
+        # The trial only got further in the script, so the misses may have other causes.
         yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
@@ -87,7 +87,7 @@ def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Ite
 
 
 def story_of(finding: Finding, *, everything: bool = False) -> Iterator[RenderableType]:
-    """Yield the chain of events that led to a finding, and the settings that would have prevented it.
+    """Yield the chain that led to a finding, and the settings that would have prevented it.
 
     A long chain is shortened to its turning points, unless *everything* is wanted.
     """
@@ -97,7 +97,7 @@ def story_of(finding: Finding, *, everything: bool = False) -> Iterator[Renderab
 
 
 def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
-    """Yield the settings that would have prevented a finding, with commands on unwrapped lines of their own."""
+    """Yield the settings that would have prevented a finding, with commands on unwrapped lines."""
     for line in prevention_lines(finding):
         indent = left + 2 * line.depth
         if line.is_command:
@@ -107,7 +107,7 @@ def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
 
 
 def chain_table(chain: Iterable[Link]) -> Table:
-    """Return the links of a chain with their times in a column, and a dash for links without a time."""
+    """Return the links of a chain with their times in a column, or a dash without a time."""
     rows = (("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link))) for link in chain)
     return terms(rows, style=DIM, gap=1, justify="right")
 
@@ -133,7 +133,7 @@ def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield missed expectations, and the reasons why the run is undecided except the one already *shown*."""
+    """Yield missed expectations, and why the run is undecided except for the reason *shown*."""
     yield from _expectations(run)
     result = run.result
     for step in result.hurried:

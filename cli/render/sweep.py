@@ -34,7 +34,7 @@ def show_report(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Print a report; if *quiet* only failures, if *verbose* all kinds of failures and all probes."""
+    """Print a report; if *quiet* only failures, if *verbose* all their kinds and all probes."""
     files = {(each.group.campaign, each.group.signature): each for each in written}
     shown = report.failures if verbose else report.failures[:_GROUPS_SHOWN]
     for group in shown:
@@ -100,7 +100,7 @@ def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
     if report.probes:
         rare = report.probes if verbose else report.probes[:_RARE_SHOWN]
         listed = ", ".join(f"{reached.probe} {grouped(reached.runs)}" for reached in rare)
-        yield Text(f"rarest that were reached (runs): {listed}", DIM)
+        yield Text(f"rarest states reached (runs): {listed}", DIM)
     for duration in report.durations:
         yield Text(
             f"{duration.campaign}: {duration.median_us / _US_PER_MS:.1f} ms a run (median), 99% within "
@@ -131,7 +131,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     if state.get("elapsed_s"):
         wall = rough_duration_text(round(float(state["elapsed_s"]) * US_PER_SECOND))
         yield Text(
-            f"{state.get('engine')}, {_count(int(state.get('workers', 0)), 'worker')}, {wall}; answers by {report.answered_by}",
+            f"{state.get('engine')}, {_count(int(state.get('workers', 0)), 'worker')}, {wall}; queried with {report.answered_by}",
             DIM,
         )
     if not state.get("complete"):

@@ -1,7 +1,7 @@
-"""The matrix of a sweep: a row for each cell, with its settings in the first columns and its results in the others.
+"""The matrix of a sweep: a row for each cell, with its settings and then its results.
 
-If a terminal has no room for all columns, the rest follow below with the same rows. If it has no room for a single
-group, each cell has lines of its own. No figure and no setting is cut.
+If a terminal has no room for all columns, the rest follow below with the same rows. If it has no
+room for a single group, each cell has lines of its own. No figure and no setting is cut.
 """
 
 import re
@@ -167,7 +167,7 @@ class _Row:
 
 
 def _rows(report: SweepReport) -> list[_Row]:
-    """Return the cells, campaigns and variants in the order of the sweep, settings in the order of their values."""
+    """Return the cells in the order of the sweep, but settings in the order of their values."""
     definitions = {(cell["campaign"], cell["cell"]): cell for cell in report.state.get("cells", ())}
     cells = dict.fromkeys(
         [
@@ -204,7 +204,7 @@ def _places(names: Sequence[str]) -> dict[str, int]:
 
 
 def _order(key: str, values: Sequence[str]) -> dict[str, int]:
-    """Return the place of each value of a setting: numbers by size, then words in order of first use."""
+    """Return the place of each value of a setting: numbers by size, then words by first use."""
     first_uses = _places(values)
     is_release = key == _KAFKA and all(map(_RELEASE.fullmatch, first_uses))
 
@@ -218,7 +218,7 @@ def _order(key: str, values: Sequence[str]) -> dict[str, int]:
 
 
 def _amount(value: str) -> Fraction | None:
-    """Return the amount of a value, in seconds for a time and in bytes for a size; None for a word."""
+    """Return the amount of a value, times in seconds and sizes in bytes; None for a word."""
     match = _QUANTITY.fullmatch(value.strip())
     unit = None if match is None else _UNITS.get(match["unit"])
     return None if match is None or unit is None else Fraction(match["number"]) * unit

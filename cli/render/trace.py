@@ -1,4 +1,4 @@
-"""The story of a run as text: lanes as columns if they fit, else a line per event with the actor's name."""
+"""The story of a run as text: lanes as columns if they fit, else a line per event."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ class StoryTable:
                 yield from self._as_columns(group, time, self._widths)
 
     def _groups(self) -> Iterator[Folded | list[Shown]]:
-        """Yield rows to show side by side: in columns the events of one instant, from left to right."""
+        """Yield rows to show side by side: in columns the events of one instant, left to right."""
         group: list[Shown] = []
         for row in self._rows:
             if isinstance(row, Shown) and group and self._goes_on(group[-1], row):

@@ -13,8 +13,8 @@ from harrow.cli.requests.request import CommandRequest
 class NewRequest(CommandRequest):
     """Write a commented campaign to start from.
 
-    NAME becomes NAME.yaml in this folder; an existing file is never overwritten. With --from the campaign
-    describes your own cluster: its brokers, racks, topics, replicas and settings.
+    NAME becomes NAME.yaml in this folder; an existing file is never overwritten. With --from the
+    campaign describes your own cluster: its brokers, racks, topics, replicas and settings.
     """
 
     name: Annotated[str, argument("NAME", "The campaign's name, or the file to write.")]
@@ -41,8 +41,9 @@ class SchemaRequest(CommandRequest):
     """Print the JSON Schema of campaign files, for editors.
 
     `harrow new` names the schema of the last release in the first line of a campaign, and the YAML
-    language server of an editor downloads it. Without a network, run `harrow schema > campaign.schema.json`
-    and begin a campaign with `# yaml-language-server: $schema=campaign.schema.json`.
+    language server of an editor downloads it. Without a network, run `harrow schema >
+    campaign.schema.json` and begin a campaign with `# yaml-language-server:
+    $schema=campaign.schema.json`.
     """
 
 

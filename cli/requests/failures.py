@@ -43,11 +43,11 @@ class RegressRequest(WrittenRequest):
 class ShrinkRequest(CommandRequest):
     """Find the smallest campaign that fails like a run.
 
-    It breaks the same promise for the same cause. harrow removes faults, records, brokers and settings
-    and rounds times as long as the campaign still fails; it runs each candidate. The result fails by itself:
-    `harrow run` exits with 1. Ctrl-C keeps the best candidate so far. A run that breaks no promise cannot be
-    shrunk (exit code 2; 3 if inconclusive). With `--rule`, harrow shrinks an anomaly that the settings permit,
-    and the result expects it.
+    It breaks the same promise for the same cause. harrow removes faults, records, brokers and
+    settings and rounds times as long as the campaign still fails; it runs each candidate. The
+    result fails by itself: `harrow run` exits with 1. Ctrl-C keeps the best candidate so far. A run
+    that breaks no promise cannot be shrunk (exit code 2; 3 if inconclusive). With `--rule`, harrow
+    shrinks an anomaly that the settings permit, and the result expects it.
     """
 
     campaign: Annotated[

@@ -15,13 +15,14 @@ from harrow.cli.requests.request import CommandRequest, WrittenRequest
 class ConformRequest(WrittenRequest):
     """Compare what real brokers do with what the model allows.
 
-    Each campaign runs on brokers, and on the model with many seeds. The result on brokers must be among the
-    results of the model: the verdict of each rule, lost and duplicated values, and at the end the replicas' logs
-    and the ISR.
+    Each campaign runs on brokers, and on the model with many seeds. The result on brokers must be
+    among the results of the model: the verdict of each rule, lost and duplicated values, and at the
+    end the replicas' logs and the ISR.
 
-    With --requests no campaign runs. Instead one broker and a model broker get the same requests, in sequences
-    that Hypothesis draws, with elections between them. Their responses must be equal; harrow shrinks a sequence
-    that ends in a difference. --of groups and --of transactions address the brokers as coordinators.
+    With --requests no campaign runs. Instead one broker and a model broker get the same requests,
+    in sequences that Hypothesis draws, with elections between them. Their responses must be equal;
+    harrow shrinks a sequence that ends in a difference. --of groups and --of transactions address
+    the brokers as coordinators.
     """
 
     campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
@@ -59,9 +60,9 @@ class ConformRequest(WrittenRequest):
 class TargetRequest(CommandRequest):
     """Look at your cluster, and see what can run there.
 
-    `check` connects and asks, and changes nothing. It shows the brokers and whether each responds, the faults
-    that have a command, the campaigns that can run there, and what keeps the others from running (with -v for
-    each of them). `schema` prints the JSON Schema of cluster files.
+    `check` connects and asks, and changes nothing. It shows the brokers and whether each responds,
+    the faults that have a command, the campaigns that can run there, and what keeps the others from
+    running (with -v for each of them). `schema` prints the JSON Schema of cluster files.
     """
 
     action: Annotated[Literal["check", "schema"], argument("ACTION", "check or schema.")]
@@ -80,9 +81,9 @@ class TargetRequest(CommandRequest):
 class HealRequest(CommandRequest):
     """Undo the faults that a killed run left on your clusters.
 
-    Before harrow touches your cluster, it writes down how to undo the change, below HARROW_STATE or in the system's
-    folder for program state. `heal` follows these notes: it restores links, resumes and starts brokers, and
-    deletes topics.
+    Before harrow touches your cluster, it writes down how to undo the change, below HARROW_STATE or
+    in the system's folder for program state. `heal` follows these notes: it restores links, resumes
+    and starts brokers, and deletes topics.
     """
 
     file: Annotated[
@@ -96,8 +97,8 @@ class HealRequest(CommandRequest):
 class KafkaRequest(CommandRequest):
     """Get releases of Kafka, to run campaigns on real brokers.
 
-    They are kept in the user's cache folder, or below HARROW_CACHE. Maven downloads them with its settings on this
-    machine. harrow compares each jar of a pinned release with a known SHA-256.
+    They are kept in the user's cache folder, or below HARROW_CACHE. Maven downloads them with its
+    settings on this machine. harrow compares each jar of a pinned release with a known SHA-256.
     """
 
     action: Annotated[Literal["get", "list", "remove"], argument("ACTION", "get, list or remove.")]

@@ -26,8 +26,8 @@ class ReplayRequest(WrittenRequest):
 class DiffRequest(CommandRequest):
     """Show replica logs, or compare two runs or two releases.
 
-    For one run: what the judge found, and how it came about; a row for each offset and a column for each
-    broker, whether the record was acked and who read it; and the moments that decided it.
+    For one run: what the judge found, and how it came about; a row for each offset and a column for
+    each broker, whether the record was acked and who read it; and the moments that decided it.
 
     For two runs: how their plans differ, the first event that differs, and how the logs ended.
 
@@ -100,10 +100,11 @@ class TraceRequest(WrittenRequest):
 class CheckRequest(WrittenRequest):
     """Judge a recorded history of any cluster.
 
-    A history lists what clients invoked and what came back, one operation per line (docs/how-to/history.md). It may come
-    from harrow's model, from a Jepsen test or from your own cluster. Or give --sent what a producer logged
-    and --read what `kcat -J` read afterwards. Unless --set says otherwise, harrow assumes the strictest
-    settings: acks=all, idempotence, transactions, read_committed, no unclean election, and all data flushed.
+    A history lists what clients invoked and what came back, one operation per line
+    (docs/how-to/history.md). It may come from harrow's model, from a Jepsen test or from your own
+    cluster. Or give --sent what a producer logged and --read what `kcat -J` read afterwards. Unless
+    --set says otherwise, harrow assumes the strictest settings: acks=all, idempotence,
+    transactions, read_committed, no unclean election, and all data flushed.
     """
 
     history: Annotated[
@@ -155,9 +156,9 @@ class CheckRequest(WrittenRequest):
 class CleanRequest(CommandRequest):
     """Remove old runs, and keep the newest of each campaign.
 
-    The newest are those written last. harrow removes only folders of runs, which have a run.json and
-    nothing that harrow did not write; it does not follow symbolic links. The run that results/latest
-    points to stays, unless --keep is 0.
+    The newest are those written last. harrow removes only folders of runs, which have a run.json
+    and nothing that harrow did not write; it does not follow symbolic links. The run that
+    results/latest points to stays, unless --keep is 0.
     """
 
     keep: Annotated[int, option("--keep", "N", "Keep the newest N runs of each campaign.", min=0)] = 20

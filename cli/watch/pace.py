@@ -1,8 +1,8 @@
 """The pace of a playback: bursts are slow enough to see, and idle stretches are cut short.
 
-The decisive events of a run often happen within milliseconds, between idle seconds. So each turning point stays for
-a while, moves of records share a while, and waits are limited. Times are microseconds of the displayed cluster clock;
-divided by the speed, they are wall-clock times.
+The decisive events of a run often happen within milliseconds, between idle seconds. So each turning
+point stays for a while, moves of records share a while, and waits are limited. Times are
+microseconds of the displayed cluster clock; divided by the speed, they are wall-clock times.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _IDLE_US: Final = 5 * US_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Show the state after the event at *position* for *lasts_us*, while the clock advances by *passes_us*."""
+    """Show the state after *position* for *lasts_us*, while the clock advances by *passes_us*."""
 
     position: int
     lasts_us: int

@@ -1,4 +1,4 @@
-"""The live view of a run: one moment as lines that fit a terminal. It neither reads a clock nor prints."""
+"""The live view of a run: one moment as lines for a terminal, without a clock or printing."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -50,8 +50,9 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     kept = _ABOVE_KEPT + len(servers) + _BELOW_KEPT
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
-    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a constant room, and
-    # events give way when there are more: the layout of partitions does not change during a run.
+    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a
+    # constant room, and events give way when there are more: the layout of partitions does not
+    # change during a run.
     partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
     lines = [*above, *partitions, *below]
     room = min(height - len(lines) - 1, _EVENTS_MAX + kept - len(above) - len(below))
@@ -73,7 +74,7 @@ def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
 
 
 def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
-    """Yield the brokers on a few lines; if there are too many, the healthy ones are omitted first."""
+    """Yield the brokers on a few lines; the healthy ones of too many are omitted first."""
     state = scene.state
     brokers = [broker for _, broker in sorted(state.brokers.items()) if not is_server(broker.broker)]
     words = [_broker(broker, scene) for broker in brokers]
@@ -95,7 +96,7 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
 
 
 def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
-    """Return how many lines the brokers take when all are down, so that the rest of the view never moves."""
+    """Return how many lines the brokers take when all are down; the rest never moves."""
     words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
     return min(_BROKER_LINES_MAX, len(_wrapped("brokers", [*words, Text("no controller")], canvas)))
 
@@ -200,7 +201,7 @@ def _committed(canvas: Canvas) -> str:
 def _tall(
     partitions: Sequence[partition_state.PartitionState], scene: Scene, canvas: Canvas, signs: CellSigns
 ) -> Iterator[Text]:
-    """Yield a line for each partition, and below it one for each replica, with a sign per record."""
+    """Yield a line for each partition, then one for each replica, with a sign per record."""
     words = {
         (partition.name, replica.broker): _words(replica, partition, scene)
         for partition in partitions
@@ -271,7 +272,7 @@ def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
 
 
 def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, room: int) -> list[Text]:
-    """Return a line for each partition; if there are too many, the healthy ones are omitted first."""
+    """Return a line for each partition; the healthy ones of too many are omitted first."""
     shown = list(partitions)
     if len(shown) + 1 > room:
         by_urgency = sorted(shown, key=lambda partition: _is_healthy(partition, scene))[: max(1, room - 2)]

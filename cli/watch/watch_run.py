@@ -23,9 +23,9 @@ _END_US: Final = 5 * US_PER_SECOND
 class RunWatch:
     """Plays finished runs, one after the other.
 
-    *speed* is in cluster seconds per wall-clock second. With `math.inf` only the end of a run is shown, and not even
-    that right after another run. The view of the *only* run stays on screen. *check* raises an exception to end
-    the playback.
+    *speed* is in cluster seconds per wall-clock second. With `math.inf` only the end of a run is
+    shown, and not even that right after another run. The view of the *only* run stays on screen.
+    *check* raises an exception to end the playback.
     """
 
     def __init__(

@@ -85,9 +85,7 @@ def test_the_exit_code_is_that_of_the_verdict(
     assert f"\n{verdict}: " in ended.stdout
 
 
-def test_of_very_many_anomalies_the_first_are_listed_and_all_are_counted(
-    harrow: Harrow, tmp_path: Path
-) -> None:
+def test_the_first_anomalies_are_listed_and_all_are_counted(harrow: Harrow, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     sends = [
         {"process": 0, "type": "ok", "f": "send", "value": [["send", "t-0", [offset, f"m{offset}"]]]}
@@ -134,7 +132,7 @@ def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[
     }
 
 
-def test_what_is_permitted_says_by_what(harrow: Harrow, history: Callable[[str], str]) -> None:
+def test_a_permitted_anomaly_names_its_setting(harrow: Harrow, history: Callable[[str], str]) -> None:
     document = json.loads(harrow("check", history(INTERLEAVED), "--format", "json").stdout)
     (cycle,) = document["anomalies"]["G0"]
     assert cycle["permitted_by"] == "write interleaving"
@@ -214,7 +212,9 @@ def test_a_missing_file_and_a_folder_without_history(harrow: Harrow, folder: Pat
     assert "has no history.jsonl" in ended.stderr
 
 
-def test_compressed_and_from_a_pipe(folder: Path, environment: dict[str, str], harrow: Harrow) -> None:
+def test_a_compressed_history_can_come_from_a_pipe(
+    folder: Path, environment: dict[str, str], harrow: Harrow
+) -> None:
     packed = gzip.compress(LOST.encode())
     (folder / "history.jsonl.gz").write_bytes(packed)
     assert "1:  " not in harrow("check", "history.jsonl.gz").stdout
@@ -236,7 +236,7 @@ def test_compressed_and_from_a_pipe(folder: Path, environment: dict[str, str], h
     assert "the compressed file is damaged" in ended_cut.stderr
 
 
-def test_what_run_wrote_can_be_checked(harrow: Harrow) -> None:
+def test_check_judges_the_results_of_run(harrow: Harrow) -> None:
     assert harrow("run", "permitted.yaml").returncode == 0
     ended = harrow("check", "results/latest", "--set", "acks=0")
     assert ended.returncode == 0
@@ -250,7 +250,7 @@ def test_output_goes_to_a_file(harrow: Harrow, history: Callable[[str], str], fo
     assert json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["verdict"] == "violated"
 
 
-def test_quiet_prints_only_what_was_violated(harrow: Harrow, history: Callable[[str], str]) -> None:
+def test_quiet_prints_only_violations(harrow: Harrow, history: Callable[[str], str]) -> None:
     assert harrow("check", history(SAFE), "--quiet").stdout == ""
     assert harrow("check", history(INTERLEAVED), "--quiet").stdout == ""
     assert "lost-write" in harrow("check", history(LOST), "--quiet").stdout
@@ -266,7 +266,9 @@ def test_on_a_terminal_of_80_columns(
     assert "\x1b[" in on_terminal("check", "history.jsonl")[1]
 
 
-def test_an_interrupt_ends_it_with_a_word(processes: ExitStack, environment: dict[str, str]) -> None:
+def test_an_interrupt_ends_a_command_with_a_message(
+    processes: ExitStack, environment: dict[str, str]
+) -> None:
     process = put(
         processes,
         subprocess.Popen(

@@ -28,7 +28,7 @@ def test_files_of_a_producer_and_of_kcat_are_judged(harrow: Harrow, logged: Path
     assert (document["history"]["acked"], document["history"]["polled"]) == (1, 1)
 
 
-def test_what_is_printed_to_see_it_again_names_the_files(harrow: Harrow, logged: Path) -> None:
+def test_the_printed_command_names_the_files(harrow: Harrow, logged: Path) -> None:
     (logged / "read.jsonl").write_text("", encoding="utf-8")
     ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl", "--format", "github")
     assert ended.returncode == 1
@@ -56,7 +56,7 @@ def test_both_files_may_be_compressed_and_several(harrow: Harrow, logged: Path) 
         ("--sent none.jsonl --read read.jsonl", "No such file or directory: none.jsonl"),
     ],
 )
-def test_files_that_say_too_little_or_too_much_are_refused(
+def test_incomplete_or_contradictory_files_are_refused(
     harrow: Harrow, logged: Path, words: str, message: str
 ) -> None:
     ended = harrow("check", *words.split())
@@ -65,7 +65,7 @@ def test_files_that_say_too_little_or_too_much_are_refused(
     assert ended.stdout == ""
 
 
-def test_a_wrong_line_is_told_with_its_file(harrow: Harrow, logged: Path) -> None:
+def test_a_malformed_line_is_reported_with_its_file(harrow: Harrow, logged: Path) -> None:
     (logged / "read.jsonl").write_text(READ + "% Reached end of topic t [0]\n", encoding="utf-8")
     ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl")
     assert ended.returncode == 2

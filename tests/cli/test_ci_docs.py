@@ -37,18 +37,18 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def test_there_are_commands() -> None:
+def test_the_docs_have_commands() -> None:
     assert len(COMMANDS) == 4
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_is_shown_runs(harrow: Harrow, project: Path, command: str) -> None:
+def test_every_command_that_the_docs_show_runs(harrow: Harrow, project: Path, command: str) -> None:
     shorter = command.replace("0..500", "0..5")
     ended = harrow(*shlex.split(shorter)[1:])
     assert ended.returncode == 0, ended.stderr
 
 
-def test_the_report_that_is_posted_is_there(harrow: Harrow, project: Path) -> None:
+def test_the_report_that_the_workflow_posts_exists(harrow: Harrow, project: Path) -> None:
     assert harrow("run", "campaigns/calm.yaml").returncode == 0
     (posted,) = re.findall(r"--body-file (\S+)", PAGE)
     assert (project / posted).read_text(encoding="utf-8").startswith("# calm\n")
@@ -60,7 +60,7 @@ def test_the_workflow_goes_on_after_a_failure() -> None:
     assert conditions["Keep what failed"] == "failure()"
 
 
-def test_what_failed_at_night_is_kept(harrow: Harrow, project: Path) -> None:
+def test_the_workflow_keeps_nightly_failures(harrow: Harrow, project: Path) -> None:
     (night,) = (command for command in COMMANDS if "--seeds" in command)
     (kept,) = (step["with"]["path"] for step in steps() if step.get("name") == "Keep what failed")
     assert "--no-results" not in night
@@ -70,7 +70,7 @@ def test_what_failed_at_night_is_kept(harrow: Harrow, project: Path) -> None:
     assert list((project / kept).glob("*/failures/*/campaign.yaml"))
 
 
-def test_harrow_is_there_before_it_is_installed() -> None:
+def test_harrow_runs_from_a_checkout() -> None:
     names = [step.get("name", step.get("uses")) for step in steps()]
     fetched = next(step["with"]["path"] for step in steps() if "repository" in step.get("with", {}))
     (installed,) = (step["run"] for step in steps() if step.get("name") == "Install harrow")
@@ -78,7 +78,7 @@ def test_harrow_is_there_before_it_is_installed() -> None:
     assert names.index("Get harrow") < names.index("Install harrow")
 
 
-def test_every_format_is_told_of() -> None:
+def test_every_format_is_documented() -> None:
     table = PAGE.partition("| format |")[2].partition("\n\n")[0]
     for known in {*get_args(RunFormat), *get_args(ReportFormat)}:
         assert f"`{known}`" in table

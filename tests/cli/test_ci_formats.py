@@ -110,7 +110,7 @@ def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
     assert harrow(*command[1:], "--no-results").returncode == 1
 
 
-def test_seeds_that_could_not_tell_count_as_no_failures_of_a_rule(harrow: Harrow) -> None:
+def test_undecided_seeds_do_not_fail_a_rule(harrow: Harrow) -> None:
     settings = ("--set", "behaviours.follower_truncation=none", "--set", "limits.events=2300")
     arguments = ("run", "swarm", "--seeds", "0..16", *settings, "--no-results")
     runs = json.loads(harrow(*arguments, "--format", "json").stdout)["runs"]
@@ -165,7 +165,7 @@ def test_probes_that_no_seed_reached(harrow: Harrow) -> None:
     assert case_of(found["unreached[reached]"], "expectations").is_passed
 
 
-def test_what_was_stopped_says_so(harrow: Harrow) -> None:
+def test_a_stopped_report_is_marked(harrow: Harrow) -> None:
     ended = harrow("run", "failing.yaml", "calm.yaml", "--max-failures", "1", "--format", "junit")
     suite = suites(ended.stdout)["harrow"]
     assert case_of(suite, "complete").is_skipped
@@ -187,9 +187,7 @@ def test_a_wrong_file_is_an_error_at_its_line(harrow: Harrow, command: str) -> N
     ]
 
 
-def test_of_many_mistakes_in_a_file_nine_are_annotations_and_the_tenth_counts_the_rest(
-    harrow: Harrow, folder: Path
-) -> None:
+def test_the_tenth_annotation_counts_the_remaining_mistakes(harrow: Harrow, folder: Path) -> None:
     (folder / "many.yaml").write_text("name: many\n" + "".join(f"x{n}: 1\n" for n in range(20)), "utf-8")
     shown = annotations(harrow("validate", "many.yaml", "--format", "github").stdout)
     assert len(shown) == 10
@@ -309,7 +307,7 @@ behaviours: {hw_counts_whole_isr: false}
     assert annotations(report.stdout)[0][0] == "error"
 
 
-def test_annotations_are_summed_up_and_escaped(harrow: Harrow, folder: Path) -> None:
+def test_annotations_are_limited_and_escaped(harrow: Harrow, folder: Path) -> None:
     text = (folder / "failing.yaml").read_text(encoding="utf-8")
     for number in range(14):
         (folder / f"f{number:02}.yaml").write_text(
@@ -374,7 +372,7 @@ def test_only_files_of_the_repository_are_named(harrow: Harrow, folder: Path) ->
     assert "file" not in told
 
 
-def test_what_hypothesis_found(harrow: Harrow) -> None:
+def test_a_failure_of_hypothesis_becomes_a_suite(harrow: Harrow) -> None:
     pytest.importorskip("hypothesis")
     arguments = ("run", "swarm", "--engine", "hypothesis", "--max-examples", "5", "--no-results")
     ended = harrow(*arguments, "--format", "junit")
@@ -383,5 +381,5 @@ def test_what_hypothesis_found(harrow: Harrow) -> None:
     assert [suite.name for suite in document] == ["swarm"]
 
 
-def test_json_is_as_before(harrow: Harrow) -> None:
+def test_json_does_not_depend_on_verbosity(harrow: Harrow) -> None:
     assert json.loads(harrow("validate", "calm.yaml", "--format", "json").stdout)["valid"] == 1

@@ -48,7 +48,7 @@ def test_a_dry_run_removes_nothing(harrow: Harrow, results: Path) -> None:
     assert "4 runs would be removed" in ended.stderr
 
 
-def test_latest_stays_although_it_is_old(harrow: Harrow, results: Path) -> None:
+def test_clean_keeps_the_run_of_latest(harrow: Harrow, results: Path) -> None:
     oldest = min(results.glob("calm/*"), key=lambda path: (path / "run.json").stat().st_mtime)
     (results / "latest").unlink()
     (results / "latest").symlink_to(oldest.relative_to(results))
@@ -67,7 +67,7 @@ def test_nothing_stays_on_request(harrow: Harrow, results: Path, link: bool) -> 
     assert list(results.iterdir()) == []
 
 
-def test_what_is_no_run_is_left_alone(harrow: Harrow, results: Path, tmp_path: Path) -> None:
+def test_clean_removes_only_runs(harrow: Harrow, results: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (results / "calm").rename(elsewhere / "calm")
@@ -93,7 +93,7 @@ def test_what_is_no_run_is_left_alone(harrow: Harrow, results: Path, tmp_path: P
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_sweeps_stay_unless_asked_for(harrow: Harrow, folder: Path) -> None:
+def test_clean_keeps_sweeps_without_the_option(harrow: Harrow, folder: Path) -> None:
     for seed in (2, 3):
         arguments = ("sweep", "calm.yaml", "--seeds", f"0..{seed}", "--engine", "process")
         assert harrow(*arguments, "--out", f"results/sweep-{seed}").returncode == 0
@@ -123,7 +123,9 @@ def gone_process() -> int:
     return ended.pid
 
 
-def test_what_killed_processes_left_goes_and_what_lives_stays(harrow: Harrow, results: Path) -> None:
+def test_clean_removes_leftovers_of_killed_processes_but_not_of_live_ones(
+    harrow: Harrow, results: Path
+) -> None:
     (whole, *_) = sorted((results / "calm").glob("*-*"))
     gone = gone_process()
     left_over = results / "calm" / f".12345678-0-0.2.0.{gone}"

@@ -92,7 +92,7 @@ class InterruptedBrokers(PlayedBrokers):
         return replace(run_plan(plan, seed, check=press_and_check), target=target)
 
 
-def test_a_run_that_is_interrupted_is_written_as_far_as_it_came(
+def test_an_interrupted_run_on_brokers_is_written_as_far_as_it_got(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
@@ -144,7 +144,7 @@ def conformed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
     return session
 
 
-def test_what_each_seed_of_a_swarm_draws_is_compared_by_itself(
+def test_each_seed_of_a_swarm_is_compared_by_itself(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
     code, printed = conformed(SWARM, times=2, output_format="json")
@@ -157,7 +157,7 @@ def test_what_each_seed_of_a_swarm_draws_is_compared_by_itself(
     assert "agreed    open seed 1\n" in table
 
 
-def test_what_clients_got_is_told_beside_what_they_got_on_the_model(
+def test_the_service_on_brokers_is_shown_beside_that_on_the_model(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
     code, printed = conformed(GENERATED, times=2)
@@ -169,7 +169,7 @@ def test_what_clients_got_is_told_beside_what_they_got_on_the_model(
     assert {"time to ack, p50", "time to ack, p99", "longest without an ack"} <= set(named)
 
 
-def test_of_a_script_no_service_is_told(conformed: Callable[..., tuple[int, str]]) -> None:
+def test_a_script_reports_no_service(conformed: Callable[..., tuple[int, str]]) -> None:
     code, printed = conformed(SCRIPTED)
     assert (code, "time to ack" in printed) == (exit_code.OK, False)
 

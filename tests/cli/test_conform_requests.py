@@ -82,14 +82,14 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     return compare
 
 
-def test_brokers_that_answer_alike_agree(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+def test_brokers_with_equal_responses_agree(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     assert session(broker) == exit_code.OK
     out = capsys.readouterr().out
     assert int(out.split()[0]) >= 60
     assert out.endswith("on kafka:2.4.1: agreed\n")
 
 
-def test_what_differs_is_told_with_the_shortest_way_to_it(
+def test_a_difference_is_shown_with_its_shortest_sequence(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert session(lambda: broker(sequence_check=False), requests=600) == exit_code.BROKEN
@@ -148,9 +148,7 @@ def test_a_broker_and_its_controller_are_counted_apart() -> None:
     assert not measured.differing
 
 
-def test_brokers_that_do_not_hold_out_are_inconclusive(
-    session: Session, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_brokers_that_die_are_inconclusive(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     def gone() -> ModelBroker:
         raise LiveError("waited 30 s in vain for an election")
 
@@ -176,7 +174,7 @@ def mortal() -> ModelBroker:
     return Mortal("2.4", behaviours_in(RELEASE.name), SETTINGS)
 
 
-def test_the_sequence_in_which_a_broker_ends_is_kept_and_is_no_difference(
+def test_the_requests_before_a_broker_dies_are_kept_and_are_no_difference(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert session(mortal, output_format="json") == exit_code.INCONCLUSIVE
@@ -188,7 +186,7 @@ def test_the_sequence_in_which_a_broker_ends_is_kept_and_is_no_difference(
     assert "the last requests before the broker failed:\n  " in capsys.readouterr().out
 
 
-def test_without_an_end_there_is_no_such_sequence(
+def test_without_a_broker_failure_there_is_no_last_sequence(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert session(broker, output_format="json") == exit_code.OK
@@ -198,7 +196,7 @@ def test_without_an_end_there_is_no_such_sequence(
 @pytest.mark.parametrize(
     ("end", "code"), [(KeyboardInterrupt, exit_code.INTERRUPTED), (LiveError, exit_code.BROKEN)]
 )
-def test_what_ends_while_a_difference_is_shortened_leaves_it(
+def test_a_broker_that_dies_during_shrinking_keeps_the_difference(
     session: Session,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -208,14 +206,14 @@ def test_what_ends_while_a_difference_is_shortened_leaves_it(
     def ended(*_: object) -> None:
         raise end
 
-    monkeypatch.setattr(measure_module, "shortest", ended)
+    monkeypatch.setattr(measure_module, "shrink", ended)
     assert session(lambda: broker(sequence_check=False), requests=600, output_format="json") == code
     told = json.loads(capsys.readouterr().out)
     assert [found["count"] for found in told["differences"]] == [1]
     assert steps_of(told["differences"][0]["shortest"])
 
 
-def test_what_was_compared_before_an_interrupt_is_told(
+def test_comparisons_before_an_interrupt_are_reported(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[ModelBroker] = []
@@ -231,7 +229,7 @@ def test_what_was_compared_before_an_interrupt_is_told(
 
 
 @pytest.mark.parametrize("arguments", [(), ("ack-lost", "--requests", "5")])
-def test_it_is_campaigns_or_requests(harrow: Harrow, arguments: tuple[str, ...]) -> None:
+def test_conform_takes_campaigns_or_requests(harrow: Harrow, arguments: tuple[str, ...]) -> None:
     ended = harrow("conform", *arguments, "--target", "kafka:2.4.1")
     assert ended.returncode == exit_code.USAGE
     assert "give campaigns, or --requests N" in ended.stderr

@@ -25,7 +25,7 @@ def run(harrow: Harrow, folder: Path) -> Path:
     return (folder / "results" / "latest").resolve()
 
 
-def test_a_run_has_many_names(harrow: Harrow, run: Path) -> None:
+def test_a_run_can_be_named_by_folder_id_or_file(harrow: Harrow, run: Path) -> None:
     shown = {
         re.sub(r"diff \S+ --at", "diff RUN --at", harrow("diff", name).stdout)
         for name in ("results/latest", str(run), run.name, f"loss-by-hw-truncation/{run.name}")
@@ -79,7 +79,9 @@ def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tu
         (("results",), "results: not the folder of a run"),
     ],
 )
-def test_what_is_not_there_is_told(harrow: Harrow, run: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_missing_arguments_are_reported(
+    harrow: Harrow, run: Path, arguments: tuple[str, ...], told: str
+) -> None:
     ended = harrow("diff", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert told in ended.stderr
@@ -154,7 +156,7 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
         ("run.json", lambda _: "", "not JSON"),
     ],
 )
-def test_a_damaged_run_is_told_with_its_place(
+def test_a_damaged_run_is_reported_with_its_place(
     harrow: Harrow, run: Path, file: str, change: Callable[[str], str], told: str
 ) -> None:
     damage(run / file, change)
@@ -163,14 +165,14 @@ def test_a_damaged_run_is_told_with_its_place(
     assert told in ended.stderr
 
 
-def test_a_run_without_its_history_is_told(harrow: Harrow, run: Path) -> None:
+def test_a_run_without_a_history_is_reported(harrow: Harrow, run: Path) -> None:
     (run / "history.jsonl").unlink()
     ended = harrow("diff", "results/latest")
     assert ended.returncode == 2
     assert "history.jsonl: is missing: it has the sends and polls of the clients" in ended.stderr
 
 
-def test_a_run_that_names_no_clients_is_read_all_the_same(harrow: Harrow, run: Path) -> None:
+def test_a_run_without_named_clients_can_be_read(harrow: Harrow, run: Path) -> None:
     damage(run / "run.json", lambda text: re.sub(r'"processes":\{.*?\},', "", text))
     text = harrow("diff", "results/latest").stdout
     assert "process 1" in text
@@ -218,7 +220,7 @@ def test_the_tables_of_the_textbook_can_be_read_off(harrow: Harrow, folder: Path
     assert until.count("remote LEO  ") == 3
 
 
-def test_stages_are_of_one_run(harrow: Harrow, run: Path) -> None:
+def test_stages_are_refused_for_two_runs(harrow: Harrow, run: Path) -> None:
     ended = harrow("diff", "results/latest", run.name, "--stages")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "--stages shows a single run: name only one" in ended.stderr
@@ -254,7 +256,7 @@ def test_a_long_loss_is_a_few_lines_with_its_story_above_the_table(harrow: Harro
     assert head < table
 
 
-def test_what_took_a_record_from_a_log_is_said_as_it_was(harrow: Harrow, folder: Path) -> None:
+def test_the_sign_of_a_removed_record_names_the_cause(harrow: Harrow, folder: Path) -> None:
     signs = {
         "short-retention": "< was there, deleted below the log start",
         "delete-records": "< was there, deleted below the log start",
@@ -268,7 +270,7 @@ def test_what_took_a_record_from_a_log_is_said_as_it_was(harrow: Harrow, folder:
         assert "was there, truncated" not in text or campaign in {"compaction-above-hw", "disk-loss"}
 
 
-def test_everything_that_takes_records_has_a_sign_of_its_own_and_words() -> None:
+def test_every_cause_of_removal_has_a_sign_and_a_meaning() -> None:
     signs = {diff_rows._SIGNS[cause].sign for cause in REMOVAL_CAUSES}
     assert (
         len(signs)
@@ -298,7 +300,7 @@ def test_a_run_beside_itself_is_the_same(harrow: Harrow, run: Path) -> None:
     assert (document["same"], document["first_difference"], document["plan"]) == (True, None, [])
 
 
-def test_a_seed_apart(harrow: Harrow, folder: Path) -> None:
+def test_a_single_seed_can_be_chosen(harrow: Harrow, folder: Path) -> None:
     for seed in ("1", "2"):
         harrow("run", "standard", "--seed", seed, "--results", seed)
     ended = harrow("diff", "1/latest", "2/latest", "--only-different", COLUMNS="80")
@@ -406,11 +408,11 @@ def test_a_release_that_is_not_modelled_is_named_beside_one_that_is(
     assert "no folder" not in ended.stderr
 
 
-def test_what_is_neither_a_release_nor_looks_like_one_is_a_run(harrow: Harrow) -> None:
+def test_an_argument_that_is_not_like_a_release_is_a_run(harrow: Harrow) -> None:
     assert "4.0: no folder" in harrow("diff", "4.0", "unclean").stderr
 
 
-def test_settings_that_are_gone_are_told_between_releases(harrow: Harrow) -> None:
+def test_removed_settings_are_listed_between_releases(harrow: Harrow) -> None:
     told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)["without"]
     assert "message.timestamp.difference.max.ms (topic)" in told
     assert re.search(
@@ -430,6 +432,6 @@ def test_a_newer_release_may_come_first(harrow: Harrow) -> None:
     assert not re.search(r", before|, new$|removed", out, re.MULTILINE)
 
 
-def test_a_folder_that_is_called_like_a_release_is_a_run(harrow: Harrow, folder: Path) -> None:
+def test_a_folder_named_like_a_release_is_a_run(harrow: Harrow, folder: Path) -> None:
     (folder / "4.0").mkdir()
     assert harrow("diff", "4.0", "4.3").returncode == 2

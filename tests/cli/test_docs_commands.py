@@ -90,7 +90,7 @@ MENTIONS = [mention for page in PAGES for mention in page.mentions]
 
 
 @pytest.mark.parametrize("mention", MENTIONS, ids=lambda mention: mention.text)
-def test_a_command_that_is_told_of_exists(mention: Command) -> None:
+def test_every_command_that_the_docs_mention_exists(mention: Command) -> None:
     commands = typer.main.get_group(app)
     name, *rest = [word.strip("[],") for word in mention.text.split()[1:]]
     assert name in commands.commands, mention.where
@@ -98,7 +98,7 @@ def test_a_command_that_is_told_of_exists(mention: Command) -> None:
     assert {word for word in rest if word.startswith("-")} <= known, mention.where
 
 
-def test_every_page_is_looked_at() -> None:
+def test_every_page_is_checked() -> None:
     shown = {page.name for page in PAGES if page.commands}
     assert {
         "README.md",
@@ -111,7 +111,7 @@ def test_every_page_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_command_hides_where_none_is_looked_for(page: Page) -> None:
+def test_no_ci_command_hides_in_unusual_places(page: Page) -> None:
     typed = [line.strip() for line in page.text.splitlines() if line.strip().startswith("$ ")]
     found = [command.text for command in page.commands if not command.inline]
     missed = [line for line in typed if not any(line.startswith(f"$ {text}") for text in found)]
@@ -121,14 +121,14 @@ def test_no_command_hides_where_none_is_looked_for(page: Page) -> None:
 
 
 @pytest.mark.parametrize("command", NOT_RUN)
-def test_what_is_not_run_stands_in_a_page(command: str) -> None:
+def test_every_exempt_command_is_in_a_page(command: str) -> None:
     assert any(command == known.text for page in PAGES for known in page.commands)
 
 
-def test_what_needs_brokers_stands_in_a_page() -> None:
+def test_every_command_that_needs_brokers_is_in_a_page() -> None:
     assert any(NEEDS_BROKERS in known.text for page in PAGES for known in page.commands)
 
 
 @pytest.mark.parametrize("longer", [longer for longer, _ in SMALLER])
-def test_what_is_made_smaller_stands_in_a_page(longer: str) -> None:
+def test_every_smaller_example_is_in_a_page(longer: str) -> None:
     assert any(longer in known.text for page in PAGES for known in page.commands)

@@ -104,7 +104,7 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install(
 @pytest.mark.parametrize(
     ("extra", "module"), [(extra, module) for extra in ("sweep", "live") for module in EXTRAS[extra]]
 )
-def test_each_module_of_an_extra_is_missed_before_any_work(folder: Path, extra: str, module: str) -> None:
+def test_a_missing_module_is_reported_before_any_work(folder: Path, extra: str, module: str) -> None:
     command = next(command for command, needed in NEEDS.items() if needed == extra)
     code, said = without(*command.split(), folder=folder, hidden=(module,))
     advice = f"harrow: {module} is not installed: pip install 'kafka-harrow[{extra}]'\n"

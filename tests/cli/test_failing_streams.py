@@ -35,7 +35,7 @@ def by_a_shell(
 
 
 @pytest.mark.parametrize("line", ["run calm.yaml", "--version", "--help"])
-def test_with_a_closed_stdout_a_command_says_so_and_does_nothing(
+def test_a_closed_stdout_is_reported_and_nothing_runs(
     line: str, folder: Path, environment: dict[str, str]
 ) -> None:
     ended = by_a_shell(f"{line} >&-", folder, environment)
@@ -44,9 +44,7 @@ def test_with_a_closed_stdout_a_command_says_so_and_does_nothing(
 
 
 @pytest.mark.parametrize("line", ["run calm.yaml", "check run.jsonl", "list faults", "validate calm.yaml"])
-def test_where_nobody_reads_the_output_no_promise_is_broken(
-    line: str, folder: Path, environment: dict[str, str]
-) -> None:
+def test_a_closed_pipe_does_not_exit_with_1(line: str, folder: Path, environment: dict[str, str]) -> None:
     (folder / "run.jsonl").touch()
     reader, writer = os.pipe()
     os.close(reader)
@@ -63,7 +61,7 @@ def test_where_nobody_reads_the_output_no_promise_is_broken(
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, "")
 
 
-def test_with_a_closed_stderr_a_run_has_its_result(folder: Path, environment: dict[str, str]) -> None:
+def test_a_run_has_its_result_with_a_closed_stderr(folder: Path, environment: dict[str, str]) -> None:
     ended = by_a_shell("run calm.yaml 2>&-", folder, environment)
     assert ended.returncode == 0
     assert "as expected" in ended.stdout
@@ -87,7 +85,7 @@ def test_a_full_stdout_is_one_line(line: str, folder: Path, environment: dict[st
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize(("line", "code"), [("run nothing.yaml", 2), ("run calm.yaml", 2)])
-def test_where_nothing_can_be_said_the_exit_code_says_it(
+def test_the_exit_code_suffices_when_stderr_is_closed(
     line: str, code: int, folder: Path, environment: dict[str, str]
 ) -> None:
     assert by_a_shell(f"{line} >{FULL} 2>{FULL}", folder, environment).returncode == code
@@ -160,7 +158,7 @@ def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
         assert ("harrow changed on disk while it ran" in ended.stderr) is says_so, ended.stderr
 
 
-def test_what_click_would_call_aborted_is_an_internal_error(
+def test_an_exception_that_click_calls_aborted_is_an_internal_error(
     folder: Path, environment: dict[str, str]
 ) -> None:
     script = (

@@ -87,12 +87,12 @@ def test_every_run_that_an_explanation_advises_can_be_loaded() -> None:
         (("run", "permitted.yaml", "--variant", "acks-al"), "did you mean `acks-all`?"),
     ],
 )
-def test_mistakes_have_a_way_out(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_come_with_a_suggestion(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
     ended = harrow(*arguments)
     assert ended.returncode == 2
     assert told in ended.stderr
     assert "Value error" not in ended.stderr
 
 
-def test_other_messages_stay_as_they_are() -> None:
+def test_other_usage_errors_keep_their_message() -> None:
     assert with_suggestion("'x' is not a valid integer.") == "'x' is not a valid integer."

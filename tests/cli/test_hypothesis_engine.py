@@ -55,7 +55,7 @@ def test_hypothesis_says_how_many_examples_held(harrow: Harrow, folder: Path) ->
         (("calm.yaml", "--max-examples", "5"), "has no meaning without --engine hypothesis"),
     ],
 )
-def test_hypothesis_where_it_has_nothing_to_do(
+def test_hypothesis_is_refused_without_a_swarm(
     harrow: Harrow, arguments: tuple[str, ...], message: str
 ) -> None:
     ended = harrow("run", *arguments)

@@ -36,7 +36,7 @@ def pressed_in_a_block(interrupts: Interrupts, done: list[int], times: int) -> N
             done.append(number)
 
 
-def test_it_waits_for_the_end_of_a_shielded_block() -> None:
+def test_an_interrupt_waits_for_the_end_of_a_shielded_block() -> None:
     done: list[int] = []
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
         pressed_in_a_block(interrupts, done, times=1)
@@ -44,14 +44,14 @@ def test_it_waits_for_the_end_of_a_shielded_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_whoever_presses_twice_does_not_wait() -> None:
+def test_a_second_interrupt_does_not_wait() -> None:
     done: list[int] = []
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
         pressed_in_a_block(interrupts, done, times=3)
     assert done == [0]
 
 
-def test_after_everything_is_run_it_waits_for_ever() -> None:
+def test_after_hold_an_interrupt_waits_until_the_end() -> None:
     with Interrupts() as interrupts:
         interrupts.hold()
         press()
@@ -59,7 +59,7 @@ def test_after_everything_is_run_it_waits_for_ever() -> None:
             pass
 
 
-def test_what_runs_in_a_block_that_notes_it_ends_by_itself() -> None:
+def test_code_in_a_noted_block_ends_by_itself() -> None:
     with Interrupts() as interrupts:
         with interrupts.noted():
             assert not interrupts.is_waiting()
@@ -69,7 +69,7 @@ def test_what_runs_in_a_block_that_notes_it_ends_by_itself() -> None:
             interrupts.check()
 
 
-def test_what_has_started_brokers_obeys_also_in_the_background() -> None:
+def test_a_background_process_with_brokers_obeys_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Interrupts() as interrupts:
         press()
@@ -80,7 +80,7 @@ def test_what_has_started_brokers_obeys_also_in_the_background() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_one_that_got_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_interrupt_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is raised in a callback of the garbage collector gets lost."""
 
     def pressing(_phase: str, _info: object) -> None:
@@ -98,7 +98,7 @@ def test_one_that_got_lost_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> N
             interrupts.check()
 
 
-def test_who_ignores_interrupts_goes_on_ignoring_them() -> None:
+def test_a_process_that_ignores_interrupts_keeps_ignoring_them() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_at_once_when_interrupted()
     with Interrupts():
@@ -106,7 +106,7 @@ def test_who_ignores_interrupts_goes_on_ignoring_them() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_before_anything_runs_it_ends_without_a_word(environment: dict[str, str]) -> None:
+def test_before_anything_runs_an_interrupt_ends_silently(environment: dict[str, str]) -> None:
     script = (
         "import harrow.cli.__main__, harrow.cli.interrupts, os, signal\n"
         "harrow.cli.interrupts.end_at_once_when_interrupted()\n"
@@ -119,7 +119,7 @@ def test_before_anything_runs_it_ends_without_a_word(environment: dict[str, str]
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks at the signals of another process")
-def test_workers_of_a_sweep_never_hear_of_it(environment: dict[str, str]) -> None:
+def test_workers_of_a_sweep_ignore_interrupts(environment: dict[str, str]) -> None:
     """Neither the process that they are forked from, not even while that starts."""
     script = (
         "import os, signal, time\n"
@@ -141,7 +141,9 @@ def test_workers_of_a_sweep_never_hear_of_it(environment: dict[str, str]) -> Non
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_sweep_without_a_run_has_one_line_to_say(folder: Path, environment: dict[str, str]) -> None:
+def test_a_sweep_interrupted_before_its_first_run_prints_one_line(
+    folder: Path, environment: dict[str, str]
+) -> None:
     pytest.importorskip("pyarrow")
     command = ["sweep", "calm.yaml", "--seeds", "0..3000", "--engine", "process", "--out", "s"]
     script = (
@@ -178,7 +180,7 @@ def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) 
     assert "ignored" not in stderr
 
 
-def test_other_signals_are_interrupts_where_they_are_heeded_and_what_they_were_after() -> None:
+def test_heeded_signals_are_interrupts_until_the_context_closes() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with Interrupts() as interrupts:
         interrupts.heed(signal.SIGTERM)

@@ -32,7 +32,7 @@ def test_the_number_of_jobs_changes_nothing(harrow: Harrow, output_format: str) 
         "run calm.yaml -j 0",
     ],
 )
-def test_jobs_that_mean_nothing_are_refused(harrow: Harrow, folder: Path, words: str) -> None:
+def test_jobs_is_refused_where_runs_are_sequential(harrow: Harrow, folder: Path, words: str) -> None:
     ended = harrow(*words.split())
     assert ended.returncode == 2
     assert "--jobs" in ended.stderr

@@ -7,7 +7,7 @@ from harrow.live_cluster.releases.kafka_release import pinned_releases
 from tests.cli.conftest import Harrow
 
 
-def test_the_list_has_what_can_be_got(harrow: Harrow, tmp_path: Path) -> None:
+def test_kafka_list_shows_the_available_releases(harrow: Harrow, tmp_path: Path) -> None:
     cache = {"HARROW_CACHE": str(tmp_path)}
     listed = harrow("kafka", "list", **cache)
     assert listed.returncode == 0
@@ -32,7 +32,7 @@ def test_the_list_has_what_can_be_got(harrow: Harrow, tmp_path: Path) -> None:
     assert not (tmp_path / "kafka" / "2.4.1").exists()
 
 
-def test_what_cannot_be_done_is_said_in_a_line(harrow: Harrow, tmp_path: Path) -> None:
+def test_an_impossible_request_is_refused_in_one_line(harrow: Harrow, tmp_path: Path) -> None:
     cache = {"HARROW_CACHE": str(tmp_path)}
     for arguments, message in [
         (("get",), "name a release to get, such as"),

@@ -74,7 +74,7 @@ def test_a_fault_is_explained_with_all_its_fields(harrow: Harrow) -> None:
         assert wanted in told
 
 
-def test_what_the_source_breaks_into_lines_is_one_paragraph(harrow: Harrow) -> None:
+def test_wrapped_source_text_becomes_one_paragraph(harrow: Harrow) -> None:
     (entry,) = json.loads(harrow("explain", "session_expiry", "--format", "json").stdout)["entries"]
     assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)
 
@@ -107,7 +107,7 @@ def test_explain_for_programs(harrow: Harrow) -> None:
     assert [(entry["kind"], entry["name"]) for entry in document["entries"]] == [("rule", "lost-write")]
 
 
-def test_a_name_that_nothing_has_gets_the_nearest(harrow: Harrow) -> None:
+def test_an_unknown_name_gets_the_nearest_suggestion(harrow: Harrow) -> None:
     ended = harrow("explain", "broker_crahs")
     assert ended.returncode == 2
     assert ended.stdout == ""

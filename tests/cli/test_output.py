@@ -69,7 +69,7 @@ def test_a_terminal_gets_colours(on_terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TTY_COMPATIBLE": "0"}, {"TERM": "dumb"}])
-def test_no_colours_where_none_are_wanted(on_terminal: Terminal, variables: dict[str, str]) -> None:
+def test_no_color_turns_colours_off(on_terminal: Terminal, variables: dict[str, str]) -> None:
     _, shown = on_terminal("run", "failing.yaml", **variables)
     assert not COLOUR.search(shown)
     assert "UNEXPECTED" in shown
@@ -81,7 +81,7 @@ def test_no_color_is_an_option_too(on_terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("variables", [{"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1"}])
-def test_colours_on_a_pipe_when_they_are_wanted(harrow: Harrow, variables: dict[str, str]) -> None:
+def test_a_pipe_gets_colours_with_force_color(harrow: Harrow, variables: dict[str, str]) -> None:
     assert COLOUR.search(harrow("run", "failing.yaml", **variables).stdout)
 
 
@@ -98,7 +98,7 @@ def test_a_wrong_line_is_shown_on_a_terminal(on_terminal: Terminal) -> None:
     assert lines[place + 2].index("^") == lines[place + 1].index("clutser")
 
 
-def test_an_encoding_without_the_marks(harrow: Harrow) -> None:
+def test_an_ascii_encoding_gets_ascii_marks(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "failing.yaml", PYTHONIOENCODING="ascii")
     assert ended.returncode == 1
     assert "+ held" in ended.stdout

@@ -8,7 +8,7 @@ from tests.cli.conftest import ROOT
 BYTES_MAX = 60_000
 
 
-def test_the_pictures_are_those_of_today() -> None:
+def test_the_pictures_are_up_to_date() -> None:
     drawn = pictures()
     kept = {
         path.stem: path.read_text(encoding="utf-8")

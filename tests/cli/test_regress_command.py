@@ -73,7 +73,7 @@ def test_a_corpus_as_recorded(harrow: Harrow, corpus: Path) -> None:
     assert [entry["found"]["seed"] for entry in document["entries"]] == [2, 0]
 
 
-def test_a_known_failure_that_is_gone(harrow: Harrow, corpus: Path) -> None:
+def test_an_entry_that_no_longer_fails_is_fixed(harrow: Harrow, corpus: Path) -> None:
     text = CALM.replace("fixed", "open").replace("{verdict: held}", "{verdict: violated}")
     assert outcome(harrow, corpus, "gone.yaml", text, 1) == (
         "FIXED",
@@ -81,7 +81,7 @@ def test_a_known_failure_that_is_gone(harrow: Harrow, corpus: Path) -> None:
     )
 
 
-def test_a_fixed_failure_that_is_back(harrow: Harrow, corpus: Path) -> None:
+def test_an_entry_whose_fixed_failure_returns_is_still_failing(harrow: Harrow, corpus: Path) -> None:
     text = LOSS.replace("status: open", "status: fixed")
     what, why = outcome(harrow, corpus, "back.yaml", text, 1)
     assert (what, why) == ("STILL FAILING", "it is back: lost m0 despite what was demanded")
@@ -101,7 +101,9 @@ def test_a_fixed_failure_that_is_back(harrow: Harrow, corpus: Path) -> None:
         ("demand: lost-write", "demand: []", "lost-write is permitted now"),
     ],
 )
-def test_a_failure_that_is_another(harrow: Harrow, corpus: Path, old: str, new: str, why: str) -> None:
+def test_an_entry_with_another_failure_is_changed(
+    harrow: Harrow, corpus: Path, old: str, new: str, why: str
+) -> None:
     text = f"{LOSS.replace(old, new)}limits: {{script: 30s}}\n"
     if not why:  # What is violated need not be named twice.
         assert outcome(harrow, corpus, "entry.yaml", text, 0)[0] == "STILL FAILING"
@@ -111,7 +113,7 @@ def test_a_failure_that_is_another(harrow: Harrow, corpus: Path, old: str, new: 
     assert why in because
 
 
-def test_a_run_that_cannot_tell_is_no_success(harrow: Harrow, corpus: Path) -> None:
+def test_an_undecided_run_is_not_a_success(harrow: Harrow, corpus: Path) -> None:
     text = CALM.replace("acked: m0", "acked: m9") + "limits: {script: 30s}\n"
     what, why = outcome(harrow, corpus, "vain.yaml", text, 1)
     assert (what, why.partition(":")[0]) == ("CHANGED", "inconclusive")
@@ -168,7 +170,7 @@ def test_a_file_that_no_longer_parses_is_an_error_with_its_line(
     assert "3 entries: 1 STILL FAILING, 1 FIXED, 1 ERROR; 1 not as recorded" in ended.stdout
 
 
-def test_a_version_that_is_still_to_come_is_run_like_any(harrow: Harrow, corpus: Path) -> None:
+def test_a_future_release_runs_like_any_other(harrow: Harrow, corpus: Path) -> None:
     text = CALM.replace("version: 0.1.0", "version: 99.0.0")
     assert outcome(harrow, corpus, "later.yaml", text, 0)[0] == "FIXED"
 
@@ -187,7 +189,7 @@ def test_outcomes_go_to_a_file(harrow: Harrow, folder: Path, corpus: Path, outpu
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
 @pytest.mark.parametrize("output_format", ["table", "json"])
-def test_an_interrupt_keeps_what_was_run(
+def test_an_interrupt_keeps_the_entries_that_ran(
     folder: Path, corpus: Path, environment: dict[str, str], output_format: str
 ) -> None:
     slow = corpus / "zz.yaml"
@@ -216,7 +218,7 @@ def test_no_corpus(harrow: Harrow, folder: Path) -> None:
     assert "nothing to run" in ended.stderr
 
 
-def test_a_failing_campaign_is_put_in(harrow: Harrow, folder: Path) -> None:
+def test_add_puts_a_failing_campaign_into_the_corpus(harrow: Harrow, folder: Path) -> None:
     (folder / "loss.yaml").write_text(LOSS, encoding="utf-8")
     ended = harrow("regress", "corpus", "--add", "loss.yaml", "--seed", "4", "--name", "first")
     assert ended.returncode == 0, ended.stderr
@@ -232,7 +234,7 @@ def test_a_failing_campaign_is_put_in(harrow: Harrow, folder: Path) -> None:
     assert "already exists; harrow does not overwrite it" in ended.stderr
 
 
-def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None:
+def test_the_drawn_values_of_a_swarm_are_written(harrow: Harrow, folder: Path) -> None:
     broken = ("--set", "behaviours.hw_never_falls=false")
     seed = first_failing_seed("hw-may-fall", "hw-monotonic")
     ended = harrow("regress", "corpus", "--add", "swarm", "--seed", str(seed), *broken)
@@ -255,7 +257,7 @@ def test_what_a_swarm_drew_is_written_down(harrow: Harrow, folder: Path) -> None
         (("--add", "failing.yaml", "--name", ""), 2, "cannot name a campaign"),
     ],
 )
-def test_what_cannot_be_put_in(
+def test_a_campaign_that_does_not_fail_is_not_added(
     harrow: Harrow, folder: Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     (folder / "several").mkdir()

@@ -45,7 +45,7 @@ def test_the_same_run_says_so_in_a_line(harrow: Harrow, run: Path) -> None:
     )
 
 
-def test_results_may_stand_elsewhere(harrow: Harrow, run: Path, folder: Path) -> None:
+def test_results_may_be_in_another_folder(harrow: Harrow, run: Path, folder: Path) -> None:
     (folder / "results").rename(folder / "moved")
     (folder / "calm.yaml").unlink()
     assert harrow("replay", run.name).returncode == 2
@@ -62,7 +62,7 @@ def test_results_may_stand_elsewhere(harrow: Harrow, run: Path, folder: Path) ->
         ("standard", "--seed", "5", "--set", "workload.duration=5s"),
     ],
 )
-def test_whatever_was_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tuple[str, ...]) -> None:
+def test_every_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tuple[str, ...]) -> None:
     """Variants, options and what a swarm drew are in the folder, not in the command that made it."""
     harrow("run", *arguments)
     for file in folder.glob("*.yaml"):
@@ -72,7 +72,7 @@ def test_whatever_was_run_can_be_replayed(harrow: Harrow, folder: Path, argument
     assert "was" not in ended.stdout, "neither the plan nor the verdict is another"
 
 
-def test_where_runs_part_both_sides_are_shown(harrow: Harrow, run: Path) -> None:
+def test_both_sides_are_shown_where_runs_diverge(harrow: Harrow, run: Path) -> None:
     lines = (run / "trace.jsonl").read_text(encoding="utf-8").splitlines()
     line = next(number for number, text in enumerate(lines, 1) if '"append"' in text)
     changed_trace(run, line, '"broker":0', '"broker":7')
@@ -131,7 +131,7 @@ def test_the_beginning_of_an_id_names_a_run(harrow: Harrow, run: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "version"), [("replay", "0.1.0"), ("diff", "0.1.0"), ("trace", "0.1.0"), ("replay", "99.0.0")]
 )
-def test_what_another_version_recorded_is_refused_in_one_line(
+def test_a_record_of_another_version_is_refused_in_one_line(
     harrow: Harrow, run: Path, command: str, version: str
 ) -> None:
     about = json.loads((run / "run.json").read_text(encoding="utf-8"))
@@ -179,7 +179,7 @@ def test_what_another_version_recorded_is_refused_in_one_line(
         ("campaign.yaml", lambda text: text.replace("brokers", "brokkers"), "campaign.yaml:5:"),
     ],
 )
-def test_damage_is_said_with_file_and_line(
+def test_damage_is_reported_with_file_and_line(
     harrow: Harrow, run: Path, file: str, damage: object, message: str
 ) -> None:
     path = run / file
@@ -200,7 +200,7 @@ def test_events_that_are_missing_are_missed_after_the_last_line(harrow: Harrow, 
     assert "trace.jsonl:7:1: the events after this line are missing" in harrow("replay", run.name).stderr
 
 
-def test_a_damaged_trace_of_a_run_that_is_another_now_has_no_line(harrow: Harrow, run: Path) -> None:
+def test_damage_in_the_trace_of_a_replaced_run_has_no_line(harrow: Harrow, run: Path) -> None:
     """Which line is wrong nobody can tell any more."""
     for file, old, new in (("trace.jsonl", "0", "1"), ("campaign.yaml", "brokers: 1", "brokers: 2")):
         text = (run / file).read_text(encoding="utf-8")
@@ -223,7 +223,7 @@ def test_a_folder_of_runs_is_not_a_run(harrow: Harrow, run: Path) -> None:
 
 
 @pytest.mark.parametrize("output_format", ["table", "json"])
-def test_what_is_found_goes_to_a_file(harrow: Harrow, run: Path, folder: Path, output_format: str) -> None:
+def test_findings_go_to_a_file(harrow: Harrow, run: Path, folder: Path, output_format: str) -> None:
     shown = harrow("replay", run.name, "--format", output_format).stdout
     ended = harrow("replay", run.name, "--format", output_format, "--output", "out")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "harrow: wrote out\n")
@@ -242,7 +242,7 @@ def test_a_run_of_a_mutated_model_is_replayed_with_its_flaw(harrow: Harrow) -> N
     assert document["verdict"] == {"recorded": "violated", "replayed": "violated"}
 
 
-def test_a_run_that_is_not_there(harrow: Harrow, folder: Path) -> None:
+def test_an_unknown_run_is_reported(harrow: Harrow, folder: Path) -> None:
     for name in ("nothing", "", "calm.yaml", "."):
         ended = harrow("replay", name)
         assert ended.returncode == 2, name

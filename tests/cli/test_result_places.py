@@ -20,7 +20,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize(("command", "option"), OPTIONS.items())
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_is_no_folder_here(
+def test_an_address_is_refused_as_a_folder(
     harrow: Harrow, folder: Path, command: str, option: str, address: str
 ) -> None:
     before = sorted(folder.iterdir())
@@ -46,7 +46,9 @@ def test_a_file_address_names_the_folder_to_give(harrow: Harrow) -> None:
         "sweep calm.yaml --seeds 0..2 --engine process --results",
     ],
 )
-def test_a_folder_that_cannot_be_made_is_refused_before_the_first_run(harrow: Harrow, command: str) -> None:
+def test_a_results_folder_that_cannot_be_created_is_refused_before_the_first_run(
+    harrow: Harrow, command: str
+) -> None:
     ended = harrow(*command.split(), "calm.yaml/below/a/file")
     assert ended.returncode == 2
     assert ended.stdout == ""

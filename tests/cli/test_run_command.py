@@ -115,7 +115,7 @@ def test_required_probes_that_several_runs_miss(harrow: Harrow) -> None:
         assert "unreached: never reached: unclean-election (in 2 runs)" in getattr(ended, stream)
 
 
-def test_probes_that_no_run_reached_are_told_where_there_are_several(harrow: Harrow) -> None:
+def test_unreached_probes_are_listed_for_several_seeds(harrow: Harrow) -> None:
     told = "rare states never reached: controller-changed"
     assert told in harrow("run", "calm.yaml", "--seeds", "0..2").stdout
     assert told in harrow("run", "calm.yaml", "--verbose").stdout
@@ -144,7 +144,7 @@ def test_a_variant_alone(harrow: Harrow) -> None:
     assert names == {"base": [None], "acks-all": ["acks-all"]}
 
 
-def test_what_reproduces_a_failure_does(harrow: Harrow) -> None:
+def test_the_command_of_a_failure_reproduces_it(harrow: Harrow) -> None:
     (first,) = json.loads(
         harrow("run", "failing.yaml", "--seed", "7", "--set", "acks=all", "--format", "json").stdout
     )["runs"]
@@ -164,7 +164,7 @@ def test_the_same_run_in_processes_with_different_hash_seeds(harrow: Harrow) -> 
     assert len(digests) == 1
 
 
-def test_a_failure_is_told_with_its_reasons_and_how_to_reproduce_it(harrow: Harrow) -> None:
+def test_a_failure_is_printed_with_its_reasons_and_its_command(harrow: Harrow) -> None:
     ended = harrow("run", "failing.yaml")
     assert "UNEXPECTED" in ended.stdout
     assert "missed failing.yaml:6: t-0 on broker 0: LEO is 1, expected 2" in ended.stdout
@@ -192,7 +192,7 @@ def test_several_seeds_are_summed_up(harrow: Harrow) -> None:
     assert len(ended.stdout.splitlines()) < 10
 
 
-def test_quiet_says_only_what_failed(harrow: Harrow) -> None:
+def test_quiet_prints_only_failures(harrow: Harrow) -> None:
     assert harrow("run", "calm.yaml", "permitted.yaml", "--quiet").stdout == ""
     told = harrow("run", "calm.yaml", "failing.yaml", "--quiet").stdout
     assert "failing" in told
@@ -267,7 +267,7 @@ def started(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
-def test_an_interrupt_ends_with_what_was_finished(
+def test_an_interrupt_keeps_finished_runs(
     processes: ExitStack, folder: Path, environment: dict[str, str]
 ) -> None:
     process = started(
@@ -290,7 +290,9 @@ def test_an_interrupt_ends_with_what_was_finished(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
-def test_nobody_reads_the_output(processes: ExitStack, folder: Path, environment: dict[str, str]) -> None:
+def test_a_closed_pipe_ends_a_command_silently(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
     process = started(
         processes,
         folder,
@@ -343,14 +345,14 @@ def test_an_inconclusive_run_that_is_expected_says_why_it_is_inconclusive(harrow
     assert "? inconclusive  as expected  base   the ISR of t-0 was [2, 0] at the end" in ended.stdout
 
 
-def test_a_run_that_held_says_what_it_cost(harrow: Harrow) -> None:
+def test_a_run_that_held_reports_its_longest_outage(harrow: Harrow) -> None:
     command = ("run", "rolling-restart", "--variant", "too-fast", "--no-results")
     assert re.search(r"held +as expected +too-fast +longest outage \d[\d.]* s\n", harrow(*command).stdout)
     for output_format in ("json", "junit"):
         assert "longest outage " in harrow(*command, "--format", output_format).stdout, output_format
 
 
-def test_what_was_written_for_another_release_is_told_and_accuses_nobody(harrow: Harrow) -> None:
+def test_an_expectation_for_another_release_is_shown_but_fails_nothing(harrow: Harrow) -> None:
     ended = harrow("run", "delayed-end-txn", "--variant", "base", "--set", "kafka=4.0", "--no-results")
     assert ended.returncode == 0
     assert re.search(r"held +otherwise +base", ended.stdout)
@@ -370,7 +372,7 @@ def test_a_promise_broken_as_of_another_release_is_a_failure(harrow: Harrow, fol
     assert "UNEXPECTED" in ended.stdout
 
 
-def test_a_campaign_that_a_release_does_not_suit_is_left_out_beside_others_and_an_error_alone(
+def test_a_campaign_that_does_not_suit_the_release_is_left_out_or_alone_an_error(
     harrow: Harrow,
 ) -> None:
     unsuited = "isr-change-notification.yaml:34:41: left out: message rule `notified` never matches"

@@ -18,7 +18,7 @@ SEED = first_failing_seed("no-dedup", "duplicate")
 FLAWED = ("swarm", "--seed", str(SEED), "--set", "behaviours.producer_batches_retained=0")
 
 
-def test_what_is_printed_and_written_fails_by_itself(harrow: Harrow, folder: Path) -> None:
+def test_the_printed_and_written_campaign_fails_by_itself(harrow: Harrow, folder: Path) -> None:
     ended = harrow("shrink", *FLAWED, "-o", "small.yaml")
     assert ended.returncode == 0, ended.stderr
     text = (folder / "small.yaml").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_wrong_usage(harrow: Harrow, arguments: tuple[str, ...], message: str) -
     assert "Traceback" not in ended.stderr
 
 
-def test_what_the_settings_permit_is_shrunk_when_it_is_named(harrow: Harrow, folder: Path) -> None:
+def test_a_permitted_anomaly_is_shrunk_on_request(harrow: Harrow, folder: Path) -> None:
     ended = harrow("shrink", "permitted.yaml", "--seed", "0")
     assert "`--rule lost-write` shrinks what is permitted" in ended.stderr
     ended = harrow("shrink", "permitted.yaml", "--seed", "0", "--rule", "lost-write", "-o", "small.yaml")
@@ -82,7 +82,7 @@ def test_what_the_settings_permit_is_shrunk_when_it_is_named(harrow: Harrow, fol
     assert "as expected" in again.stdout
 
 
-def test_a_missed_expectation_is_nothing_to_go_by(harrow: Harrow, folder: Path) -> None:
+def test_a_missed_expectation_cannot_be_shrunk(harrow: Harrow, folder: Path) -> None:
     text = (folder / "calm.yaml").read_text(encoding="utf-8")
     (folder / "wrong-hope.yaml").write_text(f"{text}\nexpect: {{verdict: violated}}\n", encoding="utf-8")
     ended = harrow("shrink", "wrong-hope.yaml", "--seed", "0")
@@ -90,7 +90,7 @@ def test_a_missed_expectation_is_nothing_to_go_by(harrow: Harrow, folder: Path) 
     assert "not as expected: the verdict is held, expected violated" in ended.stderr
 
 
-def test_a_folder_is_too_much(harrow: Harrow, folder: Path) -> None:
+def test_shrink_refuses_a_folder_with_several_campaigns(harrow: Harrow, folder: Path) -> None:
     (folder / "wrong.yaml").unlink()
     ended = harrow("shrink", ".", "--seed", "0")
     assert ended.returncode == 2
@@ -103,7 +103,7 @@ def test_a_variant_is_shrunk_by_its_name(harrow: Harrow) -> None:
     assert "the verdict is held" in ended.stderr
 
 
-def test_time_that_is_over_leaves_the_best_so_far(harrow: Harrow) -> None:
+def test_max_time_keeps_the_best_candidate(harrow: Harrow) -> None:
     ended = harrow("shrink", *FLAWED, "--max-time", "100ms")
     assert ended.returncode == 0
     assert "--max-time is over: this is the best candidate so far" in ended.stderr
@@ -128,7 +128,7 @@ def test_an_interrupt_keeps_the_best_so_far(
     assert harrow("run", "small.yaml", "--seed", seed[0], "--no-results").returncode == 1
 
 
-def test_an_interrupt_before_there_is_a_best(
+def test_an_interrupt_before_the_first_candidate_writes_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> NoReturn:

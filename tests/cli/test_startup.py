@@ -70,6 +70,6 @@ def test_a_command_loads_what_it_needs(
 
 
 @pytest.mark.parametrize("name", sorted(OTHER_COMMANDS | PROCESSES))
-def test_what_a_run_does_not_load_is_there(name: str) -> None:
+def test_every_module_that_a_run_must_not_load_exists(name: str) -> None:
     """A name that nothing has any more would hold commands to nothing."""
     assert find_spec(name)

@@ -116,7 +116,7 @@ def test_sweeps_are_written_below_a_folder_of_results(harrow: Harrow, small: Pat
     assert [row["seed"] for row in rows(found)] == [0, 1]
 
 
-def test_a_folder_is_not_swept_twice_unless_to_go_on(harrow: Harrow, small: Path) -> None:
+def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--engine", "process", "--out", "s", "--seeds")
     assert harrow(*words, "0..4").returncode == 0
     refused = harrow(*words, "0..4")
@@ -177,7 +177,7 @@ def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow
     assert "running in a pool of processes" in by_itself.stderr
 
 
-def test_spark_sql_counts_where_there_is_much_to_count() -> None:
+def test_spark_sql_answers_for_large_sweeps() -> None:
     assert [is_for_spark(state) for state in ({}, {"rows": 999_999}, {"rows": 1_000_000})] == [
         False,
         False,
@@ -227,7 +227,7 @@ def parts(folder: Path) -> list[Path]:
     return list(folder.glob("s/runs/*/part-*.parquet"))
 
 
-def test_an_interrupt_keeps_what_is_done(
+def test_an_interrupt_keeps_the_finished_entries(
     processes: ExitStack, small: Path, environment: dict[str, str], harrow: Harrow
 ) -> None:
     process = start(processes, small, environment, "small.yaml", *LONG)
@@ -288,7 +288,7 @@ def test_a_worker_or_a_fork_server_that_is_killed_costs_no_row(
 
 
 @linux
-def test_a_driver_that_is_killed_can_go_on_and_leaves_nobody_behind(
+def test_a_killed_driver_can_resume_and_leaves_no_process_behind(
     processes: ExitStack, small: Path, environment: dict[str, str], harrow: Harrow
 ) -> None:
     words = ("small.yaml", "--seeds", "0..1200", "--engine", "process", "--out", "s")

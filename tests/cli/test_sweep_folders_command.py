@@ -69,7 +69,7 @@ def test_a_sweep_that_predates_digests_of_the_model_is_by_another_harrow(harrow:
     assert "recorded by another harrow (" in refused.stderr
 
 
-def test_going_on_names_the_same_sweep_by_another_model(harrow: Harrow, small: Path) -> None:
+def test_resume_names_the_same_sweep_by_another_model(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", "--engine", "process", "--resume")
     assert harrow(*words).returncode == 0
     (folder,) = (small / "results").glob("sweep-*")
@@ -83,7 +83,7 @@ def test_going_on_names_the_same_sweep_by_another_model(harrow: Harrow, small: P
     assert "starting a new sweep" in ended.stderr
 
 
-def test_a_plan_that_has_become_another_is_not_gone_on_with(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_with_a_changed_plan_cannot_be_resumed(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     said = state(small)
@@ -220,7 +220,7 @@ def test_rows_are_the_same_whatever_the_order_of_hashes(harrow: Harrow, small: P
     assert len(digests) == 1
 
 
-def test_limits_leave_a_sweep_that_can_go_on(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_stopped_by_a_limit_can_be_resumed(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "broken.yaml", "--seeds", "0..3000", *BY_PROCESSES)
     ended = harrow(*words, "--max-failures", "1", "--quiet")
     assert ended.returncode == 1
@@ -234,7 +234,7 @@ def test_limits_leave_a_sweep_that_can_go_on(harrow: Harrow, small: Path) -> Non
     assert f"{said['rows']} of 3000 runs" in no_time.stderr
 
 
-def test_a_report_of_nothing_is_not_written(harrow: Harrow, small: Path) -> None:
+def test_an_empty_report_is_not_written(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "broken.yaml", "--seeds", "0..8", *BY_PROCESSES, "--max-time", "0s")
     ended = harrow(*words, "--output", "report.txt")
     assert (ended.returncode, ended.stdout) == (3, "")
@@ -291,7 +291,7 @@ def asked(script: str, folder: Path) -> str:
     return ended.stdout
 
 
-def test_the_queries_that_are_shown_answer(harrow: Harrow, small: Path) -> None:
+def test_the_queries_in_the_docs_run(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "broken.yaml", "--seeds", "0..8", "--vary", "acks=1,all", "--engine", "process")
     assert harrow(*words).returncode == 1
     (out,) = (small / "results").glob("sweep-*")

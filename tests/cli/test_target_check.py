@@ -15,7 +15,7 @@ from harrow.cluster_model.release.switch import version_of
 from tests.campaigns.record.run_results import plan
 
 
-def test_without_options_it_is_the_whole_library() -> None:
+def test_without_arguments_target_check_covers_the_whole_library() -> None:
     assert len(_library(None)) >= len(library_names())
 
 
@@ -31,7 +31,7 @@ def test_an_option_that_suits_none_is_a_mistake() -> None:
         _library(["kafka=9.9"])
 
 
-def test_in_short_it_has_what_can_run_and_the_commonest_reasons() -> None:
+def test_the_summary_has_the_runnable_campaigns_and_the_main_reasons() -> None:
     stream = io.StringIO()
     reasons = [f"reason {number}" for number in range(12)]
     plans = [

@@ -26,7 +26,7 @@ from tests.plain_environment import PYTHONPATH, plain_environment
         ),
     ],
 )
-def test_what_is_no_target_is_a_mistake_of_use(
+def test_an_invalid_target_is_a_usage_error(
     harrow: Harrow, tmp_path: Path, target: str, message: str
 ) -> None:
     ended = harrow("run", "calm.yaml", "--target", target, HARROW_CACHE=str(tmp_path / "cache"))
@@ -66,7 +66,7 @@ def test_the_model_is_a_target(harrow: Harrow) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "conform"])
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path, command: str) -> None:
+def test_a_missing_extra_is_named_with_its_install_command(tmp_path: Path, command: str) -> None:
     (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError('gone', name='kazoo')\n")
     ended = subprocess.run(
         [sys.executable, "-m", "harrow", command, "ack-lost", "--target", "kafka:2.4.1"],
@@ -81,7 +81,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, command: str)
     assert ended.stderr == "harrow: kazoo is not installed: pip install 'kafka-harrow[live]'\n"
 
 
-def test_single_requests_go_to_brokers_that_harrow_starts_alone(harrow: Harrow, tmp_path: Path) -> None:
+def test_single_requests_go_only_to_brokers_that_harrow_starts(harrow: Harrow, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text('bootstrap: "127.0.0.1:1"\n')
     ended = harrow("conform", "--requests", "9", "--target", str(file))

@@ -25,7 +25,7 @@ def table_of(cell: "Text | str") -> Table:
     [HOSTILE, Text(HOSTILE), Text.assemble((HOSTILE, "red")), Text().append(HOSTILE), table_of(HOSTILE)],
     ids=["string", "text", "assembled", "appended", "cell"],
 )
-def test_data_stays_on_its_line_whatever_it_is_part_of(renderable: "Text | str | Table") -> None:
+def test_data_never_breaks_a_line(renderable: "Text | str | Table") -> None:
     assert plain_text(renderable) == f"{HARMLESS}\n"
 
 
@@ -35,7 +35,7 @@ def test_a_message_is_one_line_whatever_it_quotes() -> None:
     assert stream.getvalue() == f"harrow: {HARMLESS}\n"
 
 
-def test_lines_that_a_layout_wants_are_lines() -> None:
+def test_lines_keeps_the_line_breaks_of_a_layout() -> None:
     assert plain_text(lines(["a", Text("b\nc")])) == "a\nb\\nc\n"
 
 
@@ -55,14 +55,14 @@ def test_lines_that_a_layout_wants_are_lines() -> None:
         (["\x1b[2J\x9b1m\u202e\u2028\r\t\n"], "\\x1b[2J\\x9b1m\\u202e\\u2028\\r\t\n"),
     ],
 )
-def test_no_line_that_leaves_is_a_command(written: list[str], shown: str) -> None:
+def test_no_output_line_is_a_ci_command(written: list[str], shown: str) -> None:
     stream = StringIO()
     guarded = OutputStream(stream)
     guarded.writelines(written)
     assert stream.getvalue() == shown
 
 
-def test_a_line_that_is_wrapped_in_front_of_a_command_begins_with_none(
+def test_a_line_wrapped_before_a_command_does_not_begin_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
@@ -77,7 +77,7 @@ def test_annotations_are_commands() -> None:
     assert stream.getvalue() == "::error::a\n"
 
 
-def test_colours_stay_where_they_are_asked_for_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_requested_colours_pass_the_output_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = StringIO()
     OutputStream(stream).write("\x1b[31mred\x1b[0m\x1b[2J")

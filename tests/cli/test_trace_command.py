@@ -67,7 +67,7 @@ def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
         (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),
     ],
 )
-def test_mistakes_are_said_in_a_line_with_a_way_out(
+def test_mistakes_are_reported_in_one_line_with_a_suggestion(
     harrow: Harrow, lost: Path, arguments: tuple[str, ...], words: list[str]
 ) -> None:
     ended = harrow("trace", *arguments)
@@ -77,7 +77,7 @@ def test_mistakes_are_said_in_a_line_with_a_way_out(
     assert [word for word in words if word not in ended.stderr] == []
 
 
-def test_a_page_is_printed_unless_somebody_would_have_to_read_it(
+def test_a_page_goes_to_a_pipe_but_not_to_a_terminal(
     harrow: Harrow, on_terminal: Callable[..., tuple[int, str]], lost: Path, folder: Path
 ) -> None:
     arguments = ("trace", "results/latest", "--format", "html")
@@ -141,7 +141,7 @@ def test_json_has_events_findings_and_what_is_folded(harrow: Harrow, lost: Path)
     assert any(row.get("folded", {}).get("flush", 0) > 1 for row in document["events"])
 
 
-def test_all_has_every_line_of_the_trace(harrow: Harrow, lost: Path) -> None:
+def test_trace_all_shows_every_line_of_the_trace(harrow: Harrow, lost: Path) -> None:
     document = json.loads(harrow("trace", "results/latest", "--all", "--format", "json").stdout)
     lines = [event["line"] for event in document["events"] if event["line"] is not None]
     count = len((lost / "trace.jsonl").read_text(encoding="utf-8").splitlines())
@@ -179,7 +179,7 @@ def test_a_mermaid_diagram_that_is_too_long_says_how_to_shorten_it(harrow: Harro
     assert "--record or --around" in ended.stderr
 
 
-def test_the_page_of_the_docs_shows_what_one_gets(harrow: Harrow, lost: Path) -> None:
+def test_the_docs_about_watch_show_its_real_output(harrow: Harrow, lost: Path) -> None:
     text = (ROOT / "docs" / "how-to" / "trace.md").read_text(encoding="utf-8")
     for command in ("--around lost-write", "--record m1"):
         shown = text.partition(f"$ harrow trace results/latest {command}\n")[2].partition("```")[0]

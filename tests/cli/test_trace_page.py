@@ -246,9 +246,7 @@ def test_a_window_has_only_its_events(lost: TraceStory) -> None:
 # In a browser
 
 
-def test_of_ten_thousand_events_it_lays_out_those_that_can_be_seen(
-    standard: TraceStory, tmp_path: Path
-) -> None:
+def test_only_visible_events_are_laid_out(standard: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
     page = on_disk(standard, tmp_path)
     for words in ("", "broker 1", "producer-0:45", "truncated"):
@@ -265,7 +263,7 @@ def matches(lane: str, text: str, words: str) -> bool:
     return re.search(rf"{re.escape(words)}(?!\d)", f"{lane} {text}".lower()) is not None
 
 
-def test_the_address_says_what_is_shown(lost: TraceStory, tmp_path: Path) -> None:
+def test_the_address_of_the_page_holds_its_view(lost: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
     page = on_disk(lost, tmp_path)
     truncation = next(event for event in lost.events if event.event == "truncate")

@@ -46,7 +46,7 @@ def told(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, 
 
 @pytest.mark.parametrize("width", ["80", "120", "200", PIPED])
 @pytest.mark.parametrize(("campaign", "variant", "lost"), LOSSES, ids=str)
-def test_a_story_reads_as_it_did(
+def test_a_story_matches_its_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: str, variant: str, lost: str, width: str
 ) -> None:
     run = written_run(tmp_path, campaign, variant)
@@ -70,7 +70,7 @@ def body(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("  finding ")]
 
 
-def test_whoever_knows_kafka_sees_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_diff_shows_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who acknowledged the record, whose high watermark was behind, who truncated, who then led."""
     run = written_run(tmp_path, "loss-by-hw-truncation")
     lines = told(tmp_path, monkeypatch, run, PIPED, around="lost-write").splitlines()

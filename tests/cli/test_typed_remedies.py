@@ -95,7 +95,7 @@ def expected(result: RunResult) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_what_a_terminal_shows_of_a_remedy_can_be_copied_into_a_shell(
+def test_a_remedy_on_a_terminal_can_be_pasted_into_a_shell(
     on_terminal: Callable[..., tuple[int, str]], expected: list[list[str]], columns: int
 ) -> None:
     _, shown = on_terminal("run", *WIDE, "-v", columns=columns)
@@ -104,7 +104,7 @@ def test_what_a_terminal_shows_of_a_remedy_can_be_copied_into_a_shell(
     assert commands_of(shown) == expected
 
 
-def test_what_junit_github_and_a_report_say_of_a_remedy_can_be_copied_into_a_shell(
+def test_a_remedy_in_any_report_can_be_pasted_into_a_shell(
     result: RunResult, expected: list[list[str]]
 ) -> None:
     (finding, *_) = result.verdict.rules["lost-write"].findings
@@ -112,7 +112,7 @@ def test_what_junit_github_and_a_report_say_of_a_remedy_can_be_copied_into_a_she
     assert commands_of(markdown_report(result, ""))[: len(expected)] == expected
 
 
-def test_a_run_says_which_steps_did_not_wait_any_longer(harrow: Harrow) -> None:
+def test_a_run_lists_the_steps_that_stopped_waiting(harrow: Harrow) -> None:
     words = (
         "run",
         "acks-1-leader-crash",
@@ -137,7 +137,7 @@ def test_options_that_a_drawn_campaign_refuses_are_refused(harrow: Harrow) -> No
     assert "--then" in ended.stderr
 
 
-def test_options_over_a_plan_that_no_campaign_file_says_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_then_is_refused_for_a_plan_that_no_file_can_express(monkeypatch: pytest.MonkeyPatch) -> None:
     def unwritable(plan: Plan) -> None:
         raise UnwritablePlanError("a campaign file would change the plan")
 

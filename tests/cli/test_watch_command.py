@@ -36,7 +36,7 @@ def test_the_view_stays_above_the_report(on_terminal: Terminal, folder: Path) ->
     assert (folder / "results" / "latest" / "run.json").exists()
 
 
-def test_a_run_is_played_from_its_beginning_to_its_end(on_terminal: Terminal) -> None:
+def test_a_run_is_played_from_start_to_end(on_terminal: Terminal) -> None:
     code, shown = on_terminal(*LOSS, "--speed", "200", "--no-results")
     assert code == 0
     found = re.findall(rf"{TITLE} +([0-9.]+)s of 40\.273s, 200x", ESCAPE.sub("", shown))
@@ -46,7 +46,7 @@ def test_a_run_is_played_from_its_beginning_to_its_end(on_terminal: Terminal) ->
     assert len(times) > 2
 
 
-def test_of_several_runs_each_is_named_and_its_view_goes_away(on_terminal: Terminal) -> None:
+def test_with_several_runs_each_view_has_a_name_and_disappears(on_terminal: Terminal) -> None:
     code, shown = on_terminal(
         "run", "calm.yaml", "permitted.yaml", "--watch", "--speed", "1000", "--no-results"
     )
@@ -65,7 +65,7 @@ def test_a_small_terminal_does_not_scroll(on_terminal: Terminal) -> None:
     assert max(len(line.rstrip()) for line in view) <= 60
 
 
-def test_no_colours_where_none_are_wanted(on_terminal: Terminal) -> None:
+def test_no_color_turns_colours_off(on_terminal: Terminal) -> None:
     assert not COLOUR.search(on_terminal(*LOSS, "--speed", "max", NO_COLOR="1")[1])
 
 
@@ -95,7 +95,7 @@ def test_data_stays_data(on_terminal: Terminal, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1"}], ids=str)
-def test_where_nobody_sees_it_that_is_said(harrow: Harrow, variables: dict[str, str]) -> None:
+def test_watch_without_a_terminal_is_refused(harrow: Harrow, variables: dict[str, str]) -> None:
     ended = harrow("run", "calm.yaml", "--watch", **variables)
     assert ended.returncode == 2
     assert "standard error is none" in ended.stderr
@@ -117,13 +117,13 @@ def test_a_dumb_terminal_cannot_show_it(on_terminal: Terminal) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_meant(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
+def test_contradictory_options_are_refused(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
     ended = harrow("run", "calm.yaml", *arguments)
     assert ended.returncode == 2
     assert told in ended.stderr
 
 
-def test_whoever_does_not_watch_does_not_load_it(harrow: Harrow) -> None:
+def test_a_run_without_watch_does_not_load_it(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--no-results", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert not loaded & {"harrow.campaigns.story.playback", "harrow.cli.watch.watch_run", "rich.live"}
@@ -156,7 +156,7 @@ def test_ctrl_c_ends_a_sweep_that_is_watched(on_terminal: Terminal, folder: Path
     assert state["rows"] < state["runs"] == 6000
 
 
-def test_a_sweep_that_nobody_sees_cannot_be_watched(harrow: Harrow, folder: Path) -> None:
+def test_watch_is_refused_without_a_terminal(harrow: Harrow, folder: Path) -> None:
     ended = harrow(*SWEEP, "--seeds", "0..4")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "standard error is none" in ended.stderr

@@ -27,7 +27,9 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
 @pytest.mark.parametrize(("campaign", "moments"), MOMENTS, ids=str)
-def test_a_moment_looks_as_it_did(campaign: str, moments: tuple[int, ...], width: int, height: int) -> None:
+def test_a_moment_of_a_run_matches_its_snapshot(
+    campaign: str, moments: tuple[int, ...], width: int, height: int
+) -> None:
     name, _, variant = campaign.removesuffix("]").partition("[")
     result, canvas = library_run(name, variant or None), Canvas(width=width, height=height)
     frames = [frame(played(result, at_us), canvas, speed=", 5x") for at_us in moments]
@@ -36,7 +38,7 @@ def test_a_moment_looks_as_it_did(campaign: str, moments: tuple[int, ...], width
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_colours_add_to_what_is_said_without_them(width: int, height: int) -> None:
+def test_colours_only_repeat_what_words_say(width: int, height: int) -> None:
     scene = played(library_run("loss-by-hw-truncation"), 32_100_000)
     shown = frame(scene, Canvas(width=width, height=height))
     coloured = drawn(shown, width=width, colours=True)
@@ -45,7 +47,7 @@ def test_colours_add_to_what_is_said_without_them(width: int, height: int) -> No
     matches(f"loss-by-hw-truncation-colours-{width}.txt", coloured)
 
 
-def test_the_page_shows_what_one_sees() -> None:
+def test_the_docs_show_the_real_view() -> None:
     page = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
     shown = page.partition(" --watch\n")[2].partition("```")[0]
     scene = played(library_run("loss-by-hw-truncation"), 32_040_100)

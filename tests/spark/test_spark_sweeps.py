@@ -127,7 +127,7 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     assert rows(folder / out) == expected_rows
     assert len(expected_rows) == 80
     assert {row["verdict"] for row in expected_rows} >= {"violated"}
-    assert "answers by DuckDB" in report
+    assert "queried with DuckDB" in report
     assert without_times(report.replace(out, "s")) == without_times(expected_report)
     assert all(line.startswith("harrow: ") for line in stderr.splitlines()), stderr
     assert "starting Spark (local[2])" in stderr
@@ -159,7 +159,7 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     )
     assert ended.returncode == 1, ended.stderr
     again = ended.stdout.partition("Again:\n")[2]
-    assert "answers by Spark SQL" in again
+    assert "queried with Spark SQL" in again
     assert without_times(again.replace(out, "s")) == without_times(expected_report)
     rule = "isr-holds-committed"
     broken = [row["cell"] for row in expected_rows if rule in {each["rule"] for each in row["rules"]}]
@@ -197,7 +197,7 @@ def test_spark_connect_leaves_the_same_rows(
 ) -> None:
     report = sweep(processes, folder, "s", *GRID, "--remote", "local[2]")
     assert rows(folder / "s") == by_processes[0]
-    assert "answers by DuckDB" in report
+    assert "queried with DuckDB" in report
 
 
 def test_an_executor_that_lacks_what_it_needs_is_said_at_once(
@@ -354,7 +354,7 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
     assert "finished runs are written; to continue: harrow sweep" in stderr
     assert "Traceback" not in stderr
     assert "not complete" in stdout
-    assert "answers by DuckDB" in stdout
+    assert "queried with DuckDB" in stdout
     before = seeds(folder / "s")
     assert before == sorted(set(before))
 

@@ -272,7 +272,7 @@ def test_quiet_says_what_failed_and_nothing_else() -> None:
         ({"repeated_elsewhere": 700}, "810 runs repeated, 700 of them by another worker: all equal"),
         ({"unequal": [[0, 3]]}, "1 of 810 repeated runs differ from the first: a bug in harrow, please"),
         ({"complete": False}, "not complete: 40 000 of 50 000 runs"),
-        ({"workers": 1}, "process, 1 worker, 12 min 34 s; answers by DuckDB"),
+        ({"workers": 1}, "process, 1 worker, 12 min 34 s; queried with DuckDB"),
     ],
 )
 def test_what_the_summary_says(state: dict[str, Any], line: str) -> None:

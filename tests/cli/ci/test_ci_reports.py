@@ -23,7 +23,7 @@ def odd_suite() -> Suite:
     return Suite(name=ODD, cases=(case,), summary=ODD)
 
 
-def test_xml_that_a_parser_reads_whatever_a_record_is_called() -> None:
+def test_junit_is_valid_xml_for_any_record_value() -> None:
     (suite,) = JUnitXml.fromstring(junit_xml([odd_suite()]).encode())
     (case,) = suite
     assert "\\x00\\x1b[31m\\ud800|" in case.result[0].text
@@ -54,7 +54,7 @@ def test_ten_annotations_stay_ten() -> None:
     assert shown[-1].startswith("::warning title=and 2 more::")
 
 
-def test_a_summary_of_thousands_fits() -> None:
+def test_a_step_summary_of_thousands_of_suites_stays_small() -> None:
     text = step_summary([odd_suite()] * 3_000, "campaign")
     assert len(text.encode()) < 1_000_000
     assert "and 2900 more" in text
@@ -69,7 +69,7 @@ def test_a_suite_is_what_its_expectations_say_unless_something_failed() -> None:
     assert Suite(name="s", cases=()).status is Status.SKIPPED
 
 
-def test_words_for_how_many() -> None:
+def test_counts_have_singular_and_plural() -> None:
     assert in_total([odd_suite()], "entry") == "1 entry: 1 failed"
     assert in_total([odd_suite()] * 2, "entry") == "2 entries: 2 failed"
     assert in_total([], "entry") == "0 entries: nothing ran"
@@ -83,7 +83,7 @@ def test_markdown_shows_what_it_is_given() -> None:
     assert markdown.table(("a",), [("x|y\nz",)]) == "| a |\n| --- |\n| x\\|y z |"
 
 
-def test_a_report_that_was_interrupted_cannot_look_whole() -> None:
+def test_an_interrupted_report_is_marked_incomplete() -> None:
     console = Console(file=StringIO())
     request = RunRequest(campaigns=[], output_format="junit")
     RunSuites(console, request).finish(Tally(planned=3, interrupted=True))

@@ -10,7 +10,7 @@ from harrow.cluster_model.release.profiles import MUTANTS, REPAIRS, SWITCHES
 from harrow.cluster_model.settings import SETTINGS, former_names, scopes_of
 
 
-def test_what_a_term_refers_to_can_be_explained() -> None:
+def test_every_reference_of_a_term_can_be_explained() -> None:
     known = {name.lower() for name in all_names()}
     assert {name for term in TERMS.values() for name in term.see if name.lower() not in known} == set()
 
@@ -22,7 +22,7 @@ def test_no_word_stands_for_two_terms() -> None:
 
 
 @pytest.mark.parametrize("word", ["HW", "high-watermark", "leo", "ISR", "purgatory", "probe", "remote LEO"])
-def test_a_word_is_explained_before_whatever_else_has_its_name(word: str) -> None:
+def test_a_term_is_explained_before_other_entries_of_its_name(word: str) -> None:
     assert explain(word)[0].kind == "term"
 
 
@@ -45,7 +45,7 @@ def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> Non
     assert named <= tickets().keys()
 
 
-def test_a_former_name_or_a_campaigns_key_is_no_setting_of_today() -> None:
+def test_former_names_and_campaign_keys_are_not_settings() -> None:
     assert {name for name in (*former_names(), *campaign_keys()) if scopes_of(name)} == set()
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from harrow.cli.render.layout import columns, indented
 
 
-def test_a_cell_stays_whole_beside_a_column_in_which_nothing_stands() -> None:
+def test_a_cell_is_not_wrapped_beside_an_empty_column() -> None:
     table = columns("broker", "address", "")
     table.add_row("0", "127.0.0.1:21001", "")
     output = StringIO()

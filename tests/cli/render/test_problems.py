@@ -8,7 +8,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.cli.render.problem import show_problems
 
 
-def test_of_very_many_mistakes_the_first_are_printed_and_the_rest_are_counted() -> None:
+def test_the_first_mistakes_are_printed_and_the_rest_are_counted() -> None:
     written = io.StringIO()
     problems = [Problem("c.yaml", line, 1, "unknown key") for line in range(1, 40_001)]
     show_problems(Console(file=written), problems)

@@ -55,7 +55,7 @@ def test_nothing_in_a_text_is_syntax(text: str) -> None:
     assert re.sub(r"#(\d+);", lambda found: chr(int(found[1])), code) == text
 
 
-def test_records_go_from_who_has_them_to_who_takes_them(tmp_path: Path) -> None:
+def test_arrows_point_from_the_sender_of_records_to_the_receiver(tmp_path: Path) -> None:
     story = read_story(written_run(tmp_path, "loss-by-hw-truncation"))
     text = mermaid(story, whole(story, Window()))
     names = dict(re.findall(r"participant (L\d+) as (.*)", text))

@@ -88,7 +88,7 @@ def test_expectations_that_a_difference_of_releases_does_not_explain_are_shown()
     assert "LEO is 1" not in shown(step=None), "with the behaviour set back all went as expected"
 
 
-def test_what_was_found_can_be_looked_at() -> None:
+def test_the_suggested_diff_command_works() -> None:
     folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
     found, again = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
     command = "harrow diff loss/0123-0-0.1.0"
@@ -100,7 +100,7 @@ def test_what_was_found_can_be_looked_at() -> None:
     assert command in rendered(failed_run(), folder=folder)
 
 
-def test_no_way_on_where_there_is_none_or_too_many() -> None:
+def test_no_diff_command_is_suggested_without_findings_or_with_many() -> None:
     folder, found = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
     assert "look at it" not in rendered(found)
     assert "look at it" not in rendered(found, folder=folder, quiet=True)
@@ -109,7 +109,7 @@ def test_no_way_on_where_there_is_none_or_too_many() -> None:
     assert "look at it" not in rendered(*[found] * 4, folder=folder)
 
 
-def test_what_was_not_expected_is_told_apart_without_colours() -> None:
+def test_unexpected_runs_are_marked_without_colours() -> None:
     shown = rendered(failed_run())
     assert "✗ violated      UNEXPECTED   lost m1 despite acks=all" in shown
     assert "        1.200s broker 0 acked m1\n" in shown
@@ -181,7 +181,7 @@ def test_markup_in_a_campaign_is_text() -> None:
     assert "lost [bold]m1[/bold] :smile: despite" in shown
 
 
-def test_several_seeds_say_what_was_permitted() -> None:
+def test_several_seeds_list_the_permitted_anomalies() -> None:
     runs = [
         run_result(lost("m1", permitted_by="acks=1"), lost("m2", permitted_by="acks=1"), seed=0),
         run_result(lost("m1", permitted_by="acks=1"), seed=1),

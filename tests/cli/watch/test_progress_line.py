@@ -43,14 +43,14 @@ class Watched:
         return self.file.getvalue()
 
 
-def test_what_is_over_soon_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_work_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     assert watched.at(0.0, 0) + watched.at(0.3, 4) + watched.at(0.9, 19) == ""
     watched.line.clear()
     assert watched.file.getvalue() == ""
 
 
-def test_what_takes_long_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     assert watched.at(1.01, 5) == f"{ERASE_LINE}━━━━──────────── 5/20  harrow run swarm"
     assert watched.at(1.05, 6) == ""  # it has just been written
@@ -64,7 +64,7 @@ def test_without_a_total_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert watched.at(2.0, 5).startswith(f"{ERASE_LINE}5  harrow run")
 
 
-def test_what_is_no_terminal_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_a_progress_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch, terminal=False)
     assert watched.at(5.0, 5) + watched.at(29.0, 8) == ""
     assert watched.at(31.0, 9) == "harrow: 9 finished of 20, now: harrow run swarm --seed 12345678\n"
@@ -80,7 +80,7 @@ def test_a_log_has_plain_lines_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch
     assert ERASE_LINE not in watched.file.getvalue()
 
 
-def test_what_is_done_is_looked_up_only_when_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_text_is_computed_only_when_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     asked: list[int] = []
 

@@ -44,7 +44,7 @@ def scene_of(state: RunState) -> Scene:
 
 
 @pytest.mark.parametrize("campaign", ["loss-by-hw-truncation", "standard", "rack-outage"])
-def test_it_fits_whatever_there_is(campaign: str) -> None:
+def test_the_view_fits_any_terminal(campaign: str) -> None:
     for scene in scenes(library_run(campaign), (0, 6_000_000, 27_000_000, 90_000_000)):
         for width, height in product((20, 40, 80, 120, 250), (2, 8, 16, 24, 40, 100)):
             lines = lines_of(scene, width, height)
@@ -53,7 +53,7 @@ def test_it_fits_whatever_there_is(campaign: str) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-def test_nothing_jumps(size: tuple[int, int]) -> None:
+def test_no_line_of_the_view_jumps(size: tuple[int, int]) -> None:
     """Faults and findings come and go; the view stays as high, and partitions stay where they are."""
     result = library_run("loss-by-hw-truncation")
     frames = [lines_of(scene, *size) for scene in scenes(result, range(0, 41_000_000, 1_000_000))]
@@ -62,7 +62,7 @@ def test_nothing_jumps(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 20), (80, 50), (50, 50)])
-def test_brokers_that_take_more_words_move_nothing(size: tuple[int, int]) -> None:
+def test_longer_broker_texts_do_not_move_the_rest_of_the_view(size: tuple[int, int]) -> None:
     state = many(1, 6)
     frames = [lines_of(scene_of(state), *size)]
     for broker in range(6):
@@ -87,7 +87,7 @@ def many(partitions: int, brokers: int) -> RunState:
     return state
 
 
-def test_of_many_partitions_those_that_are_well_are_left_out() -> None:
+def test_healthy_partitions_are_omitted_first() -> None:
     state = many(60, 9)
     state.advance((2, "election", 0, "topic-41", -1, 2, (5,), False, "broker failure"))
     shown = "\n".join(lines_of(scene_of(state)))
@@ -98,7 +98,7 @@ def test_of_many_partitions_those_that_are_well_are_left_out() -> None:
     assert rest == f"and {hidden} partitions more, {hidden} with a leader and a whole ISR"
 
 
-def test_of_many_brokers_those_that_are_well_are_left_out() -> None:
+def test_healthy_brokers_are_omitted_first() -> None:
     state = many(1, 100)
     for event in (
         (2, "controller_changed", 70, 3),
@@ -115,7 +115,7 @@ def test_of_many_brokers_those_that_are_well_are_left_out() -> None:
     assert shown[begin + 3].startswith("records")
 
 
-def test_a_leader_that_has_not_heard_of_its_successor() -> None:
+def test_a_deposed_leader_that_does_not_know_it_is_marked() -> None:
     state = many(1, 3)
     for event in (
         (1, "recover", 0, "topic-0", 0, 0),
@@ -126,7 +126,7 @@ def test_a_leader_that_has_not_heard_of_its_successor() -> None:
     assert "  0 leader e1 DEPOSED, not in ISR" in "\n".join(lines_of(scene_of(state)))
 
 
-def test_what_is_missing_uncommitted_or_gone_has_a_sign() -> None:
+def test_missing_uncommitted_and_removed_records_have_signs() -> None:
     result = library_run("loss-by-hw-truncation")
 
     def logs(at_us: int) -> list[str]:
@@ -139,7 +139,7 @@ def test_what_is_missing_uncommitted_or_gone_has_a_sign() -> None:
     assert logs(41_000_000) == ["█-", "█-"]
 
 
-def test_of_a_long_log_the_last_records_are_shown() -> None:
+def test_a_long_log_shows_its_last_records() -> None:
     shown = lines_of(played(library_run("standard"), 50_000_000), 120, 40)
     begin = next(number for number, line in enumerate(shown) if line.startswith("t-0 "))
     first, last = (int(offset) for offset in shown[begin].split()[-1].split("-"))
@@ -163,7 +163,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     assert "x lost m1 despite acks=all" in text
 
 
-def test_of_many_faults_it_is_said_how_many_more_there_are() -> None:
+def test_further_faults_are_counted() -> None:
     fault = FaultShown(text="broker_crash broker=1", since_us=1_000_000, until_us=4_500_000)
     endless = FaultShown(text="partition between=[0, 1]", since_us=1_000_000, until_us=None)
     scene = replace(scene_of(many(1, 3)), faults=(fault, endless, fault, fault, fault))

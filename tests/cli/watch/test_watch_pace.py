@@ -43,7 +43,7 @@ def test_idle_stretches_are_cut_short_and_bursts_do_not_take_for_ever(campaign: 
     assert sum(step.lasts_us for step in steps) <= playback.end_us + 140_000_000
 
 
-def test_what_was_before_time_zero_takes_no_time() -> None:
+def test_events_before_time_zero_take_no_time() -> None:
     playback = Playback(library_run("loss-by-hw-truncation"))
     first = next(iter(pace(playback)))
     assert playback.events[first.position].at_us < 0
@@ -53,11 +53,11 @@ def test_what_was_before_time_zero_takes_no_time() -> None:
 @pytest.mark.parametrize(
     ("text", "speed"), [("5", 5.0), ("0.5", 0.5), ("20x", 20.0), ("1e2", 100.0), ("max", math.inf)]
 )
-def test_a_speed(text: str, speed: float) -> None:
+def test_a_speed_is_a_number_or_max(text: str, speed: float) -> None:
     assert parse_speed(text) == speed
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "fast", "x", "", "5s"])
-def test_what_is_no_speed(text: str) -> None:
+def test_an_invalid_speed_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="a number above 0"):
         parse_speed(text)

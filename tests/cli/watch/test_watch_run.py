@@ -44,7 +44,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize("speed", [1.0, 5.0, 40.0])
-def test_a_run_takes_what_its_pace_says(speed: float) -> None:
+def test_a_playback_takes_the_time_of_its_frames(speed: float) -> None:
     terminal = Terminal()
     result = library_run("loss-by-hw-truncation")
     watch = terminal.watch(speed, only=True)
@@ -65,7 +65,7 @@ def test_every_turning_point_is_seen() -> None:
     assert shown.index("crashed") < shown.index("TRUNCATED from 2 to 1") < shown.index("✗ lost m1")
 
 
-def test_the_clock_is_seen_to_go_on_in_an_idle_stretch() -> None:
+def test_the_clock_runs_visibly_through_idle_stretches() -> None:
     terminal = Terminal()
     terminal.watch(5.0, only=True).play(library_run("loss-by-hw-truncation"))
     times = terminal.times()
@@ -74,7 +74,7 @@ def test_the_clock_is_seen_to_go_on_in_an_idle_stretch() -> None:
     assert times[-1] == 40.273
 
 
-def test_without_waiting_it_shows_the_end_and_takes_no_time() -> None:
+def test_speed_max_shows_only_the_end() -> None:
     terminal = Terminal()
     terminal.watch(math.inf, only=True).play(library_run("loss-by-hw-truncation"))
     assert terminal.now_s == 0
@@ -82,7 +82,7 @@ def test_without_waiting_it_shows_the_end_and_takes_no_time() -> None:
     assert "✗ lost m1 despite acks=all" in terminal.frames()[0]
 
 
-def test_without_waiting_many_runs_are_not_held_up() -> None:
+def test_speed_max_does_not_delay_many_runs() -> None:
     terminal = Terminal()
     watch = terminal.watch(math.inf, only=False)
     for _ in range(100):
@@ -91,7 +91,7 @@ def test_without_waiting_many_runs_are_not_held_up() -> None:
     assert 2 <= terminal.file.getvalue().count(HIDE_CURSOR) <= 20
 
 
-def test_the_end_of_a_run_is_seen_before_the_next_one() -> None:
+def test_the_end_of_a_run_stays_before_the_next_one() -> None:
     alone, followed = Terminal(), Terminal()
     alone.watch(5.0, only=True).play(library_run("loss-by-hw-truncation"))
     followed.watch(5.0, only=False).play(library_run("loss-by-hw-truncation"))
@@ -99,7 +99,7 @@ def test_the_end_of_a_run_is_seen_before_the_next_one() -> None:
 
 
 @pytest.mark.parametrize("only", [True, False])
-def test_whoever_ends_it_gets_the_terminal_back(only: bool) -> None:
+def test_an_interrupt_restores_the_terminal(only: bool) -> None:
     terminal = Terminal()
     frames_max = 5
 
