@@ -134,7 +134,7 @@ def test_a_file_says_itself_that_it_stays_plain(
 
 
 def test_the_rule_of_the_docs_needs_no_other_file_where_the_core_is_compiled(tmp_path: Path) -> None:
-    page = read_page(ROOT / "docs" / "how-to" / "extending.md", ROOT)
+    page = read_page(ROOT / "docs" / "how-to" / "extending-rules.md", ROOT)
     (tmp_path / "__init__.py").touch()
     rule = tmp_path / "rule.py"
     rule.write_text(page.files["checks/elected_outside_isr.py"], encoding="utf-8")
