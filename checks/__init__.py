@@ -1,1 +1,1 @@
-"""Rules: history + replica logs + trace -> findings and verdict. They know no simulator."""
+"""Rules: history, replica logs and trace become findings and a verdict. They know no simulator."""

@@ -1,4 +1,4 @@
-"""What rules see of a run: the history, the replicas' logs, the trace and what was promised."""
+"""The evidence of a run for rules: the history, the replicas' logs, the trace and the settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,11 @@ from harrow.cluster_model.trace import TraceEvent
 class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
-    One that is not ``in_sync`` has not come back into the ISR, and may hold anything. Of a broker that is seen through
-    its answers alone ``flushed`` is None, and ``batches`` end where it lets them be read: at its high watermark. Of ``damaged`` batches,
-    by base offset, the CRC is wrong: they cannot be read. Where ``begins_at`` is in the middle of a batch, what that has before was
-    deleted (DeleteRecords).
+    A replica that is not ``in_sync`` has not rejoined the ISR, and may hold anything. For a broker
+    that is seen only through its answers, ``flushed`` is None, and ``batches`` end at its high
+    watermark, as far as it lets them be read. The ``damaged`` batches, by base offset, have a wrong
+    CRC and cannot be read. If ``begins_at`` is in the middle of a batch, the batch's records before
+    it were deleted (DeleteRecords).
     """
 
     leo: int
@@ -33,16 +34,16 @@ class FinalLog:
 
     @property
     def log_start(self) -> int:
-        """The offset at which the log begins: retention may have deleted what was before."""
+        """The first offset of the log; retention may have deleted records before it."""
         return max(self.first_offset, self.begins_at)
 
     @property
     def first_offset(self) -> int:
-        """The offset of the first record that is stored, be it deleted or not."""
+        """The offset of the first stored record, deleted or not."""
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return the records' values by offset, None for control records and for what has been deleted, compacted or damaged."""
+        """Return values by offset."""
         values: list[str | None] = [None] * self.first_offset if self.batches else []
         for batch in self.batches:
             if batch.base_offset > len(values):
@@ -62,7 +63,10 @@ class FinalLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings:
-    """What the promise to a producer depends on. ``acks`` is ``"0"``, ``"1"`` or ``"all"``."""
+    """The settings on which promises to a producer depend.
+
+    ``acks`` is ``"0"``, ``"1"`` or ``"all"``.
+    """
 
     name: str
     acks: str
@@ -74,11 +78,12 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What the promise to a consumer depends on. One that is a member of no group has an empty ``group``.
+    """The settings on which promises to a consumer depend.
 
-    It is to read its ``partitions``, or else those of its ``topics``, or else everything. Once nothing is wrong, a group
-    reads on within ``patience_us``, the sum of the timeouts that can follow one another. A member may stay away
-    for ``max_poll_interval_us`` after a poll, and a group that rebalances waits for it.
+    ``group`` is empty for no member of a group. It reads its ``partitions``, or else those of its
+    ``topics``, or else everything. Without disturbances, a group reads on within ``patience_us``,
+    the sum of the timeouts that can follow one another. A member may stay away for
+    ``max_poll_interval_us`` after a poll, and a rebalancing group waits for it.
     """
 
     name: str
@@ -91,7 +96,7 @@ class ConsumerSettings:
     max_poll_interval_us: int = 0
 
     def is_to_read(self, partition: str) -> bool:
-        """Return whether it subscribes to a partition's topic, or has assigned itself the partition."""
+        """Return whether it subscribes to a partition's topic, or assigns itself the partition."""
         if self.partitions:
             return partition in self.partitions
         return not self.topics or partition.rpartition("-")[0] in self.topics
@@ -99,9 +104,10 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """What the promise to an instance of an application depends on, and which processes of the history it was.
+    """The settings on which promises to an application depend, and its history processes.
 
-    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. One without a ``target`` stores its results outside of Kafka.
+    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. Without a ``target`` it stores
+    its results outside of Kafka.
     """
 
     name: str
@@ -117,11 +123,11 @@ class ApplicationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSettings:
-    """What the promise about a partition depends on.
+    """The settings on which promises about a partition depend.
 
-    Brokers fill in what the topic does not set, each with its own settings: ``on_broker`` has what comes of it.
-    ``min_insync_replicas`` is the least that a leader may go by, ``unclean_leader_election`` whether any controller
-    would elect so.
+    Each broker fills in what the topic leaves unset with its own settings, and ``on_broker`` has
+    the result. ``min_insync_replicas`` is the smallest value of any leader,
+    ``unclean_leader_election`` whether any controller would elect uncleanly.
     """
 
     replicas: tuple[int, ...]
@@ -131,12 +137,12 @@ class PartitionSettings:
     on_broker: Mapping[int, TopicConfig] = field(default_factory=dict)
 
     def min_insync_replicas_of(self, leader: int) -> int:
-        """Return what holds while a broker leads."""
+        """Return the setting while a broker leads."""
         own = self.on_broker.get(leader)
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 
     def elects_uncleanly(self, controller: int | None) -> bool:
-        """Return whether a controller does; None: whether every one does."""
+        """Return whether a controller elects uncleanly; None: whether every controller does."""
         if controller is not None and controller in self.on_broker:
             return self.on_broker[controller].unclean_leader_election
         return self.unclean_leader_election and all(
@@ -155,12 +161,12 @@ NO_BROKER: Final = -1
 class PartitionService:
     """How a partition served while only a core of the brokers had been healed.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as the control plane has them; of each of the ``recovery_sets`` one broker
-    has to be alive, so that there is a leader: of the ISR, or as KIP-966 has it. The leader's broker ``LEADS``, is
-    ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had this high watermark. ``unread``
-    are records, as (offset, value), that the leader had when it was first found to lead in this epoch,
-    but that a consumer did not get who began at the beginning. ``isr_end`` is the smallest LEO among
-    the ISR, as the leader knew it.
+    ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. For a leader, one
+    broker of each of the ``recovery_sets`` has to be alive: of the ISR, or as KIP-966 has it. The
+    leader's broker ``LEADS``, is ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had
+    this high watermark. ``unread`` are records, as (offset, value), that the leader had when it was
+    first observed to lead in this epoch, but that a consumer from the beginning did not get.
+    ``isr_end`` is the smallest LEO in the ISR, as the leader knew it.
     """
 
     leader: int = NO_BROKER
@@ -175,12 +181,12 @@ class PartitionService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealedCore:
-    """A sufficient core of brokers was healed, the others stayed as the faults had left them.
+    """A sufficient core of brokers was healed, and the others stayed as the faults had left them.
 
-    ``partitions`` is what was found at ``looked_us``, when all was well or ``within_us`` had passed
-    since ``healed_us``; it is empty when the run did not get that far. ``impaired`` are the brokers
-    outside the core that ran and could keep their ZooKeeper sessions while some fault still stood
-    against them: Kafka takes them for well. ``controller`` is as in ``/controller``.
+    ``partitions`` is the state at ``looked_us``, when all was well or ``within_us`` had passed
+    since ``healed_us``. It is empty if the run did not get that far. ``impaired`` are the brokers
+    outside the core that ran and could keep their ZooKeeper sessions while some fault against them
+    was in force, so that Kafka takes them for healthy. ``controller`` is as in ``/controller``.
     """
 
     brokers: tuple[int, ...] = ()
@@ -196,20 +202,21 @@ class HealedCore:
 class Evidence:
     """A run, as far as rules are concerned.
 
-    ``producers`` and ``consumers`` are by history process; a client that was restarted has a process for
-    each session. Of consumers that read
-    for the run itself only those count that read what is committed. ``read_back`` names the partitions that were read to their end after
-    the cluster had healed; ``unfinished`` says in words why a run did not get far enough
-    to tell (a script that waited in vain, a partition without a leader at the end). ``not_struck`` says why no fault
-    of the schedule struck, with a line for each; it is empty where one did.
-    ``behaviours`` are the switches that were set against what the release does. ``invariants``
-    were watched; by default they are those that the trace alone tells. Of the ``demanded`` rules
-    no anomaly is permitted, whatever Kafka promises. ``core`` is None where everything was healed at once.
-    ``held_up`` are the partitions of which nothing could be read with read_committed from an offset on, when any transaction had to
-    have ended: that was read back, up to there. A trace of what was noticed from outside is not ``in_order``: a moment may have its events in another one than they happened in.
-    ``offset_replicas`` are the logs of ``__consumer_offsets``, where applications commit offsets in transactions and they are known.
-    Where no log could be watched ``follows_logs`` is false: it has neither appends nor truncations. ``metadata`` is where brokers
-    keep theirs: ``zookeeper`` or ``kraft``.
+    ``producers`` and ``consumers`` are by history process; a restarted client has a process for
+    each session. Of the run's own consumers only those with read_committed count. ``read_back``
+    names the partitions that were read to their end after the cluster had healed. ``unfinished``
+    says in words why a run ended too early to decide (a script that waited in vain, a partition
+    without a leader at the end). ``not_struck`` says why no fault of the schedule struck, with a
+    line for each; it is empty if one did. ``behaviours`` are the switches that differ from the
+    release. ``invariants`` were watched, by default those that the trace alone shows. Of the
+    ``demanded`` rules no anomaly is permitted, whatever Kafka promises. ``core`` is None if
+    everything was healed at once. ``held_up`` are the partitions that read_committed could not read
+    beyond an offset when every transaction had to have ended; they were read back up to there. A
+    trace that was observed from outside is not ``in_order``: events of one moment may have another
+    order than they happened in. ``offset_replicas`` are the logs of ``__consumer_offsets``, if
+    applications commit offsets in transactions and the logs are known. Without ``follows_logs`` no
+    log could be watched, so the trace has neither appends nor truncations. ``metadata`` is where
+    brokers keep theirs: ``zookeeper`` or ``kraft``.
     """
 
     release: str
@@ -235,5 +242,5 @@ class Evidence:
     offset_replicas: Mapping[str, Mapping[int, FinalLog]] = field(default_factory=dict)
 
     def does(self) -> Behaviours:
-        """Return what brokers and clients did by their release and the switches that were set."""
+        """Return the behaviour of brokers and clients, by their release and the switches."""
         return behaviours_in(self.release).with_switches(**self.behaviours)

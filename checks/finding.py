@@ -1,4 +1,4 @@
-"""What rules report: findings, each rule's status, the verdict of a run."""
+"""The reports of rules: findings, the status of each rule, the verdict of a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ PERMITTED: Final = "permitted"
 VIOLATED: Final = "violated"
 INCONCLUSIVE: Final = "inconclusive"
 SKIPPED: Final = "skipped"
-"""Of a run that never was: its target cannot do or show what the campaign asks for."""
+"""The run never took place, because its target cannot do or show what the campaign requires."""
 STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE, SKIPPED)
 
 _BETTER_FIRST: Final = (SKIPPED, HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 
 
 def worst(statuses: Iterable[str]) -> str:
-    """Return the worst of several statuses; without any there was nothing to tell.
+    """Return the worst of several statuses, inconclusive for none.
 
-    A broken promise stays broken whatever else cannot be told.
+    A broken promise stays broken, however much else is inconclusive.
     """
     return max(statuses, key=_BETTER_FIRST.index, default=INCONCLUSIVE)
 
@@ -30,10 +30,10 @@ def worst(statuses: Iterable[str]) -> str:
 class Finding:
     """One anomaly.
 
-    ``chain`` tells how it came about, in the order of the events, and what follows from them.
-    ``permitted_by`` names the setting that never promised otherwise, None when the promise is broken;
-    ``prevented_by`` what would have kept it from happening. ``details`` is what only some kinds of
-    anomaly have (offsets, operations of the history), as plain data for JSON.
+    ``chain`` explains how it came about, in the order of the events, with the conclusions at the
+    end. ``permitted_by`` names the setting that allows it, None if it breaks a promise.
+    ``prevented_by`` would have prevented it. ``details`` are plain data for JSON that only some
+    kinds of anomaly have (offsets, operations of the history).
     """
 
     partition: str
@@ -46,12 +46,12 @@ class Finding:
 
     @property
     def causes(self) -> tuple[Link, ...]:
-        """Why it came about: one cause, or one for each of the records that it is about."""
+        """The causes of the anomaly: one, or one for each of its records."""
         return tuple(link for link in self.chain if link.kind.is_cause)
 
     @property
     def no_remedy(self) -> tuple[str, ...]:
-        """Why nothing that harrow can set prevents it, by its causes; empty if something held or may still hold."""
+        """Why no setting of harrow prevents it, by its causes."""
         if any(way.held or (way.held is None and way.kind != RELEASE) for way in self.prevented_by):
             return ()
         return tuple(dict.fromkeys(cause.kind.no_remedy for cause in self.causes if cause.kind.no_remedy))
@@ -59,10 +59,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """What one rule says of a run. ``promise`` names what was promised, in settings.
+    """The result of one rule in a run. ``promise`` is what was promised, in settings.
 
-    A history can have millions of anomalies of a kind. ``findings`` are the first ones then, and ``beyond`` counts the
-    others, by what permits them.
+    A history can have millions of anomalies of a kind. Then ``findings`` are the first ones, and
+    ``beyond`` counts the others by their permissions.
     """
 
     status: str
@@ -72,24 +72,23 @@ class RuleResult:
 
     @property
     def count(self) -> int:
-        """How many anomalies there are."""
         return len(self.findings) + sum(self.beyond.values())
 
     @property
     def broken(self) -> int:
-        """How many of them break the promise."""
-        kept = sum(finding.permitted_by is None for finding in self.findings)
-        return kept + self.beyond.get(None, 0)
+        """The number of anomalies that break the promise."""
+        reported = sum(finding.permitted_by is None for finding in self.findings)
+        return reported + self.beyond.get(None, 0)
 
 
 def worst_first(rules: Mapping[str, RuleResult]) -> dict[str, RuleResult]:
-    """Return what rules say, broken promises first; otherwise rules stay in their order."""
+    """Return results with broken promises first, and otherwise in their order."""
     return dict(sorted(rules.items(), key=lambda rule: -_BETTER_FIRST.index(rule[1].status)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict of a run: the worst of its rules, and why it may be inconclusive."""
+    """The verdict of a run: the worst status of its rules, and why it may be inconclusive."""
 
     status: str
     rules: Mapping[str, RuleResult]

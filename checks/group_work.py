@@ -1,4 +1,4 @@
-"""What groups did with their partitions: what their members polled, committed, and made of it."""
+"""Collects what groups did with their partitions: polls, commits, and results."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -16,7 +16,7 @@ from harrow.cluster_model.topology import EXACTLY_ONCE
 
 
 class MemberPoll(NamedTuple):
-    """A member was given records of a partition, from the first to the last of these offsets."""
+    """A member polled records of a partition, from the first to the last of these offsets."""
 
     at_us: int
     process: int
@@ -25,7 +25,7 @@ class MemberPoll(NamedTuple):
 
 
 class MemberCommit(NamedTuple):
-    """A member was told that its group goes on at an offset from now on."""
+    """A member's commit of a position succeeded."""
 
     at_us: int
     process: int
@@ -33,7 +33,7 @@ class MemberCommit(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A record that an application has made of another one, and that counts: acknowledged, or there to be read.
+    """A result of a record that counts: it was acknowledged, or can be read.
 
     ``row`` is that of its send; a result that is stored outside of Kafka has none.
     """
@@ -46,25 +46,25 @@ class Effect(NamedTuple):
 
 @dataclass(slots=True)
 class GroupPartition:
-    """What the members of a group did with a partition, in the order in which they did it."""
+    """The polls and commits of a group's members in a partition, each in order."""
 
     polls: list[MemberPoll] = field(default_factory=list)
     commits: list[MemberCommit] = field(default_factory=list)
 
     def passed(self) -> int:
-        """Return up to where the group says that it is done with the partition."""
+        """Return the position up to which the group is done with the partition."""
         return max((commit.offset for commit in self.commits), default=0)
 
     def readers_of(self, offset: int) -> list[MemberPoll]:
-        """Return the polls that returned what stands at an offset."""
         return [poll for poll in self.polls if poll.first <= offset <= poll.last]
 
 
 class GroupWork:
-    """The work of all groups: by group and partition, and of applications what came of each value by group.
+    """The work of all groups by partition, and the results of applications by value.
 
-    *logs* returns the values of a partition by offset, as its last leader has them; *fate* what became there of a value that was
-    part of a transaction, *offset_fate* of what a group has committed in one: a partition and a position.
+    *logs* returns the values of a partition by offset, as its last leader has them. *fate* returns
+    the fate of a transactional value there, *offset_fate* that of a group's commit in a
+    transaction: a partition and a position.
     """
 
     def __init__(
@@ -99,32 +99,30 @@ class GroupWork:
 
     @property
     def groups(self) -> Sequence[str]:
-        """The groups that have members, in the order in which these came."""
         return tuple(dict.fromkeys(self._groups.values()))
 
     def reading_since(self, group: str, topic: str) -> int | None:
-        """Return when a member first polled records of a topic or committed an offset of it; None for never."""
-        begun = (
+        """Return when a member first polled or committed a topic, None for never."""
+        first_us = (
             work[0].at_us
             for name, done in self.partitions.get(group, {}).items()
             if name.rpartition("-")[0] == topic
             for work in (done.polls, done.commits)
             if work
         )
-        return min(begun, default=None)
+        return min(first_us, default=None)
 
     def client(self, process: int) -> str:
         return self._evidence.process_names[process]
 
     def members(self, group: str) -> frozenset[str]:
-        """Return the names of those who were members."""
         return frozenset(self.client(process) for process, name in self._groups.items() if name == group)
 
     def _of(self, process: int, partition: str) -> GroupPartition:
         return self.partitions.setdefault(self._groups[process], {}).setdefault(partition, GroupPartition())
 
     def _read_operations(self) -> None:
-        """Note what members polled, committed and stored; who is a member of no group is passed over."""
+        """Read the polls, commits and stores of members; other processes are ignored."""
         for application in self._evidence.applications:
             if application.delivery == EXACTLY_ONCE:
                 self._committers |= zip(application.producers, application.consumers, strict=False)
@@ -156,14 +154,14 @@ class GroupWork:
             self._note_stored(process, value, at_us)
 
     def offsets_of(self, transaction: Transaction) -> Iterator[tuple[int, tuple[str, str, int]]]:
-        """Yield what an application commits of offsets in a transaction: when it asks for that, and the group, a partition and a position.
+        """Yield an application's commits in a transaction: time, group, partition and position.
 
-        It sends them behind the first record, and before it ends the transaction.
+        The application sends them after the first record, and before it ends the transaction.
         """
         process = self._committers.get(transaction.process, UNKNOWN)
-        begun = self._history.records.invoked[transaction.sends[0][1]]
+        begin = self._history.records.invoked[transaction.sends[0][1]]
         sent = self._offsets_sent.get(process, ())
-        for position, value in sent[bisect_left(sent, begun, key=itemgetter(0)) :]:
+        for position, value in sent[bisect_left(sent, begin, key=itemgetter(0)) :]:
             if position > transaction.position:
                 break
             for _, partition, offset in value:
@@ -172,7 +170,7 @@ class GroupWork:
     def _note_in_transaction(
         self, process: int, value: Sequence[tuple[str, str, int]], at_us: int, *, is_acked: bool
     ) -> None:
-        """Note what a transaction commits, if that counts: the markers in the log tell, whatever the application was told."""
+        """Add a transaction's commits that count. Markers decide that, not the application."""
         for _, name, offset in value:
             fate = self._offset_fate(self._groups[process], name, offset)
             if fate == COMMITTED or (fate != ABORTED and is_acked):
@@ -191,7 +189,6 @@ class GroupWork:
             self.effects[group].setdefault(origin, []).append(effect)
 
     def _read_sends(self) -> None:
-        """Note what applications have written, as far as it counts."""
         history = self._history
         writers = {
             process: application
@@ -210,10 +207,11 @@ class GroupWork:
                         self._note_effect(application.group, Effect(at_us, session.process, value, row))
 
     def counts(self, partition: PartitionHistory, row: int) -> bool:
-        """Return whether what was sent is there for good.
+        """Return whether a sent record is there for good.
 
-        Of what stands in the log as part of a transaction the marker tells. Else it was acknowledged; or its outcome is unknown, and a consumer has
-        read it who reads what is committed alone, or anybody where it is part of no transaction.
+        A marker decides about a record that the log has in a transaction. Any other record counts
+        if it was acknowledged, or if its outcome is unknown and a consumer has read it: a
+        read_committed one, or any for a record outside of transactions.
         """
         records, history = self._history.records, self._history
         fate = self._fate(partition.name, records.values[row])
@@ -232,33 +230,30 @@ class GroupWork:
         return reader is not None and reader.read_committed
 
     def records_of(self, partition: str) -> Mapping[int, Value]:
-        """Return the committed records of a partition by offset, as its last leader has them: none that is aborted, or that is unknown."""
-        found = self._records.get(partition)
-        if found is None:
-            known = self._history.partitions.get(partition)
-            found = self._records[partition] = {
+        """Return the committed records in a partition's last leader's log, by offset."""
+        if partition not in self._records:
+            history = self._history.partitions.get(partition)
+            self._records[partition] = {
                 offset: value
                 for offset, value in enumerate(self._logs(partition))
-                if value is not None and (known is None or self._is_there(known, value))
+                if value is not None and (history is None or self._is_committed(history, value))
             }
-        return found
+        return self._records[partition]
 
     def sources(self, group: str) -> list[str]:
-        """Return the partitions that an application reads."""
         topics = {application.source for application in self.applications.get(group, ())}
         return [name for name in self._evidence.replicas if name.rpartition("-")[0] in topics]
 
     def copies(self, group: str) -> Mapping[Value, int]:
-        """Return how many there are of each record that an application reads more than one of: a producer may have doubled it."""
-        found = self._copies.get(group)
-        if found is None:
-            counted = Counter(
+        """Return the number of copies of each record that its producer duplicated."""
+        if group not in self._copies:
+            counts = Counter(
                 value for partition in self.sources(group) for value in self.records_of(partition).values()
             )
-            found = self._copies[group] = {value: times for value, times in counted.items() if times > 1}
-        return found
+            self._copies[group] = {value: times for value, times in counts.items() if times > 1}
+        return self._copies[group]
 
-    def _is_there(self, partition: PartitionHistory, value: Value) -> bool:
+    def _is_committed(self, partition: PartitionHistory, value: Value) -> bool:
         first = partition.rows.get(value)
         if first is None:
             return True

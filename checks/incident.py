@@ -1,4 +1,4 @@
-"""Findings of one cause: thirty records that one truncation cut off are one story, told once."""
+"""Groups findings of one cause: thirty records lost in one truncation are one story."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -9,26 +9,32 @@ from harrow.checks.link import cause_key
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Findings of a rule with the same cause and the same last link that decides. The first one tells for all."""
+    """Findings of a rule with the same cause and the same last deciding link.
+
+    The first one represents all.
+    """
 
     findings: tuple[Finding, ...]
 
     @property
     def first(self) -> Finding:
-        """The finding whose chain is told."""
+        """The finding whose chain is shown."""
         return self.findings[0]
 
 
 def incidents(findings: Iterable[Finding]) -> list[Incident]:
-    """Return findings by what brought them about, in the order of the first of each."""
-    found: dict[Hashable, list[Finding]] = {}
+    """Group findings by their causes, in the order of the first finding of each group."""
+    groups: dict[Hashable, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        found.setdefault(_decision(finding, number), []).append(finding)
-    return [Incident(tuple(members)) for members in found.values()]
+        groups.setdefault(_decision(finding, number), []).append(finding)
+    return [Incident(tuple(members)) for members in groups.values()]
 
 
 def _decision(finding: Finding, number: int) -> Hashable:
-    """Return what two findings of one cause have in common; one of which no link decides stands alone."""
+    """Return what the findings of one cause share.
+
+    A finding without a deciding link stands alone.
+    """
     deciding = [link for link in finding.chain if link.decides]
     if not deciding:
         return number

@@ -31,27 +31,9 @@ from harrow.checks.transaction_fates import (
     fate_of,
     transaction_fates,
 )
+from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
-from harrow.cluster_model.events import (
-    SHUT_DOWN,
-    BatchAppended,
-    BecameLeader,
-    BrokerStopped,
-    BrokerStopping,
-    CheckpointReverted,
-    CorruptionCut,
-    Event,
-    FaultEnded,
-    FaultStruck,
-    HighWatermarkSet,
-    LogLost,
-    LogOpened,
-    LogTruncated,
-    MessageRuleApplied,
-    MetadataLogLost,
-    UnflushedLost,
-    event_fields,
-)
+from harrow.cluster_model.events import Event
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.packed_log import blocks_of, rows_at
@@ -83,23 +65,20 @@ def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "arra
     return dict(numbers), begins, times_us
 
 
-def _is_of_power(event: BecameLeader | Loss) -> bool | None:
-    """Return whether a log lost its end with the power (True) or with its disk (False).
-
-    None for no loss.
-    """
-    if isinstance(event, BecameLeader):
+def _is_of_power(event: events.BecameLeader | Loss) -> bool | None:
+    """Return whether a log lost its end with the power (True) or with its disk (False)."""
+    if isinstance(event, events.BecameLeader):
         return None
-    return isinstance(event, UnflushedLost) or (isinstance(event, CorruptionCut) and event.torn)
+    return isinstance(event, events.UnflushedLost) or (isinstance(event, events.CorruptionCut) and event.torn)
 
 
-def detail_values(fault: FaultStruck) -> list[Any]:
+def detail_values(fault: events.FaultStruck) -> list[Any]:
     """Return all values in the details of a fault, with the items of those that are lists."""
     values = [value for _, value in fault.details]
     return [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
 
 
-def names(fault: FaultStruck, target: int | str | None) -> bool:
+def names(fault: events.FaultStruck, target: int | str | None) -> bool:
     """Return whether the details of a fault name a broker or a client."""
     return target is not None and any(
         type(value) is type(target) and value == target for value in detail_values(fault)
@@ -222,9 +201,8 @@ class Index:
         return matches
 
     def _of_partition(self, kinds: tuple[type[E], ...], partition: str) -> Sequence[TraceLine[E]]:
-        """Return the events of a partition or of none, in one pass for all partitions."""
         of_any = self.events(*kinds)
-        are_of_partitions = {"partition" in event_fields(kind.name) for kind in kinds}
+        are_of_partitions = {"partition" in events.event_fields(kind.name) for kind in kinds}
         if are_of_partitions == {False}:
             return of_any
         if are_of_partitions != {True}:
@@ -262,7 +240,7 @@ class Index:
         """
         by_partition = self._numbers_by_partition.get(kind)
         if by_partition is None:
-            place = [*event_fields(kind.name)].index("partition") + 2
+            place = [*events.event_fields(kind.name)].index("partition") + 2
             by_partition = self._numbers_by_partition[kind] = {}
             for number, event in self.raw_events(kind):
                 by_partition.setdefault(event[place], array("I")).append(number)
@@ -271,8 +249,8 @@ class Index:
         first = max(0, bisect_left(self._times_us, start_us) - 1)
         end = bisect_right(self._times_us, end_us)
         within = numbers[bisect_left(numbers, self._begins[first]) : bisect_left(numbers, self._begins[end])]
-        events = rows_at(self.evidence.trace, within, first=1)
-        return [kind(event[0], *event[2:]) for _, event in events if start_us <= event[0] <= end_us]
+        lines = rows_at(self.evidence.trace, within, first=1)
+        return [kind(event[0], *event[2:]) for _, event in lines if start_us <= event[0] <= end_us]
 
     def position_at(self, at_us: int) -> int:
         """Return how many events precede an instant."""
@@ -331,17 +309,19 @@ class Index:
         if not 0 < number <= len(self.evidence.trace):
             return None
         event = decode(self.evidence.trace[number - 1])
-        if isinstance(event, MessageRuleApplied | FaultStruck):
+        if isinstance(event, events.MessageRuleApplied | events.FaultStruck):
             return event.strike
-        if isinstance(event, BrokerStopped) and event.cause == SHUT_DOWN:
+        if isinstance(event, events.BrokerStopped) and event.cause == events.SHUT_DOWN:
             # A controlled shutdown ends long after the fault that requested it.
-            stopping = [place for place, each in self.events(BrokerStopping) if each.broker == event.broker]
+            stopping = [
+                place for place, each in self.events(events.BrokerStopping) if each.broker == event.broker
+            ]
             requests = [place for place in stopping if place < number]
             return self.strike_at(requests[-1], target) if requests else None
-        before = [fault for place, fault in self.events(FaultStruck) if place <= number]
+        before = [fault for place, fault in self.events(events.FaultStruck) if place <= number]
         ended = {
             over.strike
-            for place, over in self.events(FaultEnded)
+            for place, over in self.events(events.FaultEnded)
             if place <= number and over.at_us < event.at_us
         }
         now = [fault for fault in reversed(before) if fault.at_us == event.at_us]
@@ -370,20 +350,22 @@ class Index:
         committed: dict[str, int] = {}
         passed: dict[tuple[str, int], int] = {}
         forgetful: dict[str, None] = {}
-        for _, event in self.raw_events(HighWatermarkSet, BecameLeader, LogTruncated, LogOpened):
-            if event[1] == BecameLeader.name:
-                led = BecameLeader(event[0], *event[2:])
+        for _, event in self.raw_events(
+            events.HighWatermarkSet, events.BecameLeader, events.LogTruncated, events.LogOpened
+        ):
+            if event[1] == events.BecameLeader.name:
+                led = events.BecameLeader(event[0], *event[2:])
                 if led.start_offset < committed.get(led.partition, 0):
                     forgetful[led.partition] = None
-            elif event[1] == LogTruncated.name:
-                cut = LogTruncated(event[0], *event[2:])
+            elif event[1] == events.LogTruncated.name:
+                cut = events.LogTruncated(event[0], *event[2:])
                 if cut.to_offset < passed.get((cut.partition, cut.broker), 0):
                     forgetful[cut.partition] = None
-            elif event[1] == LogOpened.name:
-                opened = LogOpened(event[0], *event[2:])
+            elif event[1] == events.LogOpened.name:
+                opened = events.LogOpened(event[0], *event[2:])
                 passed[opened.partition, opened.broker] = opened.hw
             else:
-                raised = HighWatermarkSet(event[0], *event[2:])
+                raised = events.HighWatermarkSet(event[0], *event[2:])
                 committed[raised.partition] = max(raised.hw, committed.get(raised.partition, 0))
                 place = raised.partition, raised.broker
                 passed[place] = max(raised.hw, passed.get(place, 0))
@@ -391,7 +373,6 @@ class Index:
 
     @cached_property
     def group_work(self) -> GroupWork:
-        """The work of consumer groups on their partitions."""
         return GroupWork(
             self.evidence,
             self.history,
@@ -405,7 +386,7 @@ class Index:
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
         latest: dict[str, tuple[int, int]] = {}
-        for _, event in self.events(BecameLeader):
+        for _, event in self.events(events.BecameLeader):
             led = event.leader_epoch, event.broker
             latest[event.partition] = max(led, latest.get(event.partition, led))
         return {partition: broker for partition, (_, broker) in latest.items()}
@@ -416,21 +397,18 @@ class Index:
 
     @cached_property
     def metadata_lost_us(self) -> int | None:
-        """When the quorum lost committed metadata, because no majority had all of it.
-
-        None for never.
-        """
-        lost = (event.at_us for _, event in self.events(MetadataLogLost) if not event.is_kept)
+        """When the quorum lost committed metadata, because no majority had all of it."""
+        lost = (event.at_us for _, event in self.events(events.MetadataLogLost) if not event.is_kept)
         return next(lost, None)
 
     @cached_property
     def _excuses(self) -> Sequence[tuple[Permission, Mapping[str, int]]]:
         """For each permission, the lowest offset by partition from which logs may have diverged."""
-        lines: Sequence[TraceLine[BecameLeader | Loss]]
-        lines = self.events(BecameLeader, UnflushedLost, CorruptionCut, LogLost)
+        lines: Sequence[TraceLine[events.BecameLeader | Loss]]
+        lines = self.events(events.BecameLeader, events.UnflushedLost, events.CorruptionCut, events.LogLost)
         led = [event for _, event in lines]
         forgotten = dict(resumed_epochs(event for event in led if not _is_of_power(event)))
-        for _, reverted in self.events(CheckpointReverted):
+        for _, reverted in self.events(events.CheckpointReverted):
             for partition, offset in reverted.offsets if reverted.kind == LEADER_EPOCH_CHECKPOINT else ():
                 forgotten[partition] = min(offset, forgotten.get(partition, offset))
         return (
@@ -481,10 +459,7 @@ class Index:
         return self.logs.get(partition, {}).get(self.last_leader(partition), ())
 
     def standing_at(self, partition: str, offset: int) -> Value | None:
-        """Return the value at an offset of the last leader's log.
-
-        None if that has none or is unknown.
-        """
+        """Return the value at an offset of the last leader's log."""
         values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
         return values[offset] if offset < len(values) else None
 
@@ -500,7 +475,6 @@ class Index:
 
     @cached_property
     def has_transactions(self) -> bool:
-        """Whether any producer of the run is transactional."""
         return any(producer.transactional_id for producer in self.evidence.producers.values())
 
     def transaction_parts(self, partition: str) -> Mapping[Value, list[TransactionPart]]:
@@ -525,7 +499,7 @@ class Index:
         commits: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
         appended = {
             (raw[3], raw[4], raw[5]): raw[0]
-            for _, raw in (self.raw_events(BatchAppended) if self.evidence.offset_replicas else ())
+            for _, raw in (self.raw_events(events.BatchAppended) if self.evidence.offset_replicas else ())
             if raw[3] in self.evidence.offset_replicas
         }
         for name, replicas in self.evidence.offset_replicas.items():

@@ -1,4 +1,4 @@
-"""The verdict of a run: the worst that any rule says, or that it cannot be told."""
+"""Judges a run: its verdict is the worst result of any rule, or inconclusive."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from harrow.checks.rules.catalogue import rules_for
 
 
 def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
-    """Judge a run by all rules, but for those of invariants that were not watched and of a core, if there was none.
+    """Judge a run by all rules, except those of unwatched invariants and of an unhealed core.
 
-    A run in which nothing was tried, or that did not get to its end, is inconclusive; a
-    broken promise stays broken all the same. An *index* of the evidence that is there is not made again.
+    A run in which nothing was tried, or that did not get to its end, is inconclusive, but a broken
+    promise stays broken. An existing *index* of the evidence is used.
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
@@ -28,7 +28,7 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
 
 
 def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
-    """Return the result of a rule of which no setting permits an anomaly; what an administrator ordered stays permitted."""
+    """Return the result of a demanded rule: only an administrator's orders permit anomalies."""
     findings = tuple(
         finding if finding.permitted_by in orders else replace(finding, permitted_by=None)
         for finding in sorted(result.findings, key=lambda finding: finding.permitted_by in orders)
@@ -38,7 +38,6 @@ def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
 
 
 def _reasons(index: Index) -> tuple[str, ...]:
-    """Return why the run cannot tell, if so."""
     reasons: list[str] = []
     if not index.history.sends_total:
         reasons.append("nothing was tried: no record was sent")
@@ -52,5 +51,5 @@ def _reasons(index: Index) -> tuple[str, ...]:
 
 
 def _any_unacknowledged(index: Index) -> bool:
-    """Return whether a producer sent with ``acks=0``: it waits for no ack."""
+    """Return whether a producer sent with ``acks=0``, which waits for no ack."""
     return any(index.evidence.producers[session.process].acks == "0" for session in index.history.sessions)

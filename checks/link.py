@@ -152,11 +152,9 @@ class LinkKind(Generic[P]):
         return self._link(at_us, actor, operands)
 
     def conclude(self, *_: P.args, **operands: P.kwargs) -> "Link":
-        """Return a link without a time and an actor."""
         return self._link(None, None, operands)
 
     def _link(self, at_us: int | None, actor: Actor, operands: Mapping[str, Any]) -> "Link":
-        """Return a link without the operands that have their default values."""
         defaults = getattr(self.phrase, "__kwdefaults__", None)
         if defaults:
             operands = {name: value for name, value in operands.items() if defaults.get(name, ...) != value}
@@ -193,25 +191,21 @@ class Link:
         return self.decides or self.kind.is_fault or self.kind.is_turn
 
     def operand(self, name: str) -> Any:
-        """Return an operand, or the actor."""
         if name == ACTOR:
             return self.actor
         return self.operands.get(name, (getattr(self.kind.phrase, "__kwdefaults__", None) or {}).get(name))
 
     @property
     def event(self) -> str:
-        """The name of the event, for programs."""
         return self.kind.event
 
     @property
     def broker(self) -> int | None:
-        """The broker that the link is about, None if it is about none."""
         about = self.operands.get(self.kind.about) if self.kind.about else self.actor
         return about if isinstance(about, int) else None
 
     @property
     def offset(self) -> int | None:
-        """The offset of the record that the link is about."""
         return self.operands.get("offset")
 
 

@@ -1,4 +1,4 @@
-"""What a promise is, and what a permission is: what a rule is registered with."""
+"""Promises and permissions, with which a rule is registered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from harrow.checks.stated_settings import StatedSettings
 class Permission:
     """A setting under which Kafka never promised that an anomaly does not happen.
 
-    ``when`` says in which case, if not in every one. ``stated`` tells from settings alone
-    whether it may have been the case; never, where that takes a trace or the anomaly itself.
-    ``prevented_by`` is what keeps it from happening, for findings of which nothing but the
-    history is known. ``is_order``: no setting allowed it, an administrator asked for it. `demand` overrides settings, and
-    not what the script of a campaign orders itself.
+    ``when`` restricts it to some cases. ``stated`` says whether the settings alone show that it may
+    apply, which is never so if that takes a trace or the anomaly itself. ``prevented_by`` prevents
+    the anomaly, for findings from a history alone. ``is_order``: an administrator requested it, so
+    no setting is involved. `demand` overrides settings, but not what the script of a campaign
+    orders itself.
     """
 
     setting: str
@@ -26,17 +26,16 @@ class Permission:
     is_order: bool = False
 
     def __str__(self) -> str:
-        """Return the setting with its condition."""
         return f"{self.setting}, {self.when}" if self.when else self.setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What promises that an anomaly does not happen, and what permits it all the same.
+    """What promises that an anomaly does not happen, and what permits it nevertheless.
 
-    ``releases`` says since when the promise is made, or kept, if not always. Where it depends on the
-    producer of a record, ``to_producer`` says what that one was promised. ``in_run`` says what a run is
-    held to, where that is not what each of its producers was promised.
+    ``releases`` says since when the promise is made, or kept, if not always. If it depends on the
+    producer of a record, ``to_producer`` returns what that producer was promised. ``in_run``
+    returns the promise of a run, if it is not that of each producer.
     """
 
     promised_by: tuple[str, ...]
@@ -47,23 +46,21 @@ class Promise:
 
     @property
     def permitted_by(self) -> tuple[str, ...]:
-        """The permissions in words."""
         return tuple(str(permission) for permission in self.permissions)
 
     @property
     def orders(self) -> frozenset[str]:
-        """The permissions that hold even where none of its anomalies is permitted."""
+        """The permissions that hold even if the rule is demanded."""
         return frozenset(permission.setting for permission in self.permissions if permission.is_order)
 
     @property
     def in_short(self) -> str:
-        """What promises it first of all."""
         return " and ".join(self.promised_by[:1]) or "nothing"
 
     def held_to(self, evidence: Evidence) -> str:
-        """Return what a run is held to, in its settings.
+        """Return the promise of a run, in its settings.
 
-        Producers with different settings were promised different things; all are named.
+        Producers with different settings were promised different things, and all of them are named.
         """
         if self.in_run is not None:
             return self.in_run(evidence)
@@ -73,7 +70,6 @@ class Promise:
         return "; ".join(texts) or "nothing (no producer)"
 
     def permission(self, settings: StatedSettings) -> str | None:
-        """Return the setting that may have permitted an anomaly by what is stated, None if nothing does."""
         for permitted in self.permissions:
             if permitted.stated(settings):
                 return permitted.setting

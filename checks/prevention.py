@@ -1,8 +1,8 @@
 """What may prevent a finding: settings, repairs of later releases, switches of this release.
 
-Rules propose settings, by what they know about the cause. Switches declare themselves which rules and causes they guard
-against (`harrow.cluster_model.release.switch.Switch`). Neither is a proof. Commands run the plan again with each `Remedy`
-(`harrow.campaigns.run.proof`), and what such a run shows is a `Trial`.
+Rules propose settings, given the cause. Switches declare which rules and causes they guard against
+(`harrow.cluster_model.release.switch.Switch`). Neither is a proof. Commands run the plan again
+with each `Remedy` (`harrow.campaigns.run.proof`), and the result of such a run is a `Trial`.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,10 +17,11 @@ SETTING: Final = "setting"
 REPAIR: Final = "repair"
 BEHAVIOUR: Final = "behaviour"
 FIELD: Final = "field"
-"""A field of a campaign that is not a setting of Kafka, such as how an application commits or the number of replicas."""
+"""A field of a campaign that is not a setting of Kafka, such as how an application commits or the
+number of replicas."""
 RELEASE: Final = "release"
 TOGETHER: Final = "together"
-"""Several remedies that hold only together."""
+"""Several remedies that only help together."""
 
 TRIED_HELD: Final = "held"
 REFUTED: Final = "refuted"
@@ -29,7 +30,7 @@ NOT_TRIED: Final = "not tried"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """How a plan has to differ: settings of Kafka, a later release, switches, and fields of the campaign by their paths."""
+    """The changes to a plan: Kafka settings, a later release, switches, fields by path."""
 
     settings: tuple[tuple[str, Value], ...] = ()
     release: str | None = None
@@ -53,8 +54,8 @@ class Remedy:
 class Refutation:
     """A finding of a trial that refutes its remedy: what broke, and where.
 
-    ``causes`` are the names of its causes. ``is_new``: the run without the remedy had nothing of the kind. Otherwise what the
-    remedy should have prevented happened again.
+    ``causes`` are the names of its causes. ``is_new``: the run without the remedy had nothing of
+    the kind. Otherwise what the remedy should have prevented happened again.
     """
 
     rule: str
@@ -68,13 +69,13 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The run again with a remedy, and what it shows.
+    """A run with a remedy, and its result.
 
-    ``struck`` are the faults that had struck in the run until the damage was done and struck in the trial too, ``missing``
-    those that did not. ``is_finished`` says whether the script came to its end, ``verdict`` is that of the trial. ``outcome``
-    is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or `NOT_TRIED` (``reason`` says why the trial shows nothing).
-    ``options`` are what to type to see the trial, each after ``--set``, or after ``--then`` where the seed had drawn what they
-    are laid over (`is_drawn`).
+    ``struck`` are the faults that struck before the damage in the run, and also in the trial;
+    ``missing`` are those that did not. ``is_finished``: the script came to its end; ``verdict`` is
+    that of the trial. ``outcome`` is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or
+    `NOT_TRIED` (``reason`` says why the trial proves nothing). ``options`` repeat the trial, each
+    after ``--set``, or after ``--then`` if the seed had drawn what they override (`is_drawn`).
     """
 
     outcome: str
@@ -93,9 +94,10 @@ class Trial:
 class Prevention:
     """One way to prevent a finding.
 
-    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`; ``value`` what is safe, or the release
-    that brought the repair, None where it is enough to have it at all. ``text`` says it to people, and ``meaning`` what a
-    switch does. Without a ``remedy`` it cannot be tried on the model. ``trial`` is None as long as it was not tried.
+    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`; ``value`` is the
+    safe value, or the release with the repair, None if any value will do. ``text`` is for people,
+    and ``meaning`` explains a switch. Without a ``remedy`` it cannot be tried on the model.
+    ``trial`` is None until it was tried.
     """
 
     kind: str
@@ -108,14 +110,14 @@ class Prevention:
 
     @property
     def held(self) -> bool | None:
-        """Whether it was tried and prevented the finding; None where that is unknown."""
+        """Whether a trial showed that it prevents the finding, None if that is unknown."""
         if self.trial is None or self.trial.outcome == NOT_TRIED:
             return None
         return self.trial.outcome == TRIED_HELD
 
 
 def _setting(name: str, value: str | None = None, more: str = "", **tried: Value) -> Prevention:
-    """Return a setting; *tried* is what a plan gets to try it, by names with ``_`` for dots."""
+    """Return a setting; *tried* has the settings of a trial, by names with ``_`` for dots."""
     text = f"{name}{'' if value is None else f'={value}'}{more}"
     settings = tuple((key.replace("_", "."), chosen) for key, chosen in tried.items())
     return Prevention(SETTING, name, value, text, Remedy(settings=settings))
@@ -166,7 +168,6 @@ KIP_320: Final = _repair("KIP-320")
 
 
 def together(parts: Iterable[Prevention]) -> Prevention:
-    """Return one remedy that applies several."""
     first, *others = parts
     if not others:
         return first
@@ -184,7 +185,8 @@ def _plain(value: str | int | bool) -> str:
 def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[Prevention, ...]:
     """Return the switches that guard against a broken promise and are not safe in this run.
 
-    A switch that names one of the causes guards against the finding. If none does, those that name the rule do.
+    A switch that names one of the causes guards against the finding. If none does, those that name
+    the rule do.
     """
     return _unsafe(evidence, _guarding(frozenset(causes)) or _guarding(frozenset({rule})))
 
@@ -192,7 +194,8 @@ def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[P
 def other_switches(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[Prevention, ...]:
     """Return what else to try against a broken promise: all flaws that were switched on.
 
-    Where the finding's own guards have *proposed* no switch at all, later repairs of every other kind are tried as well.
+    Where the finding's own guards have *proposed* no switch at all, later repairs of every other
+    kind are tried as well.
     """
     is_open = not any(way.remedy.switches for way in proposed)
     return tuple(way for way in _unsafe(evidence, SWITCHES) if is_open or way.kind == BEHAVIOUR)
@@ -203,9 +206,10 @@ def _guarding(kinds: frozenset[str]) -> list[str]:
 
 
 def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ...]:
-    """Return those of some switches that are not safe in this run: first those switched off, then later repairs.
+    """Return the unsafe ones of some switches: first those switched off, then later repairs.
 
-    A flaw that the campaign switches on is the likelier reason, so it comes first. Repairs come in Kafka's order.
+    A flaw that the campaign switches on is the likelier reason, so it comes first. Repairs come in
+    Kafka's order.
     """
     switched_off = []
     for name in wanted:

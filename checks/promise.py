@@ -1,9 +1,8 @@
-"""What promises are made of: the settings that make them, and those that permit an anomaly.
+"""The promises of Kafka: the settings that make them, and those that permit an anomaly.
 
-No verdict without a promise: an anomaly counts against Kafka only if Kafka, so
-configured, promised that it would not happen. Where there is a trace the cause decides
-which setting permits an anomaly; where there is only a history, what is stated about the
-settings has to do. Each rule's own promise stands with the rule.
+There is no verdict without a promise. An anomaly counts against Kafka only if Kafka, so configured,
+promised that it would not happen. With a trace, the cause decides which setting permits an anomaly.
+With only a history, the stated settings decide. Each rule's own promise is defined with the rule.
 """
 
 from collections.abc import Iterable
@@ -97,40 +96,40 @@ BY_POWER_LOSS = Permission(
 _BY_POWER_LOSS_OF_SOME = (
     replace(
         BY_POWER_LOSS,
-        when="when the only replica in the ISR does, so that no other that has the record can be elected (KIP-966)",
+        when="when the only replica in the ISR does, so that no other replica with the record can be elected (KIP-966)",
     ),
     replace(
         BY_POWER_LOSS,
-        when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
+        when="when a replica does, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
     ),
 )
 BY_RESUMED_EPOCH = replace(BY_POWER_LOSS, when="when a leader that has lost power resumes its epoch")
 BY_POWER_LOSS_IN_ISR = replace(BY_POWER_LOSS, when="when a member of the ISR loses power before flushing")
 BY_DISK_FAILURE = Permission(
     setting=DISK_FAILURE,
-    when="when every replica that has the record loses its disk, or what is on it",
+    when="when every replica that has the record loses its disk, or the data on it",
     prevented_by=(preventions.MORE_REPLICAS,),
 )
 BY_DAMAGED_LEADER = replace(
     BY_DISK_FAILURE,
-    when="when the leader's copy is damaged, for as long as that one leads: Kafka never repairs it",
+    when="while a broker with a damaged copy leads: Kafka never repairs it",
     prevented_by=(),
 )
 BY_DISK_FAILURES = (
     BY_DISK_FAILURE,
     replace(
         BY_DISK_FAILURE,
-        when="when the only replica in the ISR does, so that no other that has the record can be elected (KIP-966)",
+        when="when the only replica in the ISR does, so that no other replica with the record can be elected (KIP-966)",
     ),
     replace(
         BY_DISK_FAILURE,
-        when="when a replica does that is in the ISR still, or again, when it comes back and is elected (KIP-966, KIP-903)",
+        when="when a replica does, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
         prevented_by=(),
     ),
     BY_DAMAGED_LEADER,
 )
 BY_DISK_LOSS_IN_ISR = replace(
-    BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or what is on it", prevented_by=()
+    BY_DISK_FAILURE, when="when a member of the ISR loses its disk, or the data on it", prevented_by=()
 )
 BY_FORGOTTEN_EPOCH = replace(
     BY_DISK_FAILURE,
@@ -151,12 +150,12 @@ BY_ACKS = (
 BY_RETENTION = (
     Permission(
         setting=RETENTION_MS,
-        when="when the record is older than that, read or not",
+        when="when the record is older, read or not",
         prevented_by=(preventions.KEEPING_LONGER,),
     ),
     Permission(
         setting=RETENTION_BYTES,
-        when="when the log is as large without the segment that has it, read or not",
+        when="when the log is that large without the segment of the record, read or not",
         prevented_by=(preventions.KEEPING_MORE,),
     ),
     Permission(
@@ -167,11 +166,11 @@ BY_RETENTION = (
 )
 BY_CLOCK_SKEW = Permission(
     setting=CLOCK_SKEW,
-    when="when the record is older than retention.ms, or its tombstone than delete.retention.ms, by the clocks of those who wrote and deleted it",
+    when="when the record is older than retention.ms, or its tombstone than delete.retention.ms, by the clocks of its writer and its deleter",
 )
 BY_DELETE_RETENTION = Permission(
     setting=DELETE_RETENTION_MS,
-    when="when the record is a tombstone, and the log was compacted that long after it had been written",
+    when="when the record is a tombstone, and the log was compacted after that time",
     prevented_by=(preventions.KEEPING_TOMBSTONES,),
 )
 BY_POWER_LOSSES = (BY_POWER_LOSS, *_BY_POWER_LOSS_OF_SOME)
@@ -186,10 +185,10 @@ BY_LOSS = (
 )
 BY_REBALANCE = Permission(
     setting=SUBSCRIBED,
-    when="across a rebalance: a consumer goes on from the last commit of its group",
+    when="across a rebalance: a consumer continues from the last commit of its group",
     prevented_by=(preventions.ASSIGNED,),
 )
-_LOG_CUT = "when the log was cut off below the consumer's position"
+_LOG_CUT = "when the log was truncated below the consumer's position"
 BY_CUT_LOG = (
     replace(BY_UNCLEAN_ELECTION, when=_LOG_CUT),
     replace(BY_POWER_LOSS, when=_LOG_CUT),
@@ -197,23 +196,21 @@ BY_CUT_LOG = (
     replace(BY_DISK_FAILURE, when="when the application seeks past a batch with a bad CRC", prevented_by=()),
     Permission(
         setting=AUTO_OFFSET_RESET,
-        when="when a leader that has been succeeded says that the position is out of range",
+        when="when a deposed leader answers that the position is out of range",
         prevented_by=(preventions.NO_OFFSET_RESET,),
     ),
     *(
-        replace(permission, when="when what the consumer was to read next has been deleted")
+        replace(permission, when="when the consumer's next record has been deleted")
         for permission in BY_RETENTION
     ),
-    replace(
-        BY_DELETE_RETENTION, when="when what the consumer was to read next is a tombstone that was removed"
-    ),
+    replace(BY_DELETE_RETENTION, when="when the consumer's next record is a tombstone that was removed"),
     replace(
         BY_CLOCK_SKEW,
-        when="when what the consumer was to read next has been deleted as too old, by the clocks of those who wrote and deleted it",
+        when="when the consumer's next record has been deleted as too old, by the clocks of its writer and its deleter",
     ),
     Permission(
         setting=f"{AUTO_OFFSET_RESET}=latest",
-        when="when what the consumer was to read next has been deleted, for what is left behind that",
+        when="when the consumer's next record has been deleted, for the records that remain after it",
         prevented_by=(preventions.EARLIEST_RESET,),
     ),
 )
@@ -234,7 +231,7 @@ _SEND_ORDER = (
     BY_FORGOTTEN_EPOCH,
     Permission(
         setting="what permits the loss",
-        when="of a record whose offset is given away again",
+        when="for a record whose offset is assigned again",
     ),
 )
 BY_ISOLATION = (
@@ -250,7 +247,7 @@ BY_ISOLATION = (
     ),
 )
 _LOST_DECISION = (
-    "when a log loses what decided about the transaction: its marker, or what its coordinator wrote"
+    "when a log loses the decision about the transaction: its marker, or its coordinator's record"
 )
 BY_LOST_DECISION = (
     replace(BY_UNCLEAN_ELECTION, when=_LOST_DECISION),
@@ -299,8 +296,8 @@ def order(producer: ProducerSettings) -> str:
 def order_permitted_by(producer: ProducerSettings) -> str | None:
     """Return the setting that lets a record land after its successor, None if nothing does.
 
-    Without retries too: what is in flight to a deposed leader can be appended when that
-    leads again. With ``acks=0`` nothing bounds what is in flight.
+    This happens without retries as well: a request in flight to a deposed leader can be appended
+    when that broker leads again. With ``acks=0`` nothing bounds the requests in flight.
     """
     if producer.idempotence:
         return None
@@ -329,17 +326,17 @@ RESETTING = Promise(
     permissions=(
         Permission(
             setting=f"{AUTO_OFFSET_RESET}=earliest",
-            when="when a consumer finds nothing at its position, and begins again",
+            when="when a consumer finds nothing at its position, and starts over",
             prevented_by=(preventions.NO_OFFSET_RESET,),
         ),
         Permission(
             setting=f"{AUTO_OFFSET_RESET}=latest",
-            when="when a consumer finds nothing at its position, or nothing was committed, for what is there by then",
+            when="when a consumer finds nothing at its position, or nothing was committed, for the records before the end",
             prevented_by=(preventions.EARLIEST_RESET,),
         ),
     ),
 )
-"""Where consumers read on that find nothing where they are."""
+"""Where consumers continue that find nothing at their positions."""
 
 IN_SEND_ORDER = Promise(
     promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),

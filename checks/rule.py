@@ -1,10 +1,11 @@
-"""A rule: its name, what it means, what promises otherwise, and the function that finds what breaks it."""
+"""A rule: its name, its meaning, what promises it, and the function that finds violations."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harrow.checks.causes.metadata_loss import excused_by_metadata_loss
+from harrow.checks import promise
+from harrow.checks.causes import catalogue
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
@@ -19,19 +20,19 @@ LOST: Final = "lost"
 DOUBLED: Final = "doubled"
 REORDERED: Final = "reordered"
 DIVERGED: Final = "diverged"
-"""What can become of records in logs."""
+"""The fates of records in logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A rule.
 
-    ``definition`` says what the anomaly is, ``source`` who says that it is one, ``promise`` what
-    promises that there is none. ``find`` yields the anomalies of a run; ``is_undecided`` says whether
-    it got far enough to tell when there are none. ``verb`` says what has become of the records that
-    the findings are about, or of the ``place`` in a log. One that ``goes_by_order`` compares events of one moment in the trace,
-    so it needs a trace that has them in the order in which they happened. ``fate`` is what its findings say of records in logs
-    (`LOST` and so on), empty where they are about something else.
+    ``definition`` says what the anomaly is, ``source`` why it is one, ``promise`` what promises
+    that there is none. ``find`` yields the anomalies of a run. ``is_undecided`` says whether a run
+    without anomalies ended too early to decide. ``verb`` says what happened to the records of the
+    findings, or to the ``place`` in a log. A rule that ``goes_by_order`` compares events of one
+    moment, so it needs a trace in the order in which they happened. ``fate`` is the fate of the
+    records of its findings (`LOST` and so on), empty if they are about something else.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Rule:
 
     @property
     def doc(self) -> str:
-        """The rule explained: definition, what promises it and what permits it, since when, source."""
+        """The explanation of the rule: definition, promise, permissions, releases, source."""
         promise = self.promise
         lines = [self.definition, "", f"Promised by: {'; '.join(promise.promised_by) or 'nothing'}."]
         if promise.permitted_by:
@@ -58,14 +59,14 @@ class Rule:
         return "\n".join([*lines, f"Source: {self.source}"])
 
     def judge(self, index: Index) -> RuleResult:
-        """Return what the rule says of a run: the worst of its findings, and of what it could not judge.
+        """Return the rule's result: the worst of its findings, or undecided.
 
         Broken promises come first.
         """
-        found = [
-            self._guarded(index, excused_by_metadata_loss(index, finding)) for finding in self.find(index)
+        judged = [
+            self._guarded(index, _excused_by_metadata_loss(index, finding)) for finding in self.find(index)
         ]
-        findings = tuple(sorted(found, key=lambda finding: finding.permitted_by is not None))
+        findings = tuple(sorted(judged, key=lambda finding: finding.permitted_by is not None))
         if any(finding.permitted_by is None for finding in findings):
             status = VIOLATED
         elif self.is_undecided(index):
@@ -75,9 +76,28 @@ class Rule:
         return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)
 
     def _guarded(self, index: Index, finding: Finding) -> Finding:
-        """Return a finding; a broken promise of brokers with the switches that guard against it and are not safe in this run."""
+        """Add the unsafe switches that guard against it to a promise that brokers broke."""
         if finding.permitted_by is not None or any(cause.kind.is_of_client for cause in finding.causes):
             return finding
         causes = [cause.kind.name for cause in finding.causes]
         switches = by_switches(index.evidence, self.name, causes)
         return replace(finding, prevented_by=(*finding.prevented_by, *switches))
+
+
+def _excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
+    """Permit a finding that came about after the KRaft quorum had lost committed metadata.
+
+    Brokers return to an older cluster state: replicas are back in ISRs that they had left, former
+    leaders lead, and epochs are assigned twice. Kafka promises nothing then, because a quorum
+    relies on the disks of its majority. Whatever breaks is permitted by disk failure.
+    """
+    lost_us = index.metadata_lost_us
+    if lost_us is None or finding.permitted_by is not None:
+        return finding
+    latest_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=lost_us)
+    if latest_us < lost_us:
+        return finding
+    # The conclusion that nothing permits the loss is wrong now.
+    kept_links = (link for link in finding.chain if link.kind is not catalogue.committed_record_lost)
+    chain = (*kept_links, catalogue.metadata_lost.conclude())
+    return replace(finding, chain=chain, permitted_by=promise.DISK_FAILURE, prevented_by=())

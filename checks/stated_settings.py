@@ -1,19 +1,20 @@
-"""Settings as a user states them for a history of which nothing else is known."""
+"""Settings that a user states for a history without other evidence."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 _Reader = Callable[[str], dict[str, Any]]
-"""Returns the fields of `StatedSettings` that follow from a setting's text."""
+"""Returns the fields of `StatedSettings` that a setting's text implies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedSettings:
-    """What a promise depends on. Whatever is not stated is as strict as Kafka can be.
+    """The settings on which promises depend.
 
-    ``acks`` is ``"0"``, ``"1"`` or ``"all"``; ``flushed`` says that no acked record was only in
-    memory when a machine lost power; ``idempotence`` is false for releases before 0.11.
+    A setting that is not stated is as strict as Kafka can be. ``acks`` is ``"0"``, ``"1"`` or
+    ``"all"``. ``flushed``: no acked record was only in memory when a machine lost power.
+    ``idempotence`` is false for releases before 0.11.
     """
 
     acks: str = "all"
@@ -25,12 +26,12 @@ class StatedSettings:
     flushed: bool = True
 
     def is_strictest(self) -> bool:
-        """Return whether nothing was stated that loosens a promise."""
+        """Return whether no stated setting weakens a promise."""
         return self == StatedSettings()
 
 
 def _choice(changes: Mapping[str, dict[str, Any]]) -> _Reader:
-    """Return the reader of a setting with a few values, each with what follows from it."""
+    """Return the reader of a setting with a few values, each with its implications."""
     *first, last = changes
 
     def read(text: str) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def _number(change: Callable[[int], dict[str, Any]]) -> _Reader:
 
 
 def _release(text: str) -> dict[str, Any]:
-    """Read a release; before 0.11 there is neither idempotence nor a transaction (KIP-98)."""
+    """Read a release; before 0.11 there are no idempotence and no transactions (KIP-98)."""
     parts = text.split(".")
     if len(parts) < 2 or not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError("a release such as 2.4")
@@ -73,7 +74,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "log.flush.interval.messages": _number(lambda messages: {"flushed": messages == 1}),
     "kafka": _release,
     "max.in.flight.requests.per.connection": _number(lambda requests: {"max_in_flight": requests}),
-    # By itself it permits nothing, so nothing follows from it.
+    # It permits nothing by itself, so it implies nothing.
     "min.insync.replicas": _number(lambda _: {}),
     "transactional.id": lambda text: {"transactional": text not in ("", "null", "none")},
     "unclean.leader.election.enable": _boolean("unclean_leader_election"),
@@ -84,10 +85,10 @@ STATABLE: Final = tuple(_READERS)
 
 
 def state(settings: StatedSettings, key: str, text: str) -> StatedSettings:
-    """Return *settings* with one Kafka setting as stated.
+    """Return *settings* with one stated Kafka setting.
 
-    Raises ``KeyError`` for a setting on which no promise depends, and ``ValueError``, with what
-    would be right, for a value that it cannot have.
+    Raises ``KeyError`` for a setting on which no promise depends, and ``ValueError``, naming the
+    valid values, for an invalid value.
     """
     changes = _READERS[key](text.strip())
     assert changes.keys() <= {item.name for item in fields(settings)}

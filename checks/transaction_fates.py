@@ -1,4 +1,4 @@
-"""What became of the records of transactions, as the markers in a log tell."""
+"""Reads the fates of transactional records from the markers in a log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,15 @@ from harrow.cluster_model.log.record_batch import ABORT, RecordBatch
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 OPEN: Final = "open"
-"""Nothing in the log ends the transaction."""
+"""No marker in the log ends the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionFate:
-    """What became of a record: its transaction's producer and epoch, and the offset of the marker that decided (None while it is `OPEN`).
+    """The fate of a record: its transaction's producer and epoch, and the deciding marker.
 
-    ``leader_epoch`` is that of the leader that appended it.
+    The offset is None while the transaction is `OPEN`. ``leader_epoch`` is that of the leader that
+    appended the record.
     """
 
     state: str
@@ -29,7 +30,7 @@ class TransactionFate:
 
 
 class TransactionPart(NamedTuple):
-    """A record of a transaction: where it stands, and what became of it there."""
+    """A record of a transaction, with its place and its fate there."""
 
     partition: str
     offset: int
@@ -38,15 +39,16 @@ class TransactionPart(NamedTuple):
 
 
 def fate_of(parts: Sequence[TransactionPart]) -> str | None:
-    """Return what became of what stands at several places: whether any of them counts; None of what stands nowhere in a transaction."""
+    """Return the best fate of a record at several places, None if it is in no transaction."""
     states = {part.fate.state for part in parts}
     return next((state for state in (COMMITTED, OPEN, ABORTED) if state in states), None)
 
 
 def transaction_fates(log: FinalLog) -> Mapping[int, TransactionFate]:
-    """Return the fates of the records of transactions by offset: of others there is nothing.
+    """Return the fates of transactional records by offset.
 
-    A marker decides about everything of its producer that stands before it and has none yet (``ProducerStateManager.completeTxn``).
+    A marker decides all undecided records of its producer before it
+    (``ProducerStateManager.completeTxn``).
     """
     fates: dict[int, TransactionFate] = {}
     undecided: dict[int, list[RecordBatch]] = {}

@@ -157,7 +157,6 @@ def reason(story: Story, line: TraceLine[events.LeaderElected]) -> dict[str, Any
 
 @source(facts.EPOCH)
 def _tell_epoch_start(story: Story, line: float, gap: Gap) -> None:
-    """Tell the election that began a leader epoch."""
     election = story.last(events.LeaderElected, before=line, leader_epoch=gap.need.subject[0])
     if election is not None:
         tell_election(story, election)
@@ -165,7 +164,6 @@ def _tell_epoch_start(story: Story, line: float, gap: Gap) -> None:
 
 @source(facts.UNCLEAN)
 def _tell_unclean_election(story: Story, line: float, gap: Gap) -> None:
-    """Tell the last unclean election of a broker."""
     election = story.last(events.LeaderElected, before=line, leader=gap.need.subject[0], unclean=True)
     if election is not None:
         tell_election(story, election)
@@ -211,10 +209,7 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
 
 
 def _leadership_begin(story: Story, broker: int, line: float) -> int:
-    """Return the line of the election that began a broker's last leadership before a line.
-
-    0 if there is none.
-    """
+    """Return the line of the election that began a broker's last leadership before a line."""
     begin = 0
     for number, election in reversed(story.elections):
         if number < line:
@@ -348,7 +343,6 @@ def _nodes(fault: events.FaultStruck) -> Iterator[int]:
 
 
 def _end_of(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
-    """Return the event that ended a cut, None if the trace has none."""
     ends: Sequence[TraceLine[Back]]
     ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
     return next((end for end in ends if end.number > cut.number and _ends(end.event, cut.event)), None)
@@ -511,7 +505,6 @@ def tell_refused_isr(story: Story, line: TraceLine[events.IsrRefused]) -> None:
 
 
 def _departed(story: Story, number: int, change: IsrEvent) -> tuple[int, ...]:
-    """Return the members that left the ISR with a change."""
     return tuple(sorted(set(written_isr(story, number) or ()) - set(change.isr)))
 
 
@@ -646,7 +639,6 @@ def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
 
 
 def _sent_at(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
-    """Return the line at which a failed request was sent."""
     for number, again in reversed(story.events(events.SentAgain)):
         if number < line and again.client == failure.client and value in again.values:
             return number
@@ -682,10 +674,7 @@ def _release_of(story: Story, strike: int | None) -> float:
 def _of_link(
     causes: Sequence[TraceLine[Disturbance]], client: str, leader: int, begin: float
 ) -> tuple[TraceLine[Disturbance], int] | None:
-    """Return the disturbance between a client and a leader, and the leader.
-
-    Of messages, the first one after a line.
-    """
+    """Return the disturbance between a client and a leader, and the leader."""
     ends = {client, process_name(leader)}
     ranks: list[list[TraceLine[Disturbance]]] = [[], [], [], []]
     for cause in causes:
@@ -718,7 +707,6 @@ def _is_delay(fault: events.FaultStruck) -> bool:
 def _of_followers(
     causes: Sequence[TraceLine[Disturbance]], leader: int, followers: Sequence[int]
 ) -> tuple[TraceLine[Disturbance], int] | None:
-    """Return what kept a follower from fetching, and that follower."""
     for cause in causes:
         event = cause.event
         for follower in followers:

@@ -186,7 +186,6 @@ def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committ
 
 @cause("compacted-without-later-record", needs=(DELETED.of("value"),))
 def compacted_without_later_record(*, value: RecordValue) -> str:
-    """Compaction removed the latest record of a key."""
     return f"compaction removed {value} although no later record of its key stood in the log"
 
 
@@ -258,7 +257,6 @@ def committed_record_lost(*, value: RecordValue) -> str:
 
 @cause("acked-before-commit", free_because=FORBIDDEN)
 def acked_before_commit(*, value: RecordValue) -> str:
-    """A record was acknowledged as if it were committed, and lost."""
     return f"{value} was acked although it was never committed"
 
 
@@ -283,7 +281,6 @@ def sender_unknown() -> str:
 
 @cause("retry-without-idempotence", needs=(RESENT.of("value"),))
 def retry_without_idempotence(*, value: RecordValue) -> str:
-    """A retry was appended as a record of its own."""
     return f"with {promise.NOT_IDEMPOTENT} the leader cannot tell a retry from a new record"
 
 

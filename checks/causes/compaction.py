@@ -10,8 +10,7 @@ states is not trusted.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harrow.checks.causes.clocks import lead_us
-from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with, leaders
+from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with, lead_us, leaders
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
@@ -34,10 +33,7 @@ class Compaction:
 
 
 def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> Compaction | None:
-    """Return how compaction took a record, with these *copies*, from the leader's log.
-
-    None if it did not.
-    """
+    """Return how compaction took a record, with these *copies*, from the leader's log."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
     copy = last_held(index, partition, copies)

@@ -54,28 +54,22 @@ _TOLD_MAX: Final = 3
     makes=(DELIVERED.of(ACTOR), INTERRUPTED.of(ACTOR, then=False)),
 )
 def handed_out(*, value: RecordValue, offset: events.Offset, former: events.ClientName | None = None) -> str:
-    """A poll returned a record; ``former``: the client that had polled it before.
-
-    None for the first one.
-    """
+    """A poll returned a record; ``former``: the client that had polled it before."""
     return f"polled {value} at offset {offset}{'' if former is None else ' again'}"
 
 
 @link("effect-written", events.ClientSent, needs=(DELIVERED.of(ACTOR),))
 def effect_written(*, value: RecordValue) -> str:
-    """An application wrote a result of a record."""
     return f"wrote {value}"
 
 
 @link("effect-stored", needs=(DELIVERED.of(ACTOR),))
 def effect_stored(*, value: RecordValue) -> str:
-    """An application stored a result of a record outside of Kafka."""
     return f"stored {value}"
 
 
 @link("group-committed", free_because=OWN_DEED)
 def group_committed(*, offset: events.Offset) -> str:
-    """A commit of a member succeeded."""
     return f"had committed up to offset {offset}"
 
 
@@ -83,7 +77,6 @@ def group_committed(*, offset: events.Offset) -> str:
     "application-died", events.ClientStopped, event="stopped", is_fault=True, makes=(INTERRUPTED.of(ACTOR),)
 )
 def application_died() -> str:
-    """The process of an application ended."""
     return "stopped"
 
 
@@ -94,7 +87,6 @@ def application_died() -> str:
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def member_lost(*, group: events.Text, reason: events.Text) -> str:
-    """A member learned that its group continues without it."""
     return f"was no longer a member of group {group} ({reason})"
 
 
@@ -117,7 +109,6 @@ def rebalanced(*, group: events.Text, reason: events.Text, members: events.Texts
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
-    """An application learned that its transaction was aborted."""
     return "learned that its transaction was aborted"
 
 
@@ -128,7 +119,6 @@ def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
-    """A consumer without a valid position was reset."""
     if position < 0:
         return f"started at offset {offset} because nothing was committed ({AUTO_OFFSET_RESET}={policy})"
     return f"moved from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
@@ -145,7 +135,6 @@ def position_was_reset(*, policy: events.Text) -> str:
 
 @cause("log-lost-records", free_because=FROM_TRACE)
 def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -> str:
-    """A log lost committed records or offsets on which the application relied."""
     return f"the log of {partition} lost committed data ({setting})"
 
 
@@ -226,7 +215,6 @@ def _tell_work_end(story: Story, line: TraceLine[_WorkEnd]) -> None:
 
 
 def _ends(items: Sequence[T]) -> Sequence[T]:
-    """Return the first items, and the last one."""
     return items if len(items) <= _TOLD_MAX else [*items[: _TOLD_MAX - 1], items[-1]]
 
 
@@ -279,7 +267,6 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 
 @cause("commit-of-anybody", free_because="settings of the application let any member commit")
 def commit_of_anybody() -> str:
-    """A coordinator does not learn which member commits, so it accepts every commit."""
     return "commits in transactions did not name the member of the group, so a former member could commit"
 
 
@@ -292,7 +279,6 @@ def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSetting
 
 @cause("effect-unexplained", free_because=FORBIDDEN)
 def effect_unexplained(*, promised: events.Text) -> str:
-    """Nothing permits the anomaly."""
     return f"nothing permits it: {promised}"
 
 

@@ -98,7 +98,6 @@ def copied(
     leader_epoch: events.Epoch | None = None,
     again: events.Flag = False,
 ) -> str:
-    """A follower copied a record from its leader."""
     place = "" if leader_epoch is None else f" at offset {offset} (epoch {leader_epoch})"
     return f"copied {value}{_again(again)}{place}"
 
@@ -115,7 +114,6 @@ _POWER_LOST: Final = (
 
 @link("unflushed-lost", events.UnflushedLost, is_fault=True, makes=_POWER_LOST)
 def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back without the unflushed end of its log."""
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
 
@@ -127,7 +125,6 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False), LOST.of(ACTOR)),
 )
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back with a batch that was being written when it lost power."""
     return f"found a torn batch and cut its log at offset {leo}{_with(value)}"
 
 
@@ -139,7 +136,6 @@ def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None
     makes=(COPY.of("value", ACTOR, then=False), LOST.of(ACTOR)),
 )
 def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back with a damaged batch, and cut its log there."""
     return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
 
 
@@ -190,19 +186,16 @@ def compacted(
     makes=(COPY.of("value", ACTOR),),
 )
 def begun_earlier(*, log_start: events.Offset, offset: events.Offset, value: RecordValue) -> str:
-    """A replica came back with deleted records, because no checkpoint had its new log start."""
     return f"began its log at offset {log_start} again, with {value}: no checkpoint had the later start"
 
 
 @link("damaged", events.BatchDamaged, is_fault=True, makes=(DAMAGED.of(ACTOR), LOST.of(ACTOR)))
 def damaged(*, value: RecordValue, offset: events.Offset) -> str:
-    """A disk changed bytes of a batch."""
     return f"has damaged bytes in {value}, at offset {offset}"
 
 
 @link("disk-lost", events.LogLost, is_fault=True, makes=_POWER_LOST)
 def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A replica came back with an empty log."""
     return f"lost its disk, and its log{_with(value)}"
 
 
@@ -214,7 +207,6 @@ def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue |
     makes=(COPY.of("value", ACTOR, then=False), OUT_OF_SERVICE.of(ACTOR)),
 )
 def log_deleted(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    """A broker deleted its log of a partition that is no longer assigned to it."""
     return f"deleted its log, because it is no longer a replica{_with(value)}"
 
 
@@ -275,7 +267,6 @@ def overwritten(
     makes=(COPY.of("value", ACTOR, then=False),),
 )
 def gone(*, value: RecordValue, offset: events.Offset) -> str:
-    """A record is no longer in a log, and the trace does not show why."""
     return f"no longer had {value}"
 
 
@@ -432,7 +423,6 @@ def became_leader(
 
 @link("deposed-leader", events.BecameLeader, is_turn=True, needs=(EPOCH.of("newer_epoch"),))
 def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> str:
-    """A broker led although a later leader had been elected."""
     return f"led again, in epoch {leader_epoch}, although epoch {newer_epoch} had begun"
 
 
@@ -440,7 +430,6 @@ def deposed_leader(*, leader_epoch: events.Epoch, newer_epoch: events.Epoch) -> 
 def deposed_controller(
     *, leader: events.BrokerId, leader_epoch: events.Epoch, successor: events.BrokerId
 ) -> str:
-    """A controller announced an election after its successor had been elected."""
     return f"announced its election of broker {leader} (epoch {leader_epoch})"
 
 
@@ -452,10 +441,7 @@ def deposed_controller(
     makes=(CONTROLLER.of(ACTOR),),
 )
 def controller_elected(*, controller_epoch: events.Epoch, former: events.BrokerId | None = None) -> str:
-    """A broker was elected controller; ``former`` was the controller before.
-
-    None for the first one.
-    """
+    """A broker was elected controller; ``former`` was the controller before."""
     return f"was elected controller (controller epoch {controller_epoch})"
 
 
@@ -502,13 +488,11 @@ def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
     makes=(CHANGE_PENDING.of(ACTOR, then=False),),
 )
 def isr_forgotten(*, asked: events.Brokers, isr: events.Brokers) -> str:
-    """A leader forgot its request for a larger ISR when it heard again of the current one."""
     return f"forgot its request for the ISR {isr_text(asked)} when it heard again of {isr_text(isr)}"
 
 
 @link("committed-alone", events.HighWatermarkSet, needs=(CHANGE_PENDING.of(ACTOR, then=False),))
 def committed_alone(*, offset: events.Offset, hw: events.Offset, without: events.Brokers) -> str:
-    """A leader committed a record without followers that it had requested for the ISR."""
     return f"committed offset {offset} (high watermark {hw}) without waiting for {brokers(without)}"
 
 
@@ -543,7 +527,6 @@ def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -
     makes=(ISR.of(then="isr"),),
 )
 def isr_reduced(*, before: events.Brokers | None = None, isr: events.Brokers, gone: events.Brokers) -> str:
-    """A controller removed replicas from an ISR."""
     return f"removed {brokers(gone)} from the ISR, leaving {isr_text(isr)}"
 
 
@@ -561,7 +544,6 @@ def left_leaderless(
     isr: events.Brokers,
     former: events.BrokerId | None = None,
 ) -> str:
-    """A controller found no replica that could lead, and left the partition without a leader."""
     return f"found no leader, and left the ISR {isr_text(isr)}"
 
 
@@ -589,7 +571,6 @@ def unfenced_fetch(
 
 @link("took-outdated", events.OutdatedFetchAnswered, needs=(EPOCH.of("leader_epoch"),))
 def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_epoch: events.Epoch) -> str:
-    """A follower acted on the answer to a fetch of an older leader epoch."""
     return f"used broker {asked}'s answer to a fetch of epoch {fetch_epoch}, although epoch {leader_epoch} had begun"
 
 
@@ -597,7 +578,6 @@ def took_outdated(*, asked: events.BrokerId, fetch_epoch: events.Epoch, leader_e
 def joined_early(
     *, follower: events.BrokerId, leo: events.Offset, leader_epoch: events.Epoch, start_offset: events.Offset
 ) -> str:
-    """A follower joined the ISR without all records that the leader had when its epoch began."""
     return (
         f"let broker {follower} into the ISR with LEO {leo}, before it had reached offset {start_offset}, "
         f"where epoch {leader_epoch} begins"
@@ -630,7 +610,6 @@ def stopped(
 
 @link("halted", events.BrokerStopped, event="stopped", needs=(AHEAD.of(ACTOR),), makes=_STOPPED)
 def halted() -> str:
-    """A broker stopped by itself."""
     return "stopped itself"
 
 
@@ -641,7 +620,6 @@ def halted() -> str:
     makes=(AHEAD.of(ACTOR),),
 )
 def truncation_refused(*, leader: events.BrokerId, leo: events.Offset, end_offset: events.Offset) -> str:
-    """A follower has more records than its leader, and may not truncate."""
     return f"has offsets up to {leo} where its leader, broker {leader}, ends at {end_offset}, and may not truncate"
 
 
@@ -744,7 +722,6 @@ def request_held(
     makes=(DISTURBED.of(ACTOR),),
 )
 def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
-    """A broker delayed a client to enforce its quota."""
     return f"throttled {client} for {seconds(wait_us)}"
 
 
@@ -791,7 +768,6 @@ def controller_paused() -> str:
     makes=(PAUSED.of(ACTOR, then=False),),
 )
 def controller_resumed() -> str:
-    """A paused controller resumed, without knowing what had happened meanwhile."""
     return "resumed, and still took itself for the controller"
 
 
@@ -920,7 +896,6 @@ def refused(
 
 @link("gave-up", events.AppendedBatchGivenUp, needs=(SEND_FAILED.of("values"),))
 def gave_up(*, values: events.Values, error: events.Text) -> str:
-    """A producer gave up a batch while later batches of the same sequence were in flight."""
     return f"gave up {', '.join(values)} ({error}), which may be in the log"
 
 
@@ -970,7 +945,6 @@ def _action(action: str) -> str:
 
 @link("seen", impersonal=True, free_because=IN_HISTORY)
 def seen(*, value: RecordValue, offset: events.Offset) -> str:
-    """A record was seen at an offset, and the trace does not show how it got there."""
     return f"{value} was seen at offset {offset}"
 
 
@@ -985,7 +959,6 @@ def seen(*, value: RecordValue, offset: events.Offset) -> str:
 def led_without(
     *, value: RecordValue, offset: events.Offset, setting: events.Text, was_elected: events.Flag = False
 ) -> str:
-    """A leader lacked a record that a consumer had read, which a setting permits."""
     return f"{'was elected' if was_elected else 'led'} without {value} ({setting})"
 
 
@@ -1006,7 +979,6 @@ def out_of_range(
 
 @link("out-of-range-at-follower", free_because="a consumer chooses by itself which replica it reads")
 def out_of_range_at_follower(*, client: events.ClientName, setting: events.Text) -> str:
-    """A follower moved a consumer, which no longer read from it, to another offset."""
     return f"told {client}, which no longer read from it, that its position was out of range: it follows ({setting})"
 
 

@@ -36,10 +36,7 @@ _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
 
 
 def disk_link(event: events.Event) -> LinkKind[...] | None:
-    """Return the kind of link for a log, or its end, that is lost with a disk or its power.
-
-    None for other events.
-    """
+    """Return the kind of link for a log, or its end, that is lost with a disk or its power."""
     if isinstance(event, events.CorruptionCut) and event.torn:
         return links.torn
     return _DISK_LINKS.get(type(event))
@@ -124,7 +121,6 @@ def _tell_removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> None:
 
 @source(facts.STORED)
 def _tell_append(story: Story, line: float, gap: Gap) -> None:
-    """Tell the first append of a record."""
     (value,) = gap.need.subject
     for copy in story.copies(value):
         if not copy.is_copy and copy.number < line:
@@ -365,10 +361,7 @@ def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> 
 
 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
-    """Tell how a broker acted as controller after its successor was elected; return the successor.
-
-    -1 if unknown.
-    """
+    """Tell how a broker acted as controller after its successor was elected; return the successor."""
     others = [
         line
         for line in story.events(events.ControllerElected)
@@ -399,10 +392,7 @@ def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
 
 
 def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link | None:
-    """Return a stop that left no copy of the record on a running broker.
-
-    None if another broker has a copy.
-    """
+    """Return a stop that left no copy of the record on a running broker."""
     others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
     if any(copy.is_there(number) for copy in others):
         return None

@@ -30,15 +30,7 @@ from harrow.checks.promise import (
     UNCLEAN_ELECTION,
 )
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
-from harrow.cluster_model.events import (
-    BecameLeader,
-    IsrChanged,
-    IsrReduced,
-    IsrWritten,
-    LeaderElected,
-    LogStartedAnew,
-    LogStartRaised,
-)
+from harrow.cluster_model import events
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START, RETENTION_MS
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -94,7 +86,6 @@ def explain_replaced(index: Index, partition: str, value: Value, offset: int) ->
 
 
 def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
-    """Tell how a record at an offset was removed, and return the cause."""
     group = story.copies(value, offset)
     tell_lives(story, group)
     return _cause(story, group, value)
@@ -127,7 +118,6 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
 
 
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
-    """Tell which broker acked a record."""
     ack = _ack(story, send)
     tell_ack(story, send, ack, _group(story, send, ack))
 
@@ -191,7 +181,6 @@ def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Caus
 
 
 def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Cause | None:
-    """Return the cause if retention deleted a record, otherwise None."""
     sends = story.index.sends_of(story.partition, value)
     deletion = deletion_of(story.index, story.partition, group, sends[0].invoked_us if sends else None)
     if deletion is None:
@@ -214,7 +203,6 @@ def _by_retention(story: Story, group: Sequence[LogEntry], value: Value) -> Caus
 
 
 def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
-    """Return the cause if compaction removed a record, otherwise None."""
     compaction = compaction_of(story.index, story.partition, group)
     if compaction is None:
         return None
@@ -317,10 +305,9 @@ def _by_disk_failure(
 def _first_led_without(
     story: Story, group: Sequence[LogEntry], lost: Mapping[int, int]
 ) -> tuple[int, int] | None:
-    """Return the line at which a broker first led without its lost copy, and the broker."""
     leaderships = (
         (number, event.broker)
-        for number, event in story.events(BecameLeader)
+        for number, event in story.events(events.BecameLeader)
         if lost.get(event.broker, END) < number and not has_copy(group, event.broker, number)
     )
     return next(leaderships, None)
@@ -328,8 +315,24 @@ def _first_led_without(
 
 def _isr_before(story: Story, line: int) -> tuple[int, ...] | None:
     """Return the ISR before a line, from whichever event showed it last."""
-    change: TraceLine[BecameLeader | IsrWritten | IsrChanged | LeaderElected | IsrReduced] | None
-    change = story.last(BecameLeader, IsrWritten, IsrChanged, LeaderElected, IsrReduced, before=line)
+    change: (
+        TraceLine[
+            events.BecameLeader
+            | events.IsrWritten
+            | events.IsrChanged
+            | events.LeaderElected
+            | events.IsrReduced
+        ]
+        | None
+    )
+    change = story.last(
+        events.BecameLeader,
+        events.IsrWritten,
+        events.IsrChanged,
+        events.LeaderElected,
+        events.IsrReduced,
+        before=line,
+    )
     return None if change is None else change.event.isr
 
 
@@ -339,7 +342,7 @@ def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
         lost_at < number < end
         and leader in event.isr
         and leader not in (story.isr_at(event.broker, number) or (leader,))
-        for number, event in story.events(IsrChanged)
+        for number, event in story.events(events.IsrChanged)
     )
 
 
@@ -385,14 +388,14 @@ def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Ca
         ),
         NO_LEADER,
     )
-    starts: Sequence[TraceLine[LogStartRaised | LogStartedAnew]]
-    starts = story.events(LogStartRaised, LogStartedAnew)
+    starts: Sequence[TraceLine[events.LogStartRaised | events.LogStartedAnew]]
+    starts = story.events(events.LogStartRaised, events.LogStartedAnew)
     for line, start in starts:
         if start.broker != successor or start.offset <= stored.offset:
             continue
         for number, election in story.elections:
             if line < number < stored.number and election.unclean:
-                reason = start.reason if isinstance(start, LogStartRaised) else LEADER_LOG_START
+                reason = start.reason if isinstance(start, events.LogStartRaised) else LEADER_LOG_START
                 deleted = links.retention_deleted(
                     start.at_us, successor, log_start=start.offset, reason=reason, offset=stored.offset
                 )
@@ -405,7 +408,7 @@ def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Ca
     return None
 
 
-def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None:
+def _unclean_election_since(story: Story, since_us: int) -> events.LeaderElected | None:
     """Return the first unclean election after a time.
 
     Where no log is watched, it may have cost any earlier record.
@@ -414,7 +417,7 @@ def _unclean_election_since(story: Story, since_us: int) -> LeaderElected | None
     return next(later, None)
 
 
-def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> LeaderElected | None:
+def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> events.LeaderElected | None:
     """Return the first unclean election, in a later epoch, of a leader without the record.
 
     The epoch decides, not the time. A leader that has not heard of the election continues to

@@ -28,7 +28,6 @@ class LostPlace:
     line: int
 
     def tell(self, story: Story) -> None:
-        """Tell the event."""
         loss = loss_link(decode(story.evidence.trace[self.line - 1]))
         if loss is not None:
             story.tell(self.line, loss, decides=True)
@@ -93,7 +92,6 @@ class _Place:
         }
 
     def is_reached(self, broker: int, line: int) -> bool:
-        """Return whether a broker's log reaches the position at a line."""
         earlier = self._copies_before(line)
         return any(
             copy.broker == broker and copy.is_there(line) and _identity(copy) in earlier

@@ -9,21 +9,12 @@ administrator has deleted (DeleteRecords) is no loss either, up to the offset of
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harrow.checks.causes.clocks import lead_us
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
-from harrow.cluster_model.events import (
-    BecameFollower,
-    BecameLeader,
-    DeleteRecordsObeyed,
-    LeaderElected,
-    LogStartedAnew,
-    LogStartRaised,
-    LogStartReverted,
-)
+from harrow.cluster_model import events
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,
@@ -32,6 +23,7 @@ from harrow.cluster_model.log.unified_log import (
     RETENTION_MS,
 )
 from harrow.cluster_model.protocol import NO_LEADER
+from harrow.cluster_model.topology import process_name
 from harrow.cluster_model.trace import TraceLine, decode
 
 
@@ -85,11 +77,11 @@ def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None)
         return None
     config = index.evidence.partitions[partition].on_broker.get(copy.broker)
     event = decode(index.evidence.trace[removed.number - 1])
-    if config is None or not isinstance(event, LogStartRaised):
+    if config is None or not isinstance(event, events.LogStartRaised):
         return None
     if any(
         copy.number < number < removed.number and copy.offset < asked.offset
-        for number, asked in index.events(DeleteRecordsObeyed, partition=partition)
+        for number, asked in index.events(events.DeleteRecordsObeyed, partition=partition)
     ):
         return Deletion(DELETE_RECORDS, was_due=True)
     age_us = removed.at_us - (copy.at_us if sent_us is None else sent_us)
@@ -108,10 +100,7 @@ def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None)
 
 
 def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy with which the leader's log, or its successor's, lost a record.
-
-    None if neither had it.
-    """
+    """Return the copy with which the leader's log, or its successor's, lost a record."""
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None:
         return None
@@ -173,15 +162,15 @@ def _decision_before_successor(index: Index, partition: str, copies: Sequence[Lo
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None or successor is None or end_of(last) < end:
         return None
-    moves: Sequence[TraceLine[LogStartedAnew | LogStartReverted]]
-    moves = index.events(LogStartedAnew, LogStartReverted, partition=partition)
+    moves: Sequence[TraceLine[events.LogStartedAnew | events.LogStartReverted]]
+    moves = index.events(events.LogStartedAnew, events.LogStartReverted, partition=partition)
     own = [(number, event) for number, event in moves if event.broker == successor and number < end]
-    if not own or not isinstance(own[-1][1], LogStartedAnew) or own[-1][1].offset <= last.offset:
+    if not own or not isinstance(own[-1][1], events.LogStartedAnew) or own[-1][1].offset <= last.offset:
         return None
     began, _ = own[-1]
     followed = [
         event.leader
-        for number, event in index.events(BecameFollower, partition=partition)
+        for number, event in index.events(events.BecameFollower, partition=partition)
         if event.broker == successor and number < began
     ]
     deleted = _last_before(copies, followed[-1], began) if followed else None
@@ -189,7 +178,6 @@ def _decision_before_successor(index: Index, partition: str, copies: Sequence[Lo
 
 
 def _last_before(copies: Sequence[LogEntry], broker: int, line: int) -> LogEntry | None:
-    """Return the last copy that a broker's log lost before a line."""
     removed = [copy for copy in copies if copy.broker == broker and end_of(copy) < line]
     return max(removed, key=end_of, default=None)
 
@@ -200,12 +188,12 @@ def leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     If the election was not observed, the line is that at which the broker began to lead. A broker
     that was elected but never led is excluded, because no log followed its own.
     """
-    lines: Sequence[TraceLine[LeaderElected | BecameLeader]]
-    lines = index.events(LeaderElected, BecameLeader, partition=partition)
+    lines: Sequence[TraceLine[events.LeaderElected | events.BecameLeader]]
+    lines = index.events(events.LeaderElected, events.BecameLeader, partition=partition)
     chosen: dict[int, int] = {}
     leaderships: dict[int, tuple[int, int]] = {}
     for number, event in lines:
-        if isinstance(event, BecameLeader):
+        if isinstance(event, events.BecameLeader):
             leaderships.setdefault(event.leader_epoch, (chosen.get(event.leader_epoch, number), event.broker))
         elif event.leader != NO_LEADER:
             chosen.setdefault(event.leader_epoch, number)
@@ -224,3 +212,20 @@ def is_read_and_expired(index: Index, partition: str, value: Value, sent_us: int
     copies = index.partition(partition).by_value.get(str(value), ())
     deletion = deletion_of(index, partition, copies, sent_us)
     return deletion is not None and deletion.was_due
+
+
+def lead_us(index: Index, broker: int, number: int) -> int:
+    """Return how much too old a record may look to a broker at a line of the trace.
+
+    This is how far the broker's clock is ahead of the slowest clock so far. The clock that wrote
+    the timestamp is not looked up.
+    """
+    name = process_name(broker)
+    ahead = lowest = 0
+    for line in index.events(events.ClockStepped):
+        if line.number >= number:
+            break
+        lowest = min(lowest, line.event.skew_us)
+        if line.event.process == name:
+            ahead = line.event.skew_us
+    return ahead - lowest

@@ -76,7 +76,6 @@ SOURCES: Final[dict[ChainFact, Source]] = {}
 
 
 def source(fact: ChainFact) -> Callable[[Source], Source]:
-    """Register the source of a fact."""
 
     def declare(tell: Source) -> Source:
         SOURCES[fact] = tell
@@ -179,14 +178,10 @@ class Story:
         return any(line == number for line, _ in self._links.values())
 
     def links_of(self, kind: str) -> list[tuple[float, Link]]:
-        """Return the links of one kind, each with its line."""
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
 
     def last_link_for(self, fact: ChainFact, line: float) -> float:
-        """Return the line of the last link before a line that establishes a fact.
-
-        0 if there is none.
-        """
+        """Return the line of the last link before a line that establishes a fact."""
         return max(
             (
                 number
@@ -264,10 +259,7 @@ class _KnownFacts:
             self._needs += ((place, told, need) for need in standing(told, told.kind.needs))
 
     def gaps(self) -> Iterator[tuple[float, Gap]]:
-        """Yield the needs that no earlier link meets, each with its line.
-
-        Links may be added meanwhile.
-        """
+        """Yield the needs that no earlier link meets, each with its line."""
         for place, told, need in sorted(self._needs, key=itemgetter(0)):
             if not self._is_met(place, need):
                 yield place.line, Gap(place.order, told, need)

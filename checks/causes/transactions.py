@@ -35,7 +35,6 @@ ENDS: Final = {True: "committed", False: "aborted"}
 
 @link("transaction-opened", events.TransactionOpened, free_because=OWN_DEED)
 def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
-    """An application began a transaction."""
     return f"began a transaction (producer id {producer_id}, epoch {producer_epoch})"
 
 
@@ -49,7 +48,6 @@ def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Num
     ),
 )
 def transaction_end_asked(*, committed: events.Flag, producer_id: events.Number | None = None) -> str:
-    """An application requested the end of its transaction."""
     return f"requested that its transaction be {ENDS[committed]}"
 
 
@@ -75,7 +73,6 @@ def transaction_state_written(
     producer_id: events.Number,
     producer_epoch: events.Epoch,
 ) -> str:
-    """A coordinator wrote a new state of a transactional id."""
     return f"wrote {state} for {transactional_id} (producer id {producer_id}, epoch {producer_epoch})"
 
 
@@ -110,25 +107,21 @@ def transaction_marked(
     makes=(ABORT_ASKED.of("producer_id"),),
 )
 def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
-    """A producer got an epoch, which fences older epochs."""
     return f"got epoch {producer_epoch} of producer id {producer_id}"
 
 
 @cause("transaction-log-led-uncleanly", free_because=FROM_TRACE)
 def log_led_uncleanly(*, place: events.PartitionName) -> str:
-    """A leader from outside the ISR may lack the records that decided a transaction."""
     return f"{place} was led uncleanly ({UNCLEAN_ELECTION}), by a leader that may lack the decision about the transaction"
 
 
 @cause("transaction-log-lost-power", free_because=FROM_TRACE)
 def log_lost_power(*, place: events.PartitionName) -> str:
-    """The records that decided a transaction were lost in a power loss."""
     return f"a replica of {place} lost power before it had flushed its records of the transaction ({FLUSH_INTERVAL})"
 
 
 @cause("transaction-log-lost-disk", free_because=FROM_TRACE)
 def log_lost_disk(*, place: events.PartitionName) -> str:
-    """The records that decided a transaction were lost with a disk."""
     return f"a replica of {place} lost its disk, or the data on it"
 
 
@@ -136,15 +129,11 @@ def log_lost_disk(*, place: events.PartitionName) -> str:
 def commit_forgotten(
     *, transactional_id: events.Text, place: events.PartitionName, setting: events.Text
 ) -> str:
-    """A coordinator lost a commit, and told its client that the transaction was aborted."""
     return f"{place} lost the commit of the transaction of {transactional_id} ({setting}), so its coordinator knew nothing of it"
 
 
 def coordinator_partition(index: Index, transactional_id: str) -> str | None:
-    """Return the partition whose leader coordinates a transactional id.
-
-    None if the number of partitions is unknown.
-    """
+    """Return the partition whose leader coordinates a transactional id."""
     count = sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
     return f"{TRANSACTION_STATE}-{partition_for(transactional_id, count)}" if count else None
 
@@ -404,16 +393,12 @@ def _tell_abort_asked(story: Story, line: float, gap: Gap) -> None:
 
 
 def _clients(index: Index, producer_id: int) -> set[str]:
-    """Return the clients that got a producer id."""
     starts = index.events(events.ProducerInitialized)
     return {start.client for _, start in starts if start.producer_id == producer_id}
 
 
 def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | None:
-    """Tell the marker that decided about a record, and return its line.
-
-    None if the trace has no such marker.
-    """
+    """Tell the marker that decided about a record, and return its line."""
     for line in story.index.events(events.TransactionMarkerWritten, partition=partition):
         if line.event.offset == fate.marker_offset and line.event.producer_id == fate.producer_id:
             _tell_marked(story, line)

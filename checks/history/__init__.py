@@ -1,1 +1,1 @@
-"""Rules over the history alone: what Jepsen's Kafka workload calls anomalies, in one pass and linear time."""
+"""Rules over the history alone: the anomalies of Jepsen's Kafka workload, in linear time."""

@@ -1,4 +1,4 @@
-"""The anomalies of a history: their names in the Jepsen Kafka workload, and how each is found."""
+"""The anomalies of a history: their names in Jepsen's Kafka workload, and how each is found."""
 
 # Plain Python: it runs once for each history.
 
@@ -22,7 +22,7 @@ from harrow.checks.history.version_order import VersionOrders
 
 
 class Anomaly(NamedTuple):
-    """An anomaly. ``definition`` says what it is by the history alone."""
+    """An anomaly, with its definition by the history alone."""
 
     find: Callable[[VersionOrders], Iterable[Sighting]]
     definition: str
@@ -36,8 +36,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.UNSEEN: Anomaly(
         missing_records.unseen,
-        "A send was acknowledged, and no ok poll ever returned the record. What counts as a lost write "
-        "is not counted again.",
+        "A send was acknowledged, and no ok poll ever returned the record. A lost write is not counted again.",
     ),
     promise.DUPLICATE: Anomaly(
         offset_conflicts.duplicates, "Acks and polls saw one value at two or more offsets of a partition."
@@ -48,61 +47,61 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.NONMONOTONIC_SEND: Anomaly(
         partial(send_order.falls, internal=False),
-        "Of two operations of a process that follow each other the later one's record stands at or before "
-        "the earlier one's. Only committed sends count.",
+        "Of two consecutive operations of a process, the later one's record is at or before the earlier one's "
+        "record. Only committed sends count.",
     ),
     promise.INT_NONMONOTONIC_SEND: Anomaly(
         partial(send_order.falls, internal=True),
-        "Of two sends of one operation the later one's record stands at or before the earlier one's.",
+        "Of two sends of one operation, the later one's record is at or before the earlier one's record.",
     ),
     promise.INT_SEND_SKIP: Anomaly(
         send_order.internal_skips,
-        "Between two sends of one operation that follow each other stand records of others.",
+        "Records of other operations are between two consecutive sends of one operation.",
     ),
     promise.POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=False),
-        "Between what two operations of a process that follow each other polled stand known records that "
-        "it was not given. An operation that failed or whose end is unknown does not move the position; a "
-        "new assign or subscribe keeps only the positions that it names.",
+        "Known records are between what two consecutive operations of a process polled, and the process did not get "
+        "them. An operation that failed or whose end is unknown does not move the position; a new assign or subscribe "
+        "keeps only the positions that it names.",
     ),
     promise.NONMONOTONIC_POLL: Anomaly(
         partial(poll_order.falls, internal=False),
-        "Of two operations of a process that follow each other the later one polled a record at or before "
-        "the last one of the earlier.",
+        "Of two consecutive operations of a process, the later one polled a record at or before the last record of "
+        "the earlier one.",
     ),
     promise.INT_POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=True),
-        "One operation polled two records in a row between which stand known records that it was not given. "
+        "One operation polled two consecutive records and did not get known records between them. "
         "Partitions that were rebalanced meanwhile are exempt.",
     ),
     promise.INT_NONMONOTONIC_POLL: Anomaly(
         partial(poll_order.falls, internal=True),
-        "One operation polled a record and after it one at the same or a lower offset. Partitions that were "
+        "One operation polled a record, and then a record at the same or a lower offset. Partitions that were "
         "rebalanced meanwhile are exempt.",
     ),
     promise.G1A: Anomaly(
         early_reads.aborted_reads, "Aborted read: an ok poll returned a value whose send failed."
     ),
     promise.PRECOMMITTED_READ: Anomaly(
-        early_reads.precommitted_reads, "An operation polled what it itself had sent."
+        early_reads.precommitted_reads, "An operation polled a record that it had sent itself."
     ),
     promise.MISROUTED: Anomaly(
         misrouted_records.misrouted_records,
-        "A poll returned a record from a partition to which nobody sent it; it was sent to another one. Nothing counts in a "
-        "partition without any sends, nor where a value was sent to two partitions: values do not tell records apart then.",
+        "A poll returned a record from a partition although it was sent to another one. Partitions without any sends are "
+        "excluded, and so are histories that sent a value to two partitions: values do not identify records there.",
     ),
     promise.TORN_TRANSACTION: Anomaly(
         torn_transactions.torn_transactions,
-        "Torn transaction: of an operation of several sends whose outcome is unknown some records were polled and others never, "
-        "although their partitions were polled empty afterwards.",
+        "Torn transaction: an operation with several sends has an unknown outcome, and some of its records were polled "
+        "and others never, although their partitions were polled empty afterwards.",
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,
-        "Write cycle: operations each of which sent a record before another one's in some partition, in a circle.",
+        "Write cycle: operations of which each sent a record before another one's in some partition, in a circle.",
     ),
     promise.G1C: Anomaly(
         transaction_cycles.read_cycles,
-        "Circular information flow: operations each of which sent a record before another one's, or sent what "
+        "Circular information flow: operations of which each sent a record before another one's, or sent what "
         "the other polled, in a circle with at least one poll.",
     ),
 }

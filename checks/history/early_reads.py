@@ -1,4 +1,4 @@
-"""Records that were read although they were not committed: G1a (aborted read), precommitted-read."""
+"""Finds reads of records that were not committed: G1a (aborted read), precommitted-read."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,12 +12,12 @@ from harrow.checks.history.witness import numbers, polled, polled_pair, sent
 
 
 def aborted_reads(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find values whose send failed and which an ok poll returned all the same."""
+    """Find values whose send failed but that an ok poll returned."""
     history, records = orders.history, orders.history.records
     values = records.values
     for name, partition in history.partitions.items():
         aborted = {values[row]: row for row in partition.failed if orders.is_read(name, values[row])}
-        # A value that was sent again, and may have committed then, may be read.
+        # A value that was sent again may be read, because it may have committed then.
         for sent_again in orders.of(name).committed if aborted else ():
             aborted.pop(values[sent_again], None)
         for row in partition.polled if aborted else ():
@@ -27,7 +27,7 @@ def aborted_reads(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def precommitted_reads(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations that polled what they themselves had sent."""
+    """Find operations that polled what they had sent themselves."""
     history = orders.history
     for transaction in history.transactions:
         if not transaction.reads:

@@ -1,12 +1,12 @@
-"""A history, sorted once for all rules: sends, what was polled, and where consumers jumped.
+"""Indexes a history once for all rules: sends, polled records, and the jumps of consumers.
 
-Operations are added one after the other and not kept, so that a history of hours can be
-judged from a stream. What is kept of a poll are its records; where a consumer went on from
-one offset to the very next there is nothing to remember, and of everywhere else only the two
-records, until all offsets of the partition are known.
+Operations are added one by one and not stored, so that a history of hours can be judged from a
+stream. Only the records of a poll are stored. If a consumer continues at the very next offset,
+nothing else needs to be stored; otherwise the two records of the jump are, until all offsets of the
+partition are known.
 
-The cost of an operation does not depend on how many partitions and processes there are: a poll is
-a matter of the partitions that it returned something of, not of those that are assigned.
+The cost of an operation does not depend on the number of partitions and processes. A poll costs
+only for the partitions of which it returned records, not for those that are assigned.
 """
 
 from array import array
@@ -47,7 +47,7 @@ from harrow.cluster_model.history import (
 )
 
 NO_PROCESS: Final = -1
-"""What stands in the place of a process that is no client."""
+"""The process number of operations that belong to no client."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
@@ -58,7 +58,7 @@ _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
 _ONE: Final = frozenset({1})
 _WORDS: Final = {code: word for word, code in OUTCOMES.items()}
 
-# What things of a history take while it is judged, in bytes, as measured: python -m tests.hostile.large_histories.
+# Measured memory of the parts of a history in bytes: python -m tests.hostile.large_histories.
 _BASE_BYTES: Final = 160 << 20
 _POSITION_BYTES: Final = 28
 _ROW_BYTES: Final = 320
@@ -75,18 +75,19 @@ _third: Final = itemgetter(2)
 
 _Pairs = Sequence[Sequence[Any]]
 _Place = tuple[int, int, int]
-"""Where a process has read to: the next offset, the row of the record before it, the position of the operation."""
+"""The position of a process: the next offset, the row of the last record, the position of the
+operation."""
 _Step = tuple[int, str, Sequence[Any], int]
-"""A micro-operation that is all that an operation did: process, type, micro-operation, position."""
+"""The only micro-operation of an operation: process, type, micro-operation, position."""
 
 
 @dataclass(slots=True, eq=False)
 class _Client:
-    """Where a process stands.
+    """The state of a process.
 
-    ``positions`` are what it read last, by partition. Of partitions that it was assigned nothing is known before
-    its next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its last ok poll
-    since it was assigned something, ``polled_invoked`` where that was invoked.
+    ``positions`` are its last reads, by partition. Newly assigned partitions are unknown until its
+    next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its
+    last ok poll since its last assignment, ``polled_invoked`` the invocation of that poll.
     """
 
     positions: dict[str, _Place] = field(default_factory=dict)
@@ -100,12 +101,13 @@ class _Client:
 
 
 class HistoryIndex:
-    """What rules look up of a history. Partitions are in the order in which it first names them.
+    """Indexes of a history for rules. Partitions are in the order in which it first names them.
 
-    ``processes``, ``times_us`` and ``numbers`` (the index that an operation gives itself) are
-    by position. ``names_transactions_sends`` says that it calls transactions that only send a `send`, as Jepsen does. ``transactions`` are the operations that sent something and were called so, or did more than that,
-    ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of what is no
-    client. `finish` says that there is no more.
+    ``processes``, ``times_us`` and ``numbers`` (the indices that operations give themselves) are by
+    position. ``names_transactions_sends``: the history calls transactions that only send `send`, as
+    Jepsen does. ``transactions`` are the operations with sends that are transactions, and
+    ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of
+    processes that are no clients. `finish` ends the history.
     """
 
     __slots__ = (
@@ -147,9 +149,9 @@ class HistoryIndex:
     ) -> None:
         """Add the next operations, column by column.
 
-        The micro-operations are those of `harrow.cluster_model.history`, lists as well as tuples;
-        *numbers* are what the operations call themselves. *rebalances* are the partitions that
-        a consumer lost or got meanwhile, by the place of the operation in the columns.
+        The micro-operations are those of `harrow.cluster_model.history`, as lists or tuples.
+        *numbers* are the operations' own indices. *rebalances* are the partitions that a consumer
+        lost or got meanwhile, by the place of the operation in the columns.
         """
         begin = len(self.processes)
         self.processes.extend(processes)
@@ -182,7 +184,7 @@ class HistoryIndex:
                 self._assign(process, value, subscribed=f == SUBSCRIBE)
 
     def pass_over(self, time_us: int, number: int) -> None:
-        """Add an operation that is no client's."""
+        """Add an operation that belongs to no client."""
         self.passed_over += 1
         self.processes.append(NO_PROCESS)
         self.times_us.append(time_us)
@@ -193,7 +195,7 @@ class HistoryIndex:
         return sum(len(session.rows) for session in self.sessions)
 
     def memory_bytes(self) -> int:
-        """Return about how much memory the history takes while it is judged, beside what any history takes."""
+        """Return about how much memory this history takes beyond the minimum while it is judged."""
         values = self.records.values
         self._values_bytes += sum(map(_size_of, values[self._values_counted :]))
         self._values_counted = len(values)
@@ -211,7 +213,6 @@ class HistoryIndex:
         )
 
     def send(self, partition: str, row: int) -> SendRecord:
-        """Return what is known of a send."""
         records = self.records
         invoked, completed = records.invoked[row], records.completed[row]
         return SendRecord(
@@ -229,7 +230,7 @@ class HistoryIndex:
     def sends_of(self, partition: PartitionHistory, value: Value) -> Sequence[int]:
         """Return the rows of the sends of a value, in the order of their invocations.
 
-        A value may have been sent very often, so nothing is copied.
+        Nothing is copied, because a value may have been sent very often.
         """
         first = partition.rows.get(value)
         if first is None or self.records.outcomes[first] == NEVER_SENT:
@@ -237,7 +238,7 @@ class HistoryIndex:
         return partition.sent_again.get(value) or (first,)
 
     def finish(self) -> None:
-        """Take what nothing came back of as unknown: the recording ended before."""
+        """Take sends without a completion as unknown, because the recording ended before."""
         records = self.records
         pending: dict[int, list[tuple[str, int]]] = {}
         for session in self.sessions if PENDING in records.outcomes else ():
@@ -271,9 +272,9 @@ class HistoryIndex:
         self.transactions.append(transaction)
 
     def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
-        """Add operations of one micro-operation: sends, then polls, for neither depends on the other.
+        """Add operations of one micro-operation: sends, then polls, which are independent.
 
-        Only the names of partitions have an order that both make.
+        Only the order of the names of partitions depends on both.
         """
         are_sends = list(map(eq, fs, repeat(SEND)))
         sends = list(compress(steps, are_sends))
@@ -376,7 +377,7 @@ class HistoryIndex:
         return row
 
     def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
-        """Match a completion to its invocation: a producer has several sends outstanding."""
+        """Match a completion to its invocation: a producer may have several sends outstanding."""
         offset, value = written if type(written) in _PAIRS else (None, written)
         partition = self.partitions.get(name) or self._partition(name)
         records = self.records
@@ -403,7 +404,7 @@ class HistoryIndex:
         return row
 
     def _last_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
-        """Return the last send of a repeated value by a process that has not ended; a send that has is forgotten."""
+        """Return the last open send of a repeated value by a process, dropping ended sends."""
         rows = partition.open_sends.get((value, process))
         while rows:
             row = rows.pop()
@@ -414,10 +415,11 @@ class HistoryIndex:
     def _read(
         self, client: _Client, polled: Mapping[str, _Pairs], position: int, rebalanced: frozenset[str]
     ) -> None:
-        """Take what a poll of an ok operation returned.
+        """Add the records that a poll of an ok operation returned.
 
-        A partition of which the operation before this returned nothing was read dry then. So it need not be looked
-        at each time that nothing is returned of it, but when something is again, and at the end.
+        A partition of which the operation before returned nothing was read dry then. So it is
+        examined only when a record of it is returned again, and at the end, and not for each empty
+        poll.
         """
         partitions, positions = self.partitions, client.positions
         polled_at, polled_by = self.records.polled_at, self.records.polled_by
@@ -455,9 +457,9 @@ class HistoryIndex:
         position: int,
         rebalanced: frozenset[str],
     ) -> None:
-        """Take what the polls of an operation returned that failed, or whose end is unknown.
+        """Add the records of the polls of an operation that failed, or whose end is unknown.
 
-        The process goes on from where it was.
+        The process continues from its position before.
         """
         ends: dict[str, _Place] = {}
         for name, pairs in chain.from_iterable(polled.items() for polled in polls):
@@ -477,7 +479,6 @@ class HistoryIndex:
                 ends[name] = place
 
     def _row_at(self, partition: PartitionHistory, offset: int, value: Value) -> int:
-        """Return the row of what polls saw at an offset."""
         records = self.records
         row = partition.rows.get(value)
         if row is None:
@@ -503,7 +504,7 @@ class HistoryIndex:
         client.polled_invoked = client.invoked
 
     def _note_dry(self, client: _Client, partition: PartitionHistory) -> None:
-        """Note that the last ok poll of a process returned nothing of a partition, if it is one that it reads."""
+        """Record that a process's last ok poll returned nothing of a partition that it reads."""
         if client.polled > partition.read_dry_by and (
             not client.assigned or partition.name in client.assigned
         ):
@@ -518,10 +519,10 @@ class HistoryIndex:
                     self._note_dry(client, self.partitions[name])
 
     def _assign(self, process: int, partitions: Iterable[str], *, subscribed: bool) -> None:
-        """Note a new assignment: the place in a partition is kept only if it is named again.
+        """Apply a new assignment, which keeps the position in a partition only if it names it.
 
-        One that may or may not have taken effect counts, as in Jepsen's checker: no finding rests on
-        what it may have changed.
+        An assignment with an unknown outcome counts, as in Jepsen's checker: no finding relies on
+        positions that it may have changed.
         """
         client = self._client(process)
         self._note_all_dry(client)

@@ -1,4 +1,4 @@
-"""The verdict on a history of which only the settings are known, as a user states them."""
+"""Judges a history without a trace, given the settings that a user states."""
 
 # Plain Python: it runs once for each history.
 
@@ -17,10 +17,10 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
 
 ALLOWED: Final = "--allow"
-"""What permits an anomaly that the user does not mind."""
+"""The permission for an anomaly that the user accepts."""
 
 FINDINGS_MAX: Final = 1_000
-"""How many findings of a kind are kept: of one rule, permitted by the same setting."""
+"""The maximal number of findings of one rule that are permitted by the same setting."""
 
 _STRICTEST: Final = StatedSettings()
 
@@ -35,9 +35,10 @@ def judge_history(
 ) -> Verdict:
     """Judge a history by every anomaly.
 
-    What *settings* do not promise is permitted, and so are the *allowed* anomalies; of the
-    *demanded* ones nothing is, whatever Kafka promises. A history in which nothing was sent
-    or nothing came back is inconclusive. Of each kind of finding *findings_max* are kept, and the others counted.
+    Anomalies that *settings* do not rule out are permitted, and so are the *allowed* ones. No
+    *demanded* anomaly is permitted, whatever Kafka promises. A history without sends or without
+    answers is inconclusive. Of each kind of finding *findings_max* are kept, and the others are
+    counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -58,7 +59,7 @@ def judge_history(
 
 def _result(
     rule: str,
-    seen: Iterable[Sighting],
+    sightings: Iterable[Sighting],
     settings: StatedSettings,
     *,
     allowed: bool,
@@ -69,7 +70,7 @@ def _result(
     findings: list[Finding] = []
     kinds: Counter[tuple[str | None, bool]] = Counter()
     beyond: Counter[str | None] = Counter()
-    for sighting in seen:
+    for sighting in sightings:
         permitted_by = None if demanded else by_settings or _by_itself(sighting, settings)
         kind = permitted_by, sighting.is_undecided
         kinds[kind] += 1
@@ -86,20 +87,19 @@ def _result(
 
 
 def _by_itself(sighting: Sighting, settings: StatedSettings) -> str | None:
-    """Return what permits an anomaly for what it is: what it says itself, or what permits the loss behind it."""
+    """Return what permits an anomaly by its nature, or the loss behind it."""
     if sighting.permitted_by is None and sighting.is_after_loss:
         return RULES[LOST_WRITE].promise.permission(settings)
     return sighting.permitted_by
 
 
 def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
-    """Return a finding with what permits it, and what would not have; a broken promise had no help."""
     prevented_by = () if permitted_by is None else prevention(RULES[rule].promise, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
 def _status(kinds: Collection[tuple[str | None, bool]]) -> str:
-    """Return the status of a rule by what permits its findings, and whether they are undecided."""
+    """Return the status of a rule, given the permissions of its findings and their doubts."""
     if (None, False) in kinds:
         return VIOLATED
     if (None, True) in kinds:
@@ -116,7 +116,6 @@ def _promise(rule: str, permitted_by: str | None, *, demanded: bool) -> str:
 
 
 def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
-    """Return why the history cannot tell, if so."""
     reasons = []
     if not history.sends_total:
         named = f", and {history.passed_over} lines are of named processes" if history.passed_over else ""

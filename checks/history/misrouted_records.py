@@ -1,8 +1,8 @@
-"""Records that were read in a partition to which nobody sent them: misrouted.
+"""Finds records that were read in a partition to which they were not sent: misrouted.
 
-Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): the memory of a batch that had expired was given to a batch
-for another partition while the request was still being written. The broker cannot notice it, because the checksum of
-a batch says nothing of its topic.
+Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): it reused the memory of an expired batch
+for a batch of another partition while the request was still being written. The broker cannot
+notice, because the checksum of a batch does not cover its topic.
 """
 
 from collections import Counter
@@ -22,17 +22,16 @@ from harrow.cluster_model.events import PartitionName
 
 @claim("sent-elsewhere")
 def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: PartitionName) -> str:
-    """A record stands in a partition, and was sent to another one."""
-    return f"{shown(value)} was sent to {there}, and nobody sent it to {here}"
+    return f"{shown(value)} was sent to {there}, not to {here}"
 
 
 def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Sighting]:
-    """Find records that were polled in a partition to which they were not sent, but to another one.
+    """Find records that were polled in a partition although they were sent to another one.
 
-    A value that was sent to no partition belongs to a producer outside the history. Unless the history *is_complete*,
-    such a producer may also have sent a value that somebody else sent to another partition. So nothing counts in a
-    partition to which the history has no sends at all, nor where any value was sent to two partitions: values are
-    counted by partition then, as in Jepsen's workload.
+    A value that was sent to no partition comes from a producer outside the history. Unless the
+    history *is_complete*, such a producer may also have sent a value that another producer sent to
+    another partition. So partitions without any sends are excluded, and so are histories that sent
+    a value to two partitions, where values count by partition, as in Jepsen's workload.
     """
     history = orders.history
     strangers = {
@@ -49,17 +48,17 @@ def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> It
 
 
 def first_sends(history: HistoryIndex, values: AbstractSet[Value]) -> dict[Value, tuple[str, int]]:
-    """Return the first partition to which each value was sent and the row of the send; nothing of those that nobody sent.
+    """Return the first partition to which each value was sent, and the row of that send.
 
-    All values are looked up at once: of partitions as well as of values there may be very many.
+    All values are looked up at once, because there may be very many partitions and values.
     """
-    found: dict[Value, tuple[str, int]] = {}
+    sends: dict[Value, tuple[str, int]] = {}
     for name, partition in history.partitions.items():
         for value in values & partition.rows.keys():
             rows = history.sends_of(partition, value)
             if rows:
-                found.setdefault(value, (name, rows[0]))
-    return found
+                sends.setdefault(value, (name, rows[0]))
+    return sends
 
 
 def _has_sends(history: HistoryIndex, name: str) -> bool:
@@ -68,7 +67,7 @@ def _has_sends(history: HistoryIndex, name: str) -> bool:
 
 
 def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
-    """Return the rows of what was polled in a partition and never sent to it."""
+    """Return the rows of records that were polled in a partition but never sent to it."""
     partition, records = history.partitions[name], history.records
     return [
         row
@@ -78,7 +77,6 @@ def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
 
 
 def _values_repeat(history: HistoryIndex) -> bool:
-    """Return whether any value was sent to two partitions."""
     outcomes = history.records.outcomes
     sent = Counter(
         value

@@ -1,4 +1,4 @@
-"""Committed records that no poll returned: lost-write, unseen."""
+"""Finds committed records that no poll returned: lost-write, unseen."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -34,7 +34,7 @@ def partition_never_polled() -> str:
 
 @cause("polled-so-far", free_because=NOTHING_HAPPENED)
 def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) -> str:
-    """How far polls went, and whether they found nothing more."""
+    """The end of the polls, and whether they found nothing more."""
     end = "" if read_dry else ", and no process that reads the partition polled it empty after the ack"
     return f"no poll went beyond offset {highest} ({operation_text(operation)}){end}"
 
@@ -55,8 +55,8 @@ def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
 def unseen(orders: VersionOrders) -> Iterator[Sighting]:
     """Find acked records that no poll returned, beyond the highest offset that was read.
 
-    ``read_dry`` tells whether a process that reads the partition polled once more after the ack and
-    got nothing of it: if none did, the recording may have ended before a consumer came so far.
+    ``read_dry``: a process that reads the partition polled again after the ack and got nothing of
+    it. If none did, the recording may have ended before a consumer got so far.
     """
     history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
@@ -73,12 +73,12 @@ def unseen(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
-    """Return whether an unread value is known to stand below others that were read: it is a lost write."""
+    """Return whether an unread value is below others that were read, and so a lost write."""
     return _is_below(orders.history, _last_offset(orders, partition, value), orders.highest(partition))
 
 
 def _unread(orders: VersionOrders, partition: str) -> list[int]:
-    """Return the committed sends whose values no ok poll returned; of a value that was sent again one."""
+    """Return the committed sends whose values no ok poll returned, one for each value."""
     records = orders.history.records
     values, polled_by = records.values, records.polled_by
     unread = [
@@ -86,8 +86,8 @@ def _unread(orders: VersionOrders, partition: str) -> list[int]:
         for row in orders.of(partition).committed
         if polled_by[row] == UNKNOWN and not orders.is_read(partition, values[row])
     ]
-    found = {values[row]: row for row in reversed(unread)}
-    return list(reversed(found.values()))
+    sends = {values[row]: row for row in reversed(unread)}
+    return list(reversed(sends.values()))
 
 
 def _last_offset(orders: VersionOrders, partition: str, value: Value) -> int | None:

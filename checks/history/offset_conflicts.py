@@ -1,4 +1,4 @@
-"""One offset with several values, one value at several offsets: inconsistent-offsets, duplicate."""
+"""Finds offsets with several values, and vice versa: inconsistent-offsets, duplicate."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -29,13 +29,13 @@ def duplicates(orders: VersionOrders) -> Iterator[Sighting]:
         order = orders.of(name)
         if order.is_plain:
             continue
-        found: dict[Value, list[int]] = {}
+        offsets_of: dict[Value, list[int]] = {}
         for offset, values in order.standing():
             for value in values:
-                found.setdefault(value, []).append(offset)
-        for value, offsets in found.items():
+                offsets_of.setdefault(value, []).append(offset)
+        for value, offsets in offsets_of.items():
             if len(offsets) > 1:
-                # As often as the application itself has sent it, it may be there.
+                # A value may be there as often as the application has sent it.
                 sent_again = len(orders.history.sends_of(partition, value)) >= len(offsets)
                 permitted_by = NOT_TRANSACTIONAL if sent_again else None
                 yield Sighting(

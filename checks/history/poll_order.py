@@ -1,4 +1,4 @@
-"""Consumers that did not go on from one record to the next: poll-skip, nonmonotonic-poll, and within one operation."""
+"""Finds consumers that did not read record by record: poll-skip, nonmonotonic-poll."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harrow.checks.promise import SUBSCRIBED
 
 
 def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find two polls in a row of a process, or of one operation, between which known records were passed over."""
+    """Find consecutive polls of a process, or of one operation, that skipped known records."""
     for name, partition in orders.history.partitions.items():
         order = orders.of(name)
         for jump in order.jumps(internal=internal):
@@ -23,7 +23,7 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
             first, end = order.between(here, there)
             if first < end and not _were_aborted(order, first, end):
                 values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
-                # What no poll returned was lost: that it was skipped says the same once more.
+                # A record that no poll returned was lost, so the skip adds nothing.
                 after_loss = end - first <= SKIPPED_SHOWN and not any(
                     orders.is_read(name, value) for value in values
                 )
@@ -32,12 +32,12 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
 
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
-    """Return whether all records between two indexes were aborted, so that no consumer has to read them."""
+    """Return whether no consumer has to read the records between two indexes, all aborted."""
     return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find such polls the second of which falls back or reads a record again."""
+    """Find consecutive polls of which the second one falls back or reads a record again."""
     for name, partition in orders.history.partitions.items():
         for jump in orders.of(name).jumps(internal=internal):
             here, there = jump.last[0], jump.next[0]

@@ -1,7 +1,7 @@
-"""What is kept of a history: sends, what was polled, where consumers jumped, what was done as one.
+"""The stored part of a history: sends, polled records, jumps of consumers, transactions.
 
-A history can have millions of records, so there is no object for one: it has a row, and `Records` a
-column for each thing that is known of it. An object of a send is made only for who asks for it.
+A history can have millions of records, so a record is no object. It has a row, and `Records` has a
+column for each of its properties. An object of a send is made only on request.
 """
 
 from array import array
@@ -12,20 +12,20 @@ from typing import Final, NamedTuple
 from harrow.cluster_model.history import FAIL, INFO, OK
 
 Value = str | int
-"""A record: its value is unique in its partition."""
+"""The value of a record, which is unique in its partition."""
 
 Pair = tuple[int, Value]
-"""An offset and the value that stands there."""
+"""An offset and the value at it."""
 
 UNKNOWN: Final = -1
-"""No such position, or no such offset."""
+"""No position, or no offset."""
 
 NEVER_SENT: Final = 0
 PENDING: Final = 1
 ACKED: Final = 2
 FAILED: Final = 3
 UNSURE: Final = 4
-"""What became of a row's send: the column ``outcomes``."""
+"""The outcome of a row's send, in the column ``outcomes``."""
 
 OUTCOMES: Final = {OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 
@@ -33,14 +33,15 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 class Records:
-    """All records of a history, by row. A row is a value of a partition: how it was sent, where it was polled.
+    """All records of a history, by row. A row is a value of a partition: its send, and its poll.
 
-    That a value was sent once and stands at one offset is the rule. Of what does not fit into one
-    row, a further send or a further offset of the value has a row of its own.
+    Usually a value is sent once and is at one offset. Any further send or further offset of the
+    value has a row of its own.
 
-    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an ack named.
-    ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at which polls saw the
-    value, ``polled_by`` the position of the last ok operation that did. Columns are longer than ``values``, so that they need not grow for each row.
+    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an
+    ack named. ``named_at`` has the offsets that other completions named. ``polled_at`` is the
+    offset at which polls saw the value, ``polled_by`` the position of the last ok operation that
+    did. Columns are longer than ``values``, so that they need not grow with each row.
     """
 
     __slots__ = (
@@ -59,7 +60,7 @@ class Records:
         self.outcomes = bytearray()
 
     def add(self, value: Value) -> int:
-        """Add a record of which nothing is known, and return its row."""
+        """Add a record without a send or a poll, and return its row."""
         row = len(self.values)
         if row == len(self.outcomes):
             more = max(_ROWS_AT_ONCE, row // 16)
@@ -71,15 +72,14 @@ class Records:
         return row
 
     def offset(self, row: int) -> int | None:
-        """Return the offset that the completion of a send named."""
         return self.acked_at[row] if self.acked_at[row] != UNKNOWN else self.named_at.get(row)
 
     def pair(self, row: int) -> Pair:
-        """Return what polls saw of a record."""
+        """Return the offset at which polls saw a record, and its value."""
         return self.polled_at[row], self.values[row]
 
     def take_any_offset(self) -> None:
-        """Make room for offsets of more than 64 bits: no Kafka has them, but a history may."""
+        """Make room for offsets of more than 64 bits, which no Kafka has, but a history may."""
         if not isinstance(self.acked_at, list):
             self.acked_at = list(self.acked_at)
             self.polled_at = list(self.polled_at)
@@ -87,10 +87,10 @@ class Records:
 
 @dataclass(slots=True)
 class SendRecord:
-    """One send: its invocation and what came of it.
+    """One send: its invocation and its outcome.
 
-    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` is what the completion said, None if it said
-    nothing. ``invoked`` and ``completed`` are positions in the history (-1: not there).
+    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` comes from the completion, None if that
+    named none. ``invoked`` and ``completed`` are positions in the history, -1 if they are missing.
     """
 
     process: int
@@ -106,10 +106,10 @@ class SendRecord:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A completed operation with a send that is a transaction: it was called so, or has other micro-operations besides.
+    """A completed operation with a send that is a transaction by name or by its parts.
 
-    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the order of
-    reading. ``committed`` is None until a rule has worked it out.
+    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the
+    order of reading. ``committed`` is None until a rule has computed it.
     """
 
     process: int
@@ -121,11 +121,10 @@ class Transaction:
 
 
 class Jump(NamedTuple):
-    """Where a process read on at another offset than the next one: from one pair to another.
+    """A process read on at another offset than the next one: from one pair to another.
 
-    ``came`` and ``went`` are the positions of the operations; they are the same when it
-    happened within one. ``subscribed`` tells a consumer of a group from one with assigned
-    partitions.
+    ``came`` and ``went`` are the positions of the operations, equal for a jump within one
+    operation. ``subscribed`` distinguishes a consumer of a group from one with assigned partitions.
     """
 
     process: int
@@ -137,7 +136,6 @@ class Jump(NamedTuple):
 
     @property
     def internal(self) -> bool:
-        """Whether it happened within one operation."""
         return self.came == self.went
 
 
@@ -152,18 +150,19 @@ class ProducerSession:
 
 @dataclass(slots=True, eq=False)
 class PartitionHistory:
-    """What a history says of one partition, in rows of `Records`.
+    """The history of one partition, in rows of `Records`.
 
-    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value that was sent several
-    times, the first one included, and ``open_sends`` those of each process that may still be open. ``moved`` has the
-    rows of further offsets at which a value was polled. ``acked``, ``failed`` and ``unsure`` are sends in the order in
-    which they ended, ``polled`` what ok polls returned in the order in which it was first seen.
-    ``polled_in_vain`` has the position of the last poll whose operation failed or whose end is unknown.
-    ``jumps`` are four numbers each: the rows of two polls in a row, the positions of their operations, the
-    second one inverted for a subscribed consumer. They are also kept where nothing may have been jumped over:
-    that is known when all offsets are. ``read_dry`` is the position at which the last ok poll was invoked that
-    returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by`` where it ended.
-    ``aborted`` are the rows of what a transaction has sent that failed.
+    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value
+    that was sent several times, including the first, and ``open_sends`` those of each process that
+    may still be open. ``moved`` has the rows of further offsets at which a value was polled.
+    ``acked``, ``failed`` and ``unsure`` are sends in the order of their ends, ``polled`` the
+    records of ok polls in the order of their first polls. ``polled_in_vain`` has the position of
+    the last poll whose operation failed or whose end is unknown. ``jumps`` are four numbers each:
+    the rows of two consecutive polls, and the positions of their operations, the second one
+    inverted for a subscribed consumer. Jumps that may have skipped nothing are stored as well,
+    until all offsets are known. ``read_dry`` is the position at which the last ok poll was invoked
+    that returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by``
+    where that ended. ``aborted`` are the rows of the sends of failed transactions.
     """
 
     name: str
@@ -182,13 +181,12 @@ class PartitionHistory:
     read_dry_by: int = UNKNOWN
 
     def rows_polled_of(self, value: Value) -> Iterator[int]:
-        """Yield the rows that polls may have returned for a value: the first one, and those of further offsets."""
+        """Yield the rows that polls may have returned for a value, with further offsets last."""
         if value in self.rows:
             yield self.rows[value]
             yield from self.moved.get(value, {}).values()
 
     def row_polled_at(self, offset: int, value: Value, polled_at: Sequence[int]) -> int | None:
-        """Return the row of a value that polls returned at an offset, None if none did."""
         row = self.rows.get(value)
         if row is None or polled_at[row] == offset:
             return row

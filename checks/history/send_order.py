@@ -1,4 +1,4 @@
-"""Sends of one process that stand in another order: nonmonotonic-send, and within one operation."""
+"""Finds sends of one process in another order: nonmonotonic-send."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -20,19 +20,18 @@ _Place = tuple[int, int]
 @cause(
     "sent-later-stands-earlier",
     free_because=FROM_LOGS,
-    no_remedy="Kafka keeps the order of one producer in a partition; several that write at the same time have none",
+    no_remedy="Kafka keeps the order of one producer in a partition; concurrent producers have none",
 )
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
-    """Records stand in another order than that in which their operations sent them."""
-    return f"{shown(value)} was sent after {shown(earlier)}, which stands at offset {earlier_at}, and stands at {stands_at}"
+    return f"{shown(value)} was sent after {shown(earlier)}, which is at offset {earlier_at}, but is at {stands_at}"
 
 
 def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations between whose own sends the records of others stand.
+    """Find operations with records of others between their own sends.
 
-    A send whose place is not known is left out.
+    A send with an unknown offset is excluded.
     """
     transaction_of = orders.history.transaction_of
     for session in _sessions(orders) if transaction_of else ():
@@ -50,9 +49,9 @@ def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find two sends in a row of a process, or of one operation, the second of which stands at or before the first.
+    """Find consecutive sends of a process, or operation, whose second is not beyond the first.
 
-    Each is compared with the one before it whose place is known.
+    Each is compared with the last send before it whose offset is known.
     """
     transaction_of = orders.history.transaction_of
     acked_at = orders.history.records.acked_at
@@ -70,11 +69,11 @@ def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
             if before is not None and offset <= before[0]:
                 within = row in transaction_of and transaction_of[row] is transaction_of.get(before[1])
                 if within == internal:
-                    is_gone = _is_gone(orders, order, before)
-                    details = ((AFTER_LOSS, is_gone),)
+                    is_lost = _is_lost(orders, order, before)
+                    details = ((AFTER_LOSS, is_lost),)
                     yield Sighting(
                         partial(_finding, orders, session, before, (offset, row), details),
-                        is_after_loss=is_gone,
+                        is_after_loss=is_lost,
                     )
             before = (offset, row)
 
@@ -84,15 +83,15 @@ def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:
 
 
 def _all_rise(orders: VersionOrders, session: ProducerSession) -> bool:
-    """Return whether each send of a session was acked at a higher offset than the one before it, as nearly all are."""
+    """Return whether each send of a session was acked beyond the one before, as usual."""
     offsets = list(map(orders.history.records.acked_at.__getitem__, session.rows))
     return offsets[0] != UNKNOWN and all(map(lt, offsets, islice(offsets, 1, None)))
 
 
 def _place(orders: VersionOrders, order: VersionOrder, row: int) -> int | None:
-    """Return the offset of a send, None if it has not committed or its place is not known.
+    """Return the offset of a send, None if it has not committed or its offset is unknown.
 
-    What a poll returned stands in the log, whatever became of the send and of the poll.
+    A record that a poll returned is in the log, whatever the outcome of the send and of the poll.
     """
     records = orders.history.records
     if records.outcomes[row] == FAILED:
@@ -100,13 +99,13 @@ def _place(orders: VersionOrders, order: VersionOrder, row: int) -> int | None:
     offset = records.offset(row)
     if offset is not None and orders.has_committed(order.partition.name, row):
         return offset
-    # Of a value that the application sent again the offset may be that of the other send.
+    # The offset of a value that the application sent again may be that of the other send.
     value = records.values[row]
     return None if value in order.partition.sent_again else order.first_offset(value)
 
 
-def _is_gone(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
-    """Return whether a record, by what is known, was gone when its offset was given to another."""
+def _is_lost(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
+    """Return whether a record was lost, as far as known, when its offset was assigned again."""
     offset, row = place
     value = orders.history.records.values[row]
     return not orders.is_read(order.partition.name, value) or len(order.values_at(offset)) > 1
@@ -128,7 +127,7 @@ def _finding(
 ) -> Finding:
     history, records = orders.history, orders.history.records
     (here, first), (there, second) = earlier, later
-    told = sent_later_stands_earlier.conclude(
+    reorder = sent_later_stands_earlier.conclude(
         value=records.values[second], stands_at=there, earlier=records.values[first], earlier_at=here
     )
     positions = dict.fromkeys((records.completed[first], records.completed[second]))
@@ -136,7 +135,7 @@ def _finding(
         partition=session.partition,
         offset=there,
         value=records.values[second],
-        chain=(sent(history, first), sent(history, second), told),
+        chain=(sent(history, first), sent(history, second), reorder),
         details=(
             ("process", session.process),
             ("operations", numbers(history, *positions)),

@@ -1,4 +1,4 @@
-"""What a rule of histories yields: that there is an anomaly, and on demand what there is to say of it."""
+"""What a rule of histories yields: an anomaly, with its finding on demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from harrow.checks.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An anomaly, with what decides its verdict; ``finding`` works out the rest.
+    """An anomaly with what decides its verdict; ``finding`` computes the rest.
 
-    A history can have millions of anomalies of a kind. The first ones are reported, the others only counted, and a chain costs
-    ten times as much as noticing that there is something to tell.
+    A history can have millions of anomalies of a kind. Only the first ones are reported, the others
+    are counted, because a chain costs ten times as much as a sighting.
     """
 
     finding: Callable[[], Finding]
     permitted_by: str | None = None
     is_after_loss: bool = False
-    """What it is about was lost: what permits the loss permits it."""
+    """The record of the anomaly was lost: what permits the loss permits the anomaly."""
     is_undecided: bool = False
-    """It rests on a recording that may have ended too early."""
+    """The recording may have ended too early to decide."""

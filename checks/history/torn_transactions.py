@@ -1,4 +1,4 @@
-"""Transactions of which some records took effect and others did not: torn-transaction."""
+"""Finds transactions of which only some records took effect: torn-transaction."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,6 @@ from harrow.cluster_model.events import PartitionName
 
 @cause("half-polled", free_because=NOTHING_HAPPENED)
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
-    """Polls returned other records of an operation, and came to the end of this one's partition without it."""
     return (
         f"{shown(value)} of the same operation ({operation_text(operation)}) was never polled, although {shown(partition)} was "
         "polled empty afterwards"
@@ -32,18 +31,19 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations of several sends whose outcome is unknown, and of which polls returned some records and not others.
+    """Find operations with an unknown outcome of which polls returned only some records.
 
-    Of one that was acknowledged a record that is never read is a lost write, or unseen, and so is one whose offset is known below others
-    that were read; what is read of one that failed is an aborted read. A partition tells nothing that was not polled empty once the others had been read: the operation
-    may take effect late.
+    An unread record of an acknowledged operation is a lost write, or unseen, and so is one whose
+    offset is known to be below others that were read. A read record of a failed operation is an
+    aborted read. A partition counts only if it was polled empty after the other records were read,
+    because the operation may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:
         first = transaction.sends[0][1]
         if records.outcomes[first] != UNSURE:
             continue
-        unread, seen = [], UNKNOWN
+        unread, first_read = [], UNKNOWN
         for name, row in transaction.sends:
             partition = history.partitions[name]
             value = records.values[row]
@@ -51,25 +51,31 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
                 continue
             if orders.is_read(name, value):
                 read = _read(history, name, row)
-                seen = read if seen == UNKNOWN else min(seen, read, key=records.polled_by.__getitem__)
+                first_read = (
+                    read
+                    if first_read == UNKNOWN
+                    else min(first_read, read, key=records.polled_by.__getitem__)
+                )
             elif not is_lost(orders, name, value):
                 unread.append((name, row))
-        if seen == UNKNOWN:
+        if first_read == UNKNOWN:
             continue
-        since = max(records.completed[first], records.polled_by[seen])
+        since = max(records.completed[first], records.polled_by[first_read])
         dry = [(name, row) for name, row in unread if history.partitions[name].read_dry > since]
         if dry:
-            yield Sighting(partial(_finding, history, transaction, *dry[0], seen))
+            yield Sighting(partial(_finding, history, transaction, *dry[0], first_read))
 
 
-def _finding(history: HistoryIndex, transaction: Transaction, partition: str, row: int, seen: int) -> Finding:
-    value, position = history.records.values[row], history.records.polled_by[seen]
+def _finding(
+    history: HistoryIndex, transaction: Transaction, partition: str, row: int, first_read: int
+) -> Finding:
+    value, position = history.records.values[row], history.records.polled_by[first_read]
     return Finding(
         partition=partition,
         value=value,
         chain=(
             sent(history, row),
-            polled(history, position, seen),
+            polled(history, position, first_read),
             half_polled.conclude(
                 value=value, partition=partition, operation=operation(history, transaction.position)
             ),
@@ -79,7 +85,6 @@ def _finding(history: HistoryIndex, transaction: Transaction, partition: str, ro
 
 
 def _read(history: HistoryIndex, partition: str, row: int) -> int:
-    """Return the row by which a value is known to have been polled."""
     records = history.records
     rows = history.partitions[partition].rows_polled_of(records.values[row])
     return next(each for each in rows if records.polled_by[each] != UNKNOWN)

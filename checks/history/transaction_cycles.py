@@ -1,10 +1,10 @@
-"""Cycles of transactions: G0 (of writes alone), G1c (of writes and reads).
+"""Finds cycles of transactions: G0 (only writes), G1c (writes and reads).
 
-An operation depends on another one if it wrote what stands right behind the other's write
-(write-write), or if it polled what the other wrote (write-read). One that only polls never
-comes before another, and single sends alone are in the order of their partition; so there is
-no cycle without an operation of several micro-operations, and nothing to do where there is
-none. After Adya, Weak Consistency (1999), as in Jepsen's Elle.
+An operation depends on another one if it wrote the record right behind the other's write
+(write-write), or if it polled what the other wrote (write-read). An operation that only polls
+precedes no other one, and single sends are in the order of their partition. So every cycle has an
+operation of several micro-operations, and a history without any needs no search. After Adya, Weak
+Consistency (1999), as in Jepsen's Elle.
 """
 
 from collections import defaultdict, deque
@@ -28,16 +28,15 @@ _WW: Final = "ww"
 _WR: Final = "wr"
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
-"""A knot can have many cycles; one of the shortest through these is reported."""
+"""A component can have many cycles. One of the shortest through so many edges is reported."""
 
 
 @cause(
     "writes-interleaved",
     free_because=FROM_LOGS,
-    no_remedy="Kafka isolates what consumers read of transactions, and not what transactions write",
+    no_remedy="Kafka isolates what consumers read of transactions, but not what transactions write",
 )
 def writes_interleaved() -> str:
-    """Transactions that were open at the same time wrote to the same partitions, each in its own order."""
     return "Kafka does not keep the writes of open transactions apart"
 
 
@@ -50,7 +49,7 @@ def write_write(
     value: RecordValue,
     then: RecordValue,
 ) -> str:
-    """What one operation sent stands right before what another one sent."""
+    """A record of one operation is right before a record of another one."""
     sent = f"sent {shown(value)} to {shown(partition)}"
     before = f"right before {shown(then)}, which came from {operation_text(later)}"
     return f"{operation_text(earlier)} {sent} {before}"
@@ -60,15 +59,15 @@ def write_write(
 def write_read(
     *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
 ) -> str:
-    """What one operation sent another one polled."""
+    """One operation polled what another one sent."""
     sent = f"sent {shown(value)} to {shown(partition)}"
     return f"{operation_text(earlier)} {sent}, which was polled by {operation_text(later)}"
 
 
 class Dependency(NamedTuple):
-    """One operation comes after another: ``kind`` is ``ww`` or ``wr``.
+    """An operation depends on an earlier one: ``kind`` is ``ww`` or ``wr``.
 
-    ``value`` is what the earlier one sent to ``partition``; ``then`` is what the later one sent
+    ``value`` is what the earlier one sent to ``partition``. ``then`` is what the later one sent
     right behind it (write-write), None if it polled the value itself (write-read).
     """
 
@@ -85,17 +84,17 @@ Graph = dict[int, dict[int, Dependency]]
 
 
 def write_cycles(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find cycles of write-write dependencies (G0), one for each knot of transactions."""
+    """Find cycles of write-write dependencies (G0), one for each component of transactions."""
     graphs = _graphs(orders)
     for cycle in _cycles(graphs.writes, graphs.writes):
         yield _sighting(orders, graphs, cycle)
 
 
 def read_cycles(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find cycles with at least one write-read dependency (G1c), one for each knot of transactions.
+    """Find cycles with at least one write-read dependency (G1c), one for each component.
 
-    Where reads alone make a cycle that one is reported: with writes in it Kafka permits it,
-    for it does not isolate the writes of transactions from each other.
+    A cycle of reads alone is preferred. Kafka permits a cycle with writes, because it does not
+    isolate the writes of transactions from each other.
     """
     graphs = _graphs(orders)
     if not graphs.reads:
@@ -119,9 +118,9 @@ def _graphs(orders: VersionOrders) -> "_Graphs":
 class _Graphs:
     """The dependencies of the committed transactions of a history.
 
-    Nodes are numbers: the transactions, and behind them the runs of single sends that stand
-    between the records of transactions. The members of a run depend on nothing else than what
-    stands before them, so that the whole run is one node.
+    Nodes are numbers: the transactions, followed by the runs of single sends between the records of
+    transactions. The members of a run depend only on what precedes the run, so the whole run is one
+    node.
     """
 
     def __init__(self, orders: VersionOrders) -> None:
@@ -148,31 +147,31 @@ class _Graphs:
             self._add_reads(node, transaction)
 
     def both(self) -> Graph:
-        """Return all dependencies together; between two operations a read counts first."""
-        together: Graph = {}
+        """Return all dependencies together; between two operations a read wins."""
+        union: Graph = {}
         for graph in (self.writes, self.reads):
             for earlier, edges in graph.items():
-                together.setdefault(earlier, {}).update(edges)
-        return together
+                union.setdefault(earlier, {}).update(edges)
+        return union
 
     def position(self, node: int, partition: str, value: Value) -> int:
-        """Return the position of the operation that a node stands for, as the sender of a record."""
+        """Return the position of a node's operation that sent a record."""
         if node < len(self.transactions):
             return self.transactions[node].position
         history = self._orders.history
         return ended(history, history.partitions[partition].rows[value])
 
     def _add_writes(self, partition: str) -> None:
-        """Connect the operations that wrote to a partition one right behind the other.
+        """Connect operations whose records in a partition are adjacent.
 
-        A record whose sender is not known, and an offset at which several stand, say nothing
-        about what came before and after them; of a value that stands twice the first counts.
+        A record with an unknown sender, and an offset with several records, say nothing about their
+        neighbours. For a value at two offsets the first one counts.
         """
         if partition not in self._orders.history.partitions:
             return
         order = self._orders.of(partition)
         values_of = self._orders.history.records.values
-        # A send that failed orders nothing, even where a poll returned its record.
+        # A failed send orders nothing, even if a poll returned its record.
         possible = {values_of[row] for row in chain(order.partition.acked, order.partition.unsure)}
         before: tuple[int, Value] | None = None
         for offset, values in order.standing():
@@ -188,7 +187,7 @@ class _Graphs:
     def _node(
         self, partition: str, value: Value, before: tuple[int, Value] | None, possible: AbstractSet[Value]
     ) -> int | None:
-        """Return who sent a record; a single send joins the run of those before it."""
+        """Return the node that sent a record; a single send joins the run before it."""
         node = self._writer_of.get((partition, value))
         if node is None and value in possible:
             if before is not None and before[0] >= len(self.transactions):
@@ -212,77 +211,78 @@ def _add(graph: Graph, edge: Dependency) -> None:
 
 
 def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
-    """Yield a short cycle with an edge of the *required* graph for each knot that has one."""
-    for knot in _knots(graph):
+    for component in _components(graph):
         best: list[Dependency] | None = None
         edges = [
-            edge for node in sorted(knot) for edge in required.get(node, {}).values() if edge.later in knot
+            edge
+            for node in sorted(component)
+            for edge in required.get(node, {}).values()
+            if edge.later in component
         ]
         for edge in edges[:_EDGES_TRIED]:
-            back = _shortest_path(graph, knot, edge.later, edge.earlier)
+            back = _shortest_path(graph, component, edge.later, edge.earlier)
             if back is not None and (best is None or len(back) + 1 < len(best)):
                 best = [edge, *back]
         if best is not None:
             yield best
 
 
-def _knots(graph: Graph) -> Iterator[frozenset[int]]:
-    """Return the strongly connected components of more than one transaction (Kosaraju, without recursion)."""
-    before: defaultdict[int, list[int]] = defaultdict(list)
+def _components(graph: Graph) -> Iterator[frozenset[int]]:
+    """Return the strongly connected components with several nodes (Kosaraju, not recursive)."""
+    predecessors: defaultdict[int, list[int]] = defaultdict(list)
     for node, successors in graph.items():
         for successor in successors:
-            before[successor].append(node)
-    knots: list[frozenset[int]] = []
-    seen: set[int] = set()
+            predecessors[successor].append(node)
+    components: list[frozenset[int]] = []
+    visited: set[int] = set()
     for root in reversed(_postorder(graph)):
-        knot: set[int] = set()
+        component: set[int] = set()
         work = [root]
         while work:
             node = work.pop()
-            if node not in seen:
-                seen.add(node)
-                knot.add(node)
-                work += before[node]
-        if len(knot) > 1:
-            knots.append(frozenset(knot))
-    return reversed(knots)
+            if node not in visited:
+                visited.add(node)
+                component.add(node)
+                work += predecessors[node]
+        if len(component) > 1:
+            components.append(frozenset(component))
+    return reversed(components)
 
 
 def _postorder(graph: Graph) -> list[int]:
-    """Return the nodes, each after all that can be reached from it, but for what leads to it."""
+    """Return the nodes in postorder of a depth-first search."""
     order: list[int] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for root in graph:
-        work = [(root, iter(graph[root]))] if root not in seen else []
-        seen.add(root)
+        work = [(root, iter(graph[root]))] if root not in visited else []
+        visited.add(root)
         while work:
             node, successors = work[-1]
-            following = next((successor for successor in successors if successor not in seen), None)
+            following = next((successor for successor in successors if successor not in visited), None)
             if following is None:
                 order.append(node)
                 work.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 work.append((following, iter(graph.get(following, ()))))
     return order
 
 
-def _shortest_path(graph: Graph, knot: frozenset[int], start: int, end: int) -> list[Dependency] | None:
-    """Return the dependencies from one transaction to another within a component."""
-    came: dict[int, Dependency] = {}
+def _shortest_path(graph: Graph, component: frozenset[int], start: int, end: int) -> list[Dependency] | None:
+    edges: dict[int, Dependency] = {}
     queue = deque([start])
-    while queue and end not in came:
+    while queue and end not in edges:
         for successor, edge in graph.get(queue.popleft(), {}).items():
-            if successor in knot and successor != start and successor not in came:
-                came[successor] = edge
+            if successor in component and successor != start and successor not in edges:
+                edges[successor] = edge
                 queue.append(successor)
-    if end not in came:
+    if end not in edges:
         return None
     path: list[Dependency] = []
     place = end
     while place != start:
-        path.append(came[place])
-        place = came[place].earlier
+        path.append(edges[place])
+        place = edges[place].earlier
     return path[::-1]
 
 
@@ -295,7 +295,7 @@ def _finding(
     orders: VersionOrders, graphs: _Graphs, cycle: Sequence[Dependency], permitted_by: str | None
 ) -> Finding:
     history = orders.history
-    # Where a run of single sends is entered by one record and left by another, both are named.
+    # A cycle may enter a run of single sends at one record and leave it at another.
     positions = [graphs.position(edge.earlier, edge.partition, edge.value) for edge in cycle]
     first = cycle[0]
     return Finding(

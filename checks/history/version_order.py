@@ -1,4 +1,4 @@
-"""The version order of a partition: which values stand at which offsets, by everything that is known."""
+"""The version order of a partition: the values at each offset, from all evidence of the history."""
 
 # Plain Python: `cached_property` needs a `__dict__`.
 
@@ -27,9 +27,9 @@ _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
 
 class VersionOrders:
-    """The version orders of a history, each made when it is first asked for.
+    """The version orders of a history, each computed on first use.
 
-    ``shared`` is what two rules both need and one of them has worked out.
+    ``shared`` is a cache for rules.
     """
 
     def __init__(self, history: HistoryIndex) -> None:
@@ -49,21 +49,20 @@ class VersionOrders:
         """Return every value that an ok poll returned."""
         values = self._read.get(partition)
         if values is None:
-            known = self.history.partitions.get(partition)
-            rows = () if known is None else known.polled
+            partition_history = self.history.partitions.get(partition)
+            rows = () if partition_history is None else partition_history.polled
             values = self._read[partition] = frozenset(map(self.history.records.values.__getitem__, rows))
         return values
 
     def is_read(self, partition: str, value: Value) -> bool:
-        """Return whether an ok poll returned a value."""
-        known = self.history.partitions[partition]
-        if value in known.moved:
+        history = self.history.partitions[partition]
+        if value in history.moved:
             return value in self.read(partition)
-        row = known.rows.get(value)
+        row = history.rows.get(value)
         return row is not None and self.history.records.polled_by[row] != UNKNOWN
 
     def highest(self, partition: str) -> int | None:
-        """Return the row of the record with the highest offset that an ok poll returned, None if none returned any."""
+        """Return the row of the polled record with the highest offset."""
         if partition not in self._highest:
             rows = self.history.partitions[partition].polled
             polled_at = self.history.records.polled_at
@@ -71,10 +70,10 @@ class VersionOrders:
         return self._highest[partition]
 
     def has_committed(self, partition: str, row: int) -> bool:
-        """Return whether a send is known to have committed.
+        """Return whether a send has certainly committed.
 
-        It is if it was acked, or if its outcome is unknown and an ok poll read one of the
-        writes of its operation: an operation commits as a whole.
+        It has if it was acked, or if its outcome is unknown and an ok poll read one of the writes
+        of its operation, because an operation commits as a whole.
         """
         records = self.history.records
         if records.outcomes[row] != UNSURE:
@@ -90,11 +89,11 @@ class VersionOrders:
 
 
 class VersionOrder:
-    """Offset -> values, from all polls and from the sends that are known to have committed.
+    """Offset -> values, from all polls and from the sends that have certainly committed.
 
-    Polls of failed operations count as well: what a consumer is given is committed whatever
-    becomes of its own transaction. Offsets may have gaps of any size (transaction markers,
-    compaction); an index is the place among the offsets that are known. ``committed`` are rows.
+    Polls of failed operations count as well: a polled record is committed, whatever the outcome of
+    the reader's own transaction. Offsets may have gaps of any size (transaction markers,
+    compaction). An index is a place among the known offsets. ``committed`` are rows.
     """
 
     def __init__(self, orders: VersionOrders, partition: PartitionHistory) -> None:
@@ -108,9 +107,9 @@ class VersionOrder:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether every value stands at one offset, and every offset has one value: as it should be.
+        """Whether every value is at one offset, and every offset has one value, as it should be.
 
-        It takes no look at values, which would cost several times as much.
+        This does not compare values, which would cost several times as much.
         """
         if self.partition.moved or self.partition.sent_again:
             return False
@@ -136,11 +135,11 @@ class VersionOrder:
 
     @property
     def offsets(self) -> Sequence[int]:
-        """The known offsets, sorted; their places are the indices."""
+        """The known offsets in order; their places are the indices."""
         return self._places[0]
 
     def jumps(self, *, internal: bool) -> Iterator[Jump]:
-        """Yield where processes really left out a known offset or fell back, within one operation or between two."""
+        """Yield the jumps, internal or between operations, that skipped an offset or fell back."""
         jumps = self.partition.jumps
         for number in self._real_jumps:
             last, following, came, went = jumps[4 * number : 4 * number + 4]
@@ -154,7 +153,7 @@ class VersionOrder:
         return self._values(index) if is_known else []
 
     def first_values(self, first: int, end: int) -> list[Value]:
-        """Return the first value at each of some indices, the last one excluded."""
+        """Return the first value at each of some indices, excluding *end*."""
         return [self._values(index)[0] for index in range(first, end)]
 
     def standing(self) -> Iterator[tuple[int, list[Value]]]:
@@ -163,9 +162,9 @@ class VersionOrder:
 
     @cached_property
     def kept(self) -> Sequence[int]:
-        """The indices of the offsets at which something stands that was not aborted, which consumers have to read.
+        """The indices of offsets with a value that was not aborted, which consumers have to read.
 
-        Where transactions that only send are called sends, any send that failed was aborted.
+        If transactions that only send are called sends, every failed send was aborted.
         """
         partition = self.partition
         aborted = partition.failed if self._history.names_transactions_sends else partition.aborted
@@ -183,10 +182,10 @@ class VersionOrder:
 
     @cached_property
     def _places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
-        """The known offsets; the rows whose values stand there, each value once; and where those of each offset end."""
+        """The known offsets, the rows of their values without repetition, and the rows' ends."""
         records, values = self._records, self._records.values
         polled_at, acked_at = records.polled_at, records.acked_at
-        # One number for an offset and a row takes a third of the memory of a pair.
+        # One number for offset and row takes a third of the memory of a pair.
         places = [
             polled_at[row] << _ROW_BITS | row
             for row in self.partition.all_rows()
@@ -213,7 +212,7 @@ class VersionOrder:
 
     @cached_property
     def _real_jumps(self) -> "array[int]":
-        """The numbers of the partition's jumps that left out a known offset or fell back."""
+        """The numbers of the partition's jumps that skipped a known offset or fell back."""
         jumps, polled_at = self.partition.jumps, self._records.polled_at
         if not jumps:
             return array("I")
@@ -223,17 +222,17 @@ class VersionOrder:
         return array("I", compress(count(), map(ne, after, there)))
 
     def offsets_of(self, value: Value) -> list[int]:
-        """Return the offsets at which a value stands; of a value that stands at several they are worked out once."""
+        """Return the offsets of a value, computed once for a value with several."""
         if value in self._offsets_of:
             return self._offsets_of[value]
         if value in self.partition.moved or value in self.partition.sent_again:
-            found = self._offsets_of[value] = self._find_offsets(value)
-            return found
+            offsets = self._offsets_of[value] = self._find_offsets(value)
+            return offsets
         row = self.partition.rows.get(value)
         return [] if row is None else self._offsets_of_row(row)
 
     def _offsets_of_row(self, row: int) -> list[int]:
-        """Return the offsets of a value with one row, as nearly all have: where it was polled, and where it was sent to."""
+        """Return the offsets of a value with one row, the usual case: polled and acked."""
         records = self._records
         polled = records.polled_at[row]
         offset = None if records.outcomes[row] == NEVER_SENT else records.offset(row)
@@ -243,15 +242,15 @@ class VersionOrder:
 
     def _find_offsets(self, value: Value) -> list[int]:
         records = self._records
-        found = {records.polled_at[row] for row in self.partition.rows_polled_of(value)}
+        offsets = {records.polled_at[row] for row in self.partition.rows_polled_of(value)}
         for row in self._history.sends_of(self.partition, value):
             offset = records.offset(row)
             if offset is not None and self._orders.has_committed(self.partition.name, row):
-                found.add(offset)
-        return sorted(found - {UNKNOWN})
+                offsets.add(offset)
+        return sorted(offsets - {UNKNOWN})
 
     def between(self, one: int, other: int) -> tuple[int, int]:
-        """Return the indices of the known offsets above *one* and below *other*, the second one excluded."""
+        """Return the indices of the known offsets between two offsets, as a half-open range."""
         return bisect_right(self.offsets, one), bisect_left(self.offsets, other)
 
     def distance(self, one: int, other: int) -> int:
@@ -259,7 +258,7 @@ class VersionOrder:
         return bisect_left(self.offsets, other) - bisect_left(self.offsets, one)
 
     def first_offset(self, value: Value) -> int | None:
-        """Return the lowest offset at which a value stands, None if it is not known to stand anywhere."""
+        """Return the lowest offset of a value, None if it is unknown."""
         offsets = self.offsets_of(value)
         return offsets[0] if offsets else None
 
@@ -269,7 +268,7 @@ class VersionOrder:
         return [self._records.values[row] for row in rows[begin : ends[index]]]
 
     def _named(self) -> Iterator[tuple[int, int]]:
-        """Yield the offsets that sends of an unknown outcome named and are known to have, with their rows."""
+        """Yield the offsets and rows of committed sends whose unknown outcome named an offset."""
         named_at = self._records.named_at
         if named_at:
             for row in self.committed:

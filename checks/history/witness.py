@@ -1,4 +1,4 @@
-"""The operations of a history that a finding rests on, as links of its chain."""
+"""Makes the links of a chain from the operations of a history."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final
@@ -9,27 +9,27 @@ from harrow.checks.link import IN_HISTORY, Link, RecordValue, link
 from harrow.cluster_model import events
 
 SKIPPED_SHOWN: Final = 8
-"""How many records that were passed over a finding names."""
+"""The maximal number of skipped records that a finding names."""
 
 AFTER_LOSS: Final = "after_loss"
-"""The detail that says that what an anomaly is about was lost: what permits the loss permits it."""
+"""The detail that the anomaly's record was lost: what permits the loss permits the anomaly."""
 
 READ_DRY: Final = "read_dry"
-"""The detail of an unseen record that says that a process polled on after the ack and got nothing more."""
+"""The detail of an unseen record that a process polled again after the ack and got nothing more."""
 
 _CLAIMS_SHOWN: Final = 10
 _VALUE_MAX: Final = 200
 OperationId = Annotated[tuple[int, int], events.FieldKind.OBJECT]
-"""An operand: the number of an operation in its history, and the process that did it."""
+"""An operand with the number of an operation in its history, and its process."""
 
 
 def operation_text(operation: OperationId) -> str:
-    """Return how an operation is named: ``operation 17 of process 3``."""
+    """Name an operation: ``operation 17 of process 3``."""
     return f"operation {operation[0]} of process {operation[1]}"
 
 
 def shown(value: Value) -> str:
-    """Return a value for people: what would disturb a terminal is spelled out, and a long one cut."""
+    """Format a value for a terminal: escape unprintable characters, and cut a long value."""
     text = str(value)
     if len(text) > _VALUE_MAX:
         text = f"{text[:_VALUE_MAX]}... ({len(text)} characters)"
@@ -70,7 +70,6 @@ def polled_by(*, value: RecordValue, offset: events.Offset, operation: Operation
 
 @link("claims-folded", event="folded", impersonal=True, free_because=IN_HISTORY)
 def claims_folded(*, count: events.Number) -> str:
-    """The last of very many claims."""
     return f"({count} more)"
 
 
@@ -88,7 +87,6 @@ def ended(history: HistoryIndex, row: int) -> int:
 
 
 def sent(history: HistoryIndex, row: int) -> Link:
-    """Return the link that says how a send ended."""
     records, position = history.records, ended(history, row)
     kind = _OUTCOMES.get(records.outcomes[row], send_unsure)
     return kind(
@@ -101,13 +99,11 @@ def sent(history: HistoryIndex, row: int) -> Link:
 
 
 def polled_pair(history: HistoryIndex, position: int, pair: Pair) -> Link:
-    """Return the link that says which operation read a record."""
-    who = operation(history, position)
-    return polled_by(history.times_us[position], None, value=pair[1], offset=pair[0], operation=who)
+    reader = operation(history, position)
+    return polled_by(history.times_us[position], None, value=pair[1], offset=pair[0], operation=reader)
 
 
 def polled(history: HistoryIndex, position: int, row: int) -> Link:
-    """Return the same, of a record with a row."""
     return polled_pair(history, position, history.records.pair(row))
 
 
@@ -122,9 +118,9 @@ def _reader(history: HistoryIndex, partition: PartitionHistory, pair: Pair) -> i
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:
-    """Return what shows that values stand at offsets: the sends with such an ack, a poll that returned each.
+    """Return the evidence for values at offsets: sends with such an ack, and polls.
 
-    Sends that learned no offset come first; of very many links some are left out.
+    Sends without an offset come first. Very many links are cut.
     """
     wanted = list(pairs)
     offset_of = history.records.offset
@@ -146,5 +142,4 @@ def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[P
 
 
 def numbers(history: HistoryIndex, *positions: int) -> list[int]:
-    """Return the numbers of operations, for the details of a finding."""
     return [history.numbers[position] for position in positions if position >= 0]

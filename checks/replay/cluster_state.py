@@ -1,8 +1,8 @@
-"""The cluster at any moment of a run, replayed from what happened.
+"""Replays the cluster at any moment of a run from the events of its trace.
 
-`ClusterState` is moved forward event by event. Nothing is simulated again: what the events do not tell is not
-known here. This is the only replay: rules, rare states, diffs, live views and pages all ask it, and
-tests/scenarios/test_every_moment.py holds it to the model after every step.
+`ClusterState` advances event by event. It simulates nothing, so it knows only what events show.
+This is the only replay: rules, rare states, diffs, live views and pages all use it, and
+tests/scenarios/test_every_moment.py compares it with the model after every step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,13 +19,12 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 @dataclass(slots=True)
 class BrokerState:
-    """The process of a broker, or of a server of the control plane, which runs from before the first event.
+    """The process of a broker, or of a server of the control plane, which runs from the start.
 
-    ``is_registered`` says whether the control plane has a session of it.
-    ``stopped_by`` is ``process``, ``power_loss`` or ``shutdown`` while it is down, otherwise empty.
-    ``is_stopping`` says whether it has been told to stop and still runs.
-    ``is_active_controller`` says whether it takes itself for the controller (``KafkaController.isActive``),
-    whatever the control plane has.
+    ``is_registered``: the control plane has a session of it. ``stopped_by`` is ``process``,
+    ``power_loss`` or ``shutdown`` while it is down, otherwise empty. ``is_stopping``: it has been
+    asked to stop and still runs. ``is_active_controller``: it considers itself the controller
+    (``KafkaController.isActive``), whatever the control plane has.
     """
 
     broker: int
@@ -40,9 +39,9 @@ class BrokerState:
 class ClusterState:
     """A cluster at one moment.
 
-    ``number`` is the line of ``trace.jsonl`` of the last event that was taken into account, 0 before
-    the first; ``at_us`` is its time. ``controller`` is the broker that the control plane has for
-    controller, `NO_CONTROLLER` while it has none; ``controller_epoch`` is that of the last one.
+    ``number`` is the line of the last event in ``trace.jsonl``, 0 before the first; ``at_us`` is
+    its time. ``controller`` is the control plane's controller, `NO_CONTROLLER` if it has none;
+    ``controller_epoch`` is that of the last one.
     """
 
     __slots__ = (
@@ -62,7 +61,7 @@ class ClusterState:
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Begin before the first event, with what each partition is assigned to, and the processes that are known."""
+        """Begin before the first event, with the assignments and the known processes."""
         self.at_us = 0
         self.number = 0
         self.controller = NO_CONTROLLER
@@ -76,18 +75,17 @@ class ClusterState:
             self._new_partition(name, tuple(assigned))
 
     def advance(self, event: TraceEvent, number: int | None = None) -> None:
-        """Take the next event into account; *number* is its line, by default that after the last."""
+        """Apply the next event; *number* is its line, by default the next one."""
         self.number = self.number + 1 if number is None else number
         self.at_us = event[0]
         if event[1] in _OF_PARTITION or event[1] in _OF_CLUSTER:
             self.take(decode(event))
 
     def take(self, event: events.Event) -> None:
-        """Take an event into account that has been decoded."""
         of_partition = _OF_PARTITION.get(event.name)
         if of_partition is not None:
-            happened: Any = event
-            of_partition(self.partition(happened.partition), self.number, happened)
+            partition_event: Any = event
+            of_partition(self.partition(partition_event.partition), self.number, partition_event)
         elif event.name in _OF_CLUSTER:
             _OF_CLUSTER[event.name](self, event)
 
@@ -97,31 +95,25 @@ class ClusterState:
         return name in _OF_CLUSTER or (name in _PARTITION_AT and event[_PARTITION_AT[name]] == partition)
 
     def partitions_of(self, event: TraceEvent) -> Iterable[str]:
-        """Return the partitions that an event may change: one, or all where it is of a broker or the cluster."""
         if event[1] in _OF_PARTITION:
-            happened: Any = decode(event)
-            return (happened.partition,)
+            return (event[_PARTITION_AT[event[1]]],)
         return tuple(self.partitions) if event[1] in _OF_CLUSTER else ()
 
     def partition(self, name: str) -> PartitionState:
-        """Return a partition; one that is not known yet begins empty."""
-        found = self.partitions.get(name)
-        if found is None:
-            found = self._new_partition(name, ())
-        return found
+        return self.partitions.get(name) or self._new_partition(name, ())
 
     def _new_partition(self, name: str, assigned: tuple[int, ...]) -> PartitionState:
-        found = self.partitions[name] = PartitionState(
+        state = self.partitions[name] = PartitionState(
             name, assigned, reelection_forgets_remote=self._reelection_forgets_remote
         )
-        return found
+        return state
 
     def broker(self, broker: int) -> BrokerState:
-        """Return a broker, or a server of the control plane; a broker that is not known yet is down."""
-        found = self.brokers.get(broker)
-        if found is None:
-            found = self.brokers[broker] = BrokerState(broker, is_live=is_server(broker))
-        return found
+        """Return a broker, or a server of the control plane; an unknown broker is down."""
+        state = self.brokers.get(broker)
+        if state is None:
+            state = self.brokers[broker] = BrokerState(broker, is_live=is_server(broker))
+        return state
 
     # Processes and sessions
 
@@ -151,7 +143,7 @@ class ClusterState:
         self.broker(event.broker).is_registered = True
 
     def _expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
-        """The znodes go with the session, or the registration does, whether its broker knows of that or not."""
+        """End the registration, or the znodes, with the session, even if its broker is unaware."""
         if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 
@@ -194,10 +186,10 @@ class ClusterState:
         events.CheckpointReverted: _checkpoint,
         events.LogDirFailed: _fail_log_dir,
     }
-    """What each kind of event changes here: called with the event."""
+    """The effect of each kind of event, called with the event."""
 
 
 _OF_CLUSTER: Final = {kind.name: handler for kind, handler in ClusterState.HANDLERS.items()}
 _OF_PARTITION: Final = {kind.name: handler for kind, handler in PartitionState.HANDLERS.items()}
 _PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
-"""Where an event of a partition, as a tuple, has its name."""
+"""The position of the partition's name in an event, as a tuple."""

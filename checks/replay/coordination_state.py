@@ -1,4 +1,4 @@
-"""What coordinators of transactions and groups have, at a moment of a run: replayed from what they wrote."""
+"""Replays the state of transaction and group coordinators from the records that they wrote."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalIdState:
-    """What a coordinator wrote last of a transactional id, and when; ``partitions`` are those of its transaction."""
+    """The last state of a transactional id that a coordinator wrote, with its partitions."""
 
     coordinator: int
     state: str
@@ -24,8 +24,9 @@ class TransactionalIdState:
 class GroupState:
     """A group as its coordinator has it.
 
-    ``assignments`` has the partitions of each member of the generation that was stable last, ``committed`` up to where the group has committed each partition.
-    ``reading`` has what members, by the names of their clients, read: those of the past may still.
+    ``assignments`` has the partitions of each member in the last stable generation, ``committed``
+    the committed position of each partition. ``reading`` has the partitions of members by client
+    name; former members may still read theirs.
     """
 
     coordinator: int = -1
@@ -38,7 +39,7 @@ class GroupState:
 
 
 class CoordinationState:
-    """Transactional ids and groups by name, in the order in which they were first heard of."""
+    """Transactional ids and groups by name, in the order of their first events."""
 
     __slots__ = ("groups", "transactional_ids")
 
@@ -47,7 +48,6 @@ class CoordinationState:
         self.groups: dict[str, GroupState] = {}
 
     def advance(self, event: TraceEvent) -> None:
-        """Take the next event into account."""
         take = _TAKES.get(event[1])
         if take is not None:
             take(self, decode(event))
@@ -103,7 +103,7 @@ class CoordinationState:
         events.PartitionsRevoked: _give_up,
         events.ClientStopped: _stop,
     }
-    """What each kind of event changes: called with the event."""
+    """The effect of each kind of event, called with the event."""
 
 
 _TAKES: Final = {kind.name: take for kind, take in CoordinationState.TAKES.items()}

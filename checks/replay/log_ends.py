@@ -1,4 +1,4 @@
-"""Where transactions of logs begin and end, and how far high watermarks are, followed event by event at little cost."""
+"""Follows the transactions and high watermarks of logs event by event, at little cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -8,22 +8,22 @@ from harrow.cluster_model import events
 
 
 class LogEnds:
-    """What logs have of transactions, and their high watermarks: of their records nothing.
+    """The transactions and high watermarks of logs, without their records.
 
-    `harrow.checks.replay.cluster_state` has all of it, and costs as much as a run; this is for rules that look at each run.
+    `harrow.checks.replay.cluster_state` has everything, but costs as much as a run. This is for
+    rules that examine every run.
     """
 
     def __init__(self) -> None:
         self._replicas: dict[tuple[int, str], ReplicaState] = {}
 
     def of(self, broker: int, partition: str) -> ReplicaState:
-        found = self._replicas.get((broker, partition))
-        if found is None:
-            found = self._replicas[broker, partition] = ReplicaState(broker)
-        return found
+        replica = self._replicas.get((broker, partition))
+        if replica is None:
+            replica = self._replicas[broker, partition] = ReplicaState(broker)
+        return replica
 
     def take(self, name: str, fields: Sequence[Any]) -> None:
-        """Take an event into account, by its name and fields."""
         _TAKES[name](self, *fields)
 
     def _raise(self, broker: int, partition: str, hw: int) -> None:
@@ -44,8 +44,8 @@ class LogEnds:
         self.of(broker, partition).transactions.clear()
 
     def _raise_start(self, broker: int, partition: str, start: int, *_: object) -> None:
-        for known in self.of(broker, partition).transactions:
-            known.first_offset = max(known.first_offset, start)
+        for transaction in self.of(broker, partition).transactions:
+            transaction.first_offset = max(transaction.first_offset, start)
 
     def _begin(self, broker: int, partition: str, producer_id: int, epoch: int, first_offset: int) -> None:
         self.of(broker, partition).transactions.append(LogTransaction(producer_id, epoch, first_offset))
@@ -53,15 +53,15 @@ class LogEnds:
     def _end(
         self, broker: int, partition: str, producer_id: int, _: int, __: int, offset: int, *___: object
     ) -> None:
-        """Note the end of a transaction; those that the high watermark has passed are forgotten."""
+        """Record the end of a transaction, and drop those that the high watermark has passed."""
         replica = self.of(broker, partition)
-        for known in replica.transactions:
-            if known.producer_id == producer_id and known.marker_offset is None:
-                known.marker_offset = offset
+        for transaction in replica.transactions:
+            if transaction.producer_id == producer_id and transaction.marker_offset is None:
+                transaction.marker_offset = offset
         replica.transactions = [
-            known
-            for known in replica.transactions
-            if known.marker_offset is None or known.marker_offset >= replica.high_watermark
+            transaction
+            for transaction in replica.transactions
+            if transaction.marker_offset is None or transaction.marker_offset >= replica.high_watermark
         ]
 
     TAKES: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
@@ -76,7 +76,7 @@ class LogEnds:
         events.TransactionBegun: _begin,
         events.TransactionMarkerWritten: _end,
     }
-    """What each kind of event changes: called with its fields."""
+    """The effect of each kind of event, called with its fields."""
 
 
 _TAKES: Final = {kind.name: take for kind, take in LogEnds.TAKES.items()}

@@ -1,6 +1,6 @@
-"""What one partition is at a moment of a run: its replicas' logs, and what its clients know of them.
+"""The state of one partition at a moment of a run: its replicas' logs, and what its clients know.
 
-`harrow.checks.replay.cluster_state` has the cluster around it and hands it its events, one after the other.
+`harrow.checks.replay.cluster_state` has the cluster around it, and passes it the events one by one.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ DELETED: Final = "deleted"
 RETENTION: Final = "retention"
 COMPACTION: Final = "compaction"
 REMOVAL_CAUSES: Final = (TRUNCATED, POWER_LOSS, DISK_LOSS, CORRUPTION, DELETED, RETENTION, COMPACTION)
-"""What takes a record from a replica's log."""
+"""Why a replica's log no longer has a record."""
 
 SENDING: Final = "sending"
 ACKED: Final = "acked"
@@ -43,11 +43,12 @@ UNKNOWN: Final = "unknown"
 class LogEntry:
     """A record in a replica's log. ``producer_id`` and ``sequence`` are -1 without idempotence.
 
-    Two are equal when they are the same record, wherever and however they came there: ``broker`` has this copy,
-    ``is_copy`` says that it was fetched from a leader, ``number`` and ``at_us`` when it was stored.
-    ``committed`` says with which event this replica's high watermark passed it first, 0 for never; ``removed`` how it went, None
-    while it stands there, ``damaged`` when its batch lost its CRC, None while it is undamaged. Records of one ``batch`` have the
-    number of the event with which that came.
+    Two entries are equal if they are the same record, wherever and however they were stored.
+    ``broker`` has this copy, ``is_copy``: it was fetched from a leader, ``number`` and ``at_us``:
+    when it was stored. ``committed`` is the event with which this replica's high watermark first
+    passed it, 0 for never. ``removed`` says how it was removed, None while it is in the log.
+    ``damaged`` is the event with which its batch lost its CRC, None while it is intact. ``batch``
+    is the number of the event that stored its batch.
     """
 
     offset: int
@@ -66,31 +67,31 @@ class LogEntry:
 
     @property
     def is_committed(self) -> bool:
-        """Whether this replica's high watermark has ever passed it."""
+        """Whether this replica's high watermark has ever passed the record."""
         return self.committed > 0
 
     @property
     def lost_with_power(self) -> bool:
-        """Whether the copy was not flushed and went with its broker's power."""
+        """Whether the copy was not flushed, and was lost with its broker's power."""
         return self.removed is not None and self.removed.cause == POWER_LOSS
 
     @property
     def lost_with_disk(self) -> bool:
-        """Whether the copy went with its broker's disk, or stood behind a batch that the disk had damaged."""
+        """Whether the copy was lost with its broker's disk, or behind a damaged batch."""
         return self.removed is not None and self.removed.cause in (DISK_LOSS, CORRUPTION)
 
     @property
     def lost_with_machine(self) -> bool:
-        """Whether the copy went with its broker's power or with its disk."""
+        """Whether the copy was lost with its broker's power or disk."""
         return self.lost_with_power or self.lost_with_disk
 
     def is_there(self, number: int) -> bool:
-        """Return whether the copy stands in its log between the events *number* and the next."""
+        """Return whether the copy is in its log between the event *number* and the next."""
         return self.number <= number and (self.removed is None or self.removed.number > number)
 
 
 def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
-    """Return whether one of some copies stood in a broker's log at an event."""
+    """Return whether a broker's log had one of some copies at an event."""
     return any(copy.broker == broker and copy.is_there(number) for copy in copies)
 
 
@@ -98,10 +99,11 @@ def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
 class RemovedEntry:
     """A record that a replica no longer has.
 
-    ``cause`` is one of `REMOVAL_CAUSES`; ``reason`` is what a truncation went by ("high watermark", "leader epoch",
-    "out of range"), or why a log start was raised. ``committed`` says whether the replica's own high watermark had
-    passed the record. ``leo`` and ``high_watermark`` are the replica's from before, ``to_offset`` is its LEO
-    after, ``leader`` whom it followed. ``number`` is the event's in ``trace.jsonl``, from 1.
+    ``cause`` is one of `REMOVAL_CAUSES`. ``reason`` is the rule of a truncation ("high watermark",
+    "leader epoch", "out of range"), or why the log start was raised. ``committed``: the replica's
+    own high watermark had passed the record. ``leo`` and ``high_watermark`` are the replica's
+    before the removal, ``to_offset`` is its LEO afterwards, ``leader`` the broker that it followed.
+    ``number`` is the event's in ``trace.jsonl``, from 1.
     """
 
     entry: LogEntry
@@ -118,9 +120,9 @@ class RemovedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """A broker answered a producer that a record is stored at ``offset``. ``acks`` is -1 for all, else 1.
+    """An answer to a producer that a record is stored at ``offset``.
 
-    ``isr`` is the ISR as the broker knew it then.
+    ``acks`` is -1 for all, else 1. ``isr`` is the ISR that the broker knew then.
     """
 
     number: int
@@ -133,7 +135,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """The key of a record, and whether the record is a tombstone, which deletes what was there of that key."""
+    """The key of a record, and whether the record is a tombstone, which deletes that key."""
 
     key: str
     is_tombstone: bool
@@ -141,7 +143,7 @@ class RecordKey:
 
 @dataclass(slots=True)
 class Read:
-    """A consumer's poll returned a record: when it first did, and how often so far."""
+    """A consumer's polls of a record: the first one, and how many."""
 
     number: int
     at_us: int
@@ -153,8 +155,8 @@ class Read:
 class SendState:
     """What a producer's application knows of a record that it sent.
 
-    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` is that of the
-    answer, None where there was none (acks=0, or a lost answer).
+    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` comes from
+    the answer, None without one (acks=0, or a lost answer).
     """
 
     client: str
@@ -168,7 +170,7 @@ class SendState:
 
 @dataclass(slots=True)
 class LogTransaction:
-    """A transaction in a log: its producer, its first offset, and that of its marker, once it has one."""
+    """A transaction in a log: its producer, its first offset, and its marker's, once it has one."""
 
     producer_id: int
     producer_epoch: int
@@ -181,15 +183,16 @@ class LogTransaction:
 class ReplicaState:
     """A replica of a partition on one broker.
 
-    ``log`` has the records by offset; ``leo``, the log end offset, is the next record's. While the log is not
-    ``is_open`` (its broker is down, or has not heard of the partition since it started) ``high_watermark`` and
-    ``role`` mean nothing; the records are on the disk all the same, and ``checkpointed_high_watermark`` is what
-    the replica will begin with. Power loss takes nothing below ``flushed``. ``leader`` is the broker that the
-    replica follows, ``isr`` the ISR as it knows it while it leads. ``removed`` are the records that it has lost,
-    in the order in which it lost them. ``transactions`` are those that have begun in it, in order.
-    ``stable_offset`` is how far the high watermark has got since the log was opened or cut: a marker below it is committed,
-    also where the high watermark went back, as a follower's does that hears of its leader's.
-    ``remote`` has the remote LEOs while the replica leads: where each follower's log ends, as its last fetch told.
+    ``log`` has the records by offset. ``leo``, the log end offset, is that of the next record.
+    While the log is not ``is_open`` (its broker is down, or has not learned of the partition since
+    it started), ``high_watermark`` and ``role`` are meaningless. The records are still on the disk,
+    and the replica will begin with ``checkpointed_high_watermark``. A power loss takes nothing
+    below ``flushed``. ``leader`` is the broker that the replica follows, ``isr`` the ISR that it
+    knows while it leads. ``removed`` are the records that it has lost, in the order of their
+    removal. ``transactions`` are the transactions in its log, in order. ``stable_offset`` is the
+    highest high watermark since the log was opened or cut. A marker below it is committed, even if
+    the high watermark then went back, as a follower's does when it learns its leader's. ``remote``
+    has the remote LEOs while the replica leads: each follower's log end, from its last fetch.
     """
 
     broker: int
@@ -209,38 +212,40 @@ class ReplicaState:
     removed: list[RemovedEntry] = field(default_factory=list)
     transactions: list[LogTransaction] = field(default_factory=list)
     _committed: int = 0
-    # What it has given up, by offset: until its segment is deleted it is on the disk still.
+    # Deleted records by offset. They are still on the disk until their segment is deleted.
     _given_up: list[LogEntry] = field(default_factory=list)
-    # When its high watermark was checkpointed last.
+    # When its high watermark was last checkpointed.
     _checkpointed: int = 0
-    # Records that a high watermark has passed without vouching for them: stored after its checkpoint was written,
-    # or below the log start of the leader that reported it. They are left so when the log is opened again.
+    # Records that a high watermark has passed without vouching for them: stored after its checkpoint
+    # was written, or below the log start of the leader that reported it. They stay so when the log
+    # is opened again.
     _unvouched: list[LogEntry] = field(default_factory=list)
 
     @property
     def known_high_watermark(self) -> int:
-        """The high watermark, of a log that is not open the one that it will begin with."""
+        """The high watermark, or, if the log is not open, the one that it will begin with."""
         return self.high_watermark if self.is_open else self.checkpointed_high_watermark
 
     @property
     def lso(self) -> int:
-        """The last stable offset: below it all transactions have ended, and their markers are committed.
+        """The last stable offset: below it all transactions have ended with committed markers.
 
-        A broker forgets a transaction once its high watermark has passed the marker (``ProducerStateManager.removeUnreplicatedTransactions``).
+        A broker forgets a transaction once its high watermark has passed the marker
+        (``ProducerStateManager.removeUnreplicatedTransactions``).
         """
         return min(
             [
                 self.high_watermark,
                 *(
-                    known.first_offset
-                    for known in self.transactions
-                    if known.marker_offset is None or known.marker_offset >= self.stable_offset
+                    transaction.first_offset
+                    for transaction in self.transactions
+                    if transaction.marker_offset is None or transaction.marker_offset >= self.stable_offset
                 ),
             ]
         )
 
     def entry(self, offset: int) -> LogEntry | None:
-        """Return the record at an offset, None past the end."""
+        """Return the record at an offset, None if there is none."""
         position = bisect_left(self.log, offset, key=_offset_of)
         return (
             self.log[position] if position < len(self.log) and self.log[position].offset == offset else None
@@ -249,23 +254,24 @@ class ReplicaState:
     def is_aborted(self, entry: LogEntry) -> bool:
         """Return whether a record was aborted with its transaction."""
         return any(
-            known.producer_id == entry.producer_id
-            and known.marker_offset is not None
-            and known.first_offset <= entry.offset < known.marker_offset
-            and not known.is_committed
-            for known in self.transactions
+            transaction.producer_id == entry.producer_id
+            and transaction.marker_offset is not None
+            and transaction.first_offset <= entry.offset < transaction.marker_offset
+            and not transaction.is_committed
+            for transaction in self.transactions
         )
 
     def checkpoint(self, high_watermark: int, number: int) -> None:
-        """Note what the replica will begin with, and when that was written; 0 for an old file that a disk gave back."""
+        """Record the checkpoint that the replica will begin with; *number* 0 is an old file."""
         self.checkpointed_high_watermark = high_watermark
         self._checkpointed = number
 
     def open(self, high_watermark: int, number: int) -> None:
-        """Begin with the high watermark of the checkpoint, which has passed nothing that was stored after it was written.
+        """Begin with the checkpoint's high watermark, which vouches only for earlier records.
 
-        A log that loses its end with its power, or is truncated, and is appended to again has other records below it. Which transactions
-        have ended is read again, and no marker above it is taken for committed.
+        A log that lost its end with its power, or was truncated, may have got other records below
+        the checkpoint since. Ended transactions are read again, and no marker above the checkpoint
+        counts as committed.
         """
         self.is_open = True
         self.high_watermark = self.stable_offset = high_watermark
@@ -279,11 +285,12 @@ class ReplicaState:
         self._committed = passed
 
     def raise_high_watermark(self, high_watermark: int, number: int, leader_log_start: int = 0) -> None:
-        """Set the high watermark, and note which records it has passed.
+        """Set the high watermark, and mark the records that it has passed.
 
-        The high watermark that a leader reports is about the leader's log, so it vouches for nothing below
-        *leader_log_start*. A follower that was deposed can still have records of its own there: the leader cannot tell
-        where the logs parted once it has deleted its records, and the follower truncates no further than its log start.
+        A high watermark reported by a leader is about the leader's log, so it vouches for nothing
+        below *leader_log_start*. A deposed follower may still have records of its own there. A
+        leader that has deleted its records cannot tell where the logs diverged, and the follower
+        truncates no further than its log start.
         """
         self.high_watermark = high_watermark
         self.stable_offset = max(high_watermark, self.stable_offset)
@@ -292,19 +299,19 @@ class ReplicaState:
             self.commit(number, leader_log_start)
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
-        """Commit what the high watermark had passed without vouching for it: the replica leads, or its leader vouches."""
-        left: list[LogEntry] = []
+        """Commit unvouched records below the high watermark, when the replica leads or is vouched for."""
+        remaining: list[LogEntry] = []
         for entry in self._unvouched:
             if entry.removed is not None:
                 continue
             if entry.offset < leader_log_start or entry.offset >= self.high_watermark:
-                left.append(entry)
+                remaining.append(entry)
             else:
                 entry.committed = number
-        self._unvouched = left
+        self._unvouched = remaining
 
     def commit(self, number: int, leader_log_start: int = 0) -> None:
-        """Note which records the high watermark has passed: it can be above a log whose append follows in the trace."""
+        """Mark the records below the high watermark, which may be above records of later events."""
         log, count = self.log, self._committed
         while count < len(log) and log[count].offset < self.high_watermark:
             if log[count].offset < leader_log_start:
@@ -315,13 +322,30 @@ class ReplicaState:
         self._committed = count
 
     def cut(self, leo: int, number: int, at_us: int, cause: str, reason: str) -> None:
-        """Remove what there is from *leo* on, and keep it as lost."""
         kept = bisect_left(self.log, leo, key=_offset_of)
-        for entry in self.log[kept:]:
+        self._remove(self.log[kept:], leo, number, at_us, cause, reason)
+        del self.log[kept:]
+        self.leo = leo
+        self.log_start = min(self.log_start, leo)
+        del self._given_up[bisect_left(self._given_up, leo, key=_offset_of) :]
+        if self.transactions:
+            self._cut_transactions(leo)
+        if cause == TRUNCATED:
+            # A log lost with power or disk has no process, so the watermark keeps its value.
+            self.high_watermark = min(self.high_watermark, leo)
+        # The rest of the log is read again (``ProducerStateManager.truncateAndReload``).
+        self.stable_offset = min(self.high_watermark, leo)
+        self.flushed = min(self.flushed, leo)
+        self._committed = min(self._committed, kept)
+
+    def _remove(
+        self, entries: Iterable[LogEntry], to_offset: int, number: int, at_us: int, cause: str, reason: str
+    ) -> None:
+        for entry in entries:
             entry.removed = RemovedEntry(
                 entry=entry,
                 leo=self.leo,
-                to_offset=leo,
+                to_offset=to_offset,
                 high_watermark=self.high_watermark,
                 leader=self.leader,
                 number=number,
@@ -331,80 +355,42 @@ class ReplicaState:
                 committed=entry.offset < self.high_watermark,
             )
             self.removed.append(entry.removed)
-        del self.log[kept:]
-        self.leo = leo
-        self.log_start = min(self.log_start, leo)
-        del self._given_up[bisect_left(self._given_up, leo, key=_offset_of) :]
-        if self.transactions:
-            self._cut_transactions(leo)
-        if cause == TRUNCATED:
-            # What goes with power or disk goes from a log without a process: the watermark stays what it had.
-            self.high_watermark = min(self.high_watermark, leo)
-        # What is left of the log is read again (``ProducerStateManager.truncateAndReload``).
-        self.stable_offset = min(self.high_watermark, leo)
-        self.flushed = min(self.flushed, leo)
-        self._committed = min(self._committed, kept)
 
     def _cut_transactions(self, leo: int) -> None:
-        self.transactions = [known for known in self.transactions if known.first_offset < leo]
-        for known in self.transactions:
-            if known.marker_offset is not None and known.marker_offset >= leo:
-                known.marker_offset, known.is_committed = None, False
+        self.transactions = [
+            transaction for transaction in self.transactions if transaction.first_offset < leo
+        ]
+        for transaction in self.transactions:
+            if transaction.marker_offset is not None and transaction.marker_offset >= leo:
+                transaction.marker_offset, transaction.is_committed = None, False
 
     def begin_at(self, log_start: int, number: int, at_us: int, reason: str) -> None:
-        """Remove what there is below *log_start*, and keep it as deleted."""
+        """Remove the records below *log_start*, and add them to ``removed``."""
         self.log_start = log_start
         kept = bisect_left(self.log, log_start, key=_offset_of)
-        for entry in self.log[:kept]:
-            entry.removed = RemovedEntry(
-                entry=entry,
-                leo=self.leo,
-                to_offset=log_start,
-                high_watermark=self.high_watermark,
-                leader=self.leader,
-                number=number,
-                at_us=at_us,
-                cause=RETENTION,
-                reason=reason,
-                committed=entry.offset < self.high_watermark,
-            )
-            self.removed.append(entry.removed)
+        self._remove(self.log[:kept], log_start, number, at_us, RETENTION, reason)
         self._given_up += self.log[:kept]
         del self.log[:kept]
         self._committed = max(0, self._committed - kept)
 
     def compact(self, offsets: Iterable[int], to_offset: int, number: int, at_us: int) -> None:
         """Remove the records at some offsets; the others stay where they are."""
-        gone = set(offsets)
-        kept: list[LogEntry] = []
-        committed = 0
-        for place, entry in enumerate(self.log):
-            if entry.offset not in gone:
-                kept.append(entry)
-                continue
-            committed += place < self._committed
-            entry.removed = RemovedEntry(
-                entry=entry,
-                leo=self.leo,
-                to_offset=to_offset,
-                high_watermark=self.high_watermark,
-                leader=self.leader,
-                number=number,
-                at_us=at_us,
-                cause=COMPACTION,
-                reason="compacted",
-                committed=entry.offset < self.high_watermark,
-            )
-            self.removed.append(entry.removed)
-        self.log[:] = kept
+        compacted = set(offsets)
+        removed = [entry for entry in self.log if entry.offset in compacted]
+        committed = sum(entry.offset in compacted for entry in self.log[: self._committed])
+        self._remove(removed, to_offset, number, at_us, COMPACTION, "compacted")
+        self.log[:] = [entry for entry in self.log if entry.offset not in compacted]
         self._committed -= committed
 
     def forget_given_up(self) -> None:
-        """The log has been dropped, with what it had given up before."""
+        """Forget deleted records, because the log was dropped with them."""
         self._given_up.clear()
 
     def begin_again_at(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
-        """Have again what was given up from *log_start* on and is on the disk still; return these copies."""
+        """Restore the deleted records from *log_start* on that are still on the disk.
+
+        Return these copies.
+        """
         again = [
             replace(entry, number=number, at_us=at_us, is_copy=True, removed=None)
             for entry in self._given_up
@@ -418,7 +404,7 @@ class ReplicaState:
         return again
 
     def close(self) -> None:
-        """The broker has stopped: what only its process knew is gone."""
+        """Forget what only the process of the broker knew, because it has stopped."""
         self.is_open = False
         self.role = NO_ROLE
         self.leader = NO_LEADER
@@ -432,14 +418,15 @@ _offset_of: Final = attrgetter("offset")
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """A partition: what the control plane has of it, its replicas, and what became of what was sent to it.
+    """A partition: its state in the control plane, its replicas, and its sends, acks, reads.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers that shall have
-    a replica, in the order of the assignment. By value there are ``acks`` and ``sends``, in the order of sending,
-    and in ``by_value`` every copy that ever was in a log, in the order of storing. ``reads`` are by
-    (offset, value), then by the consumer's name. ``keys`` are those of the records that have one, and ``by_key`` the other
-    way round. ``reelection_forgets_remote`` says whether a leader that is elected again without having followed forgets how far its
-    followers are: no release does.
+    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers
+    that should have a replica, in the order of the assignment. ``acks`` and ``sends`` are by value,
+    in the order of sending. ``by_value`` has every copy that was ever in a log, in the order of
+    storing. ``reads`` are by (offset, value), then by the consumer's name. ``keys`` has the key of
+    each record with one, and ``by_key`` the records of each key. ``reelection_forgets_remote``: a
+    leader that is elected again without having followed forgets how far its followers are, which no
+    release does.
     """
 
     name: str
@@ -461,14 +448,14 @@ class PartitionState:
         self.replicas = {broker: ReplicaState(broker) for broker in self.assigned}
 
     def replica(self, broker: int) -> ReplicaState:
-        """Return a broker's replica; one that is not known yet begins empty."""
-        found = self.replicas.get(broker)
-        if found is None:
-            found = self.replicas[broker] = ReplicaState(broker)
-        return found
+        """Return a broker's replica; an unknown one begins empty."""
+        replica = self.replicas.get(broker)
+        if replica is None:
+            replica = self.replicas[broker] = ReplicaState(broker)
+        return replica
 
     def leading(self) -> ReplicaState | None:
-        """Return the replica that leads: the elected one once it knows, until then the last one that takes itself for the leader."""
+        """Return the elected leader once it knows, until then the last self-declared leader."""
         elected = self.replicas.get(self.leader)
         if elected is not None and elected.role == LEADER:
             return elected
@@ -476,7 +463,7 @@ class PartitionState:
         return max(leaders, key=attrgetter("leader_epoch"), default=None)
 
     def remote_leo(self, broker: int) -> int | None:
-        """Return where the leader believes a follower's log to end; None where it knows nothing of it."""
+        """Return the leader's view of a follower's log end, None if it has none."""
         leading = self.leading()
         return None if leading is None else leading.remote.get(broker)
 
@@ -505,13 +492,13 @@ class PartitionState:
         replica.commit(number)
 
     def _begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
-        begun = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
-        self.replica(event.broker).transactions.append(begun)
+        transaction = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
+        self.replica(event.broker).transactions.append(transaction)
 
     def _end_transaction(self, _: int, event: events.TransactionMarkerWritten) -> None:
-        for known in reversed(self.replica(event.broker).transactions):
-            if known.producer_id == event.producer_id and known.marker_offset is None:
-                known.marker_offset, known.is_committed = event.offset, event.committed
+        for transaction in reversed(self.replica(event.broker).transactions):
+            if transaction.producer_id == event.producer_id and transaction.marker_offset is None:
+                transaction.marker_offset, transaction.is_committed = event.offset, event.committed
                 return
 
     def _truncate(self, number: int, event: events.LogTruncated) -> None:
@@ -535,11 +522,11 @@ class PartitionState:
         added = [broker for broker in event.replicas if broker not in self.assigned]
         self.assigned = event.replicas
         for replica in self.replicas.values():
-            # A leader knows nothing of a new replica, even if it had known that broker's former one.
+            # A leader knows nothing of a new replica, even if it knew that broker's former one.
             replica.remote = {broker: leo for broker, leo in replica.remote.items() if broker not in added}
 
     def _damage(self, number: int, event: events.BatchDamaged) -> None:
-        """Have all records of a batch be damaged: they came with one event."""
+        """Mark all records of a batch as damaged: they were stored with one event."""
         replica = self.replica(event.broker)
         entry = replica.entry(event.offset)
         for other in replica.log if entry is not None else ():
@@ -549,9 +536,8 @@ class PartitionState:
     def _raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, event.reason)
-        if (
-            event.offset > replica.leo
-        ):  # Only its checkpoint says so: the log was opened without what was there.
+        if event.offset > replica.leo:
+            # Only the checkpoint has this start: the log was opened without the records before it.
             replica.forget_given_up()
             replica.leo = replica.flushed = event.offset
 
@@ -685,4 +671,6 @@ class PartitionState:
         events.ClientEnded: _end_send,
         events.ClientPolled: _read,
     }
-    """What each kind of event changes: called with its number and the event."""
+
+
+"""The effect of each kind of event, called with its line and the event."""

@@ -45,7 +45,6 @@ def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
 
 @cause("isr-below-minimum", free_because=BY_SETTING)
 def isr_below_minimum(*, minimum: events.Number, members: events.Number) -> str:
-    """The minimum size of the ISR, and its actual size."""
     return f"{MIN_ISR} is {minimum}, the ISR had {members}"
 
 
@@ -92,7 +91,6 @@ class _Leader:
         self.committed.pop(base_offset, None)
 
     def commit(self, number: int, high_watermark: int) -> None:
-        """Apply a new high watermark."""
         for base_offset in [base for base, end in self.ends.items() if end <= high_watermark]:
             del self.ends[base_offset]
             self.committed[base_offset] = number

@@ -47,12 +47,10 @@ _Broken = TraceLine[events.InvariantBroken]
 
 @link("invariant-broken", events.InvariantBroken, impersonal=True, free_because=FORBIDDEN)
 def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
-    """An invariant broke, in the words of the model."""
     return f"{node_text(broker_id)}: {details}"
 
 
 def _find(invariant: str, index: Index) -> Iterator[Finding]:
-    """Judge each break of an invariant."""
     for broken in index.events(events.InvariantBroken):
         if broken.event.invariant == invariant:
             yield _finding(index, broken)
@@ -298,7 +296,6 @@ def _tell_joining(story: Story, broken: _Broken) -> None:
 
 
 def _cause_link(event: events.Event) -> Link:
-    """Return the link of an election, or of an event that cut a log."""
     loss = loss_link(event)
     if loss is not None:
         return loss

@@ -34,19 +34,16 @@ _DOUBLES: Final[Mapping[str, str]] = {
 
 @claim("several-effects")
 def several_effects(*, value: RecordValue, group: Text, times: Number) -> str:
-    """A record has more results than copies."""
     return f"group {group} has {times} results of {value} that count"
 
 
 @cause("processed-uncommitted", free_because="the second poll of the record needs the interruption")
 def processed_uncommitted(*, setting: Text) -> str:
-    """A record may be processed before its offset is committed."""
     return f"a record may have its effect before its offset is committed, and is then processed again ({setting})"
 
 
 @cause("unstable-offset", free_because=BY_SETTING)
 def unstable_offset() -> str:
-    """A member began at the group's position before a transaction that was about to commit."""
     return "a member got an offset that a pending transaction was about to advance"
 
 

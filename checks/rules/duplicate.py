@@ -60,7 +60,6 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
 def _collect(
     offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, TransactionFate]
 ) -> None:
-    """Add the offsets of the values that have several in *pairs*."""
     here: dict[Value, set[int]] = {}
     for offset, value in pairs:
         fate = fates.get(offset)

@@ -29,7 +29,6 @@ def written_after_fence(
     producer_epoch: events.Epoch,
     newer_epoch: events.Epoch,
 ) -> str:
-    """A leader appended a record of an old epoch, and its successor's transaction committed it."""
     return (
         f"{value} was written with epoch {producer_epoch} of producer id {producer_id} after a coordinator had written epoch "
         f"{newer_epoch}, and is committed"

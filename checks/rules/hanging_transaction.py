@@ -29,7 +29,6 @@ from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 def transaction_begun(
     *, offset: events.Offset, producer_id: events.Number, producer_epoch: events.Epoch
 ) -> str:
-    """A log got the first batch of a transaction."""
     return f"appended the first batch of a transaction at offset {offset} (producer id {producer_id}, epoch {producer_epoch})"
 
 

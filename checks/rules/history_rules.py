@@ -36,19 +36,9 @@ from harrow.checks.prevention import (
 from harrow.checks.replay.partition_state import has_copy
 from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import COMMITTED, TransactionPart
+from harrow.cluster_model import events
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
-from harrow.cluster_model.events import (
-    BecameFollower,
-    BecameLeader,
-    CorruptBatchFetched,
-    LeaderElected,
-    LogStartRaised,
-    OffsetReset,
-    ReadReplicaCleared,
-    ReadReplicaPreferred,
-    RequestRejected,
-)
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
@@ -155,7 +145,7 @@ def _was_missing_at_reset(
         and event.at_us <= until_us
         and event.position <= offset < event.offset
         and was_deleted(index, partition, value, event.at_us)
-        for _, event in index.events(OffsetReset, partition=partition)
+        for _, event in index.events(events.OffsetReset, partition=partition)
     )
 
 
@@ -232,7 +222,7 @@ def _position_of(index: Index, finding: Finding) -> int:
     times = [link.at_us for link in finding.chain if link.at_us is not None]
     positions = [
         event.position
-        for _, event in index.events(OffsetReset, partition=finding.partition)
+        for _, event in index.events(events.OffsetReset, partition=finding.partition)
         if event.client == client and min(times) <= event.at_us <= max(times)
     ]
     return max(positions, default=0)
@@ -262,10 +252,10 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
     client = index.evidence.process_names[details["process"]]
     end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
     last = details["offsets"][0]
-    for number, event in index.events(OffsetReset, partition=finding.partition):
+    for number, event in index.events(events.OffsetReset, partition=finding.partition):
         if event.client != client or event.at_us > end_us or event.policy != LATEST or event.position <= last:
             continue
-        starts = index.events(LogStartRaised, partition=finding.partition)
+        starts = index.events(events.LogStartRaised, partition=finding.partition)
         deleted = max((raised.offset for place, raised in starts if place < number), default=0)
         if event.position < deleted < event.offset:
             past = reset_past_records.conclude(client=client, policy=event.policy)
@@ -281,7 +271,7 @@ def _by_damage(index: Index, finding: Finding) -> Cause | None:
     here, there = details["offsets"]
     leaders = [
         event.broker
-        for _, event in index.events(CorruptBatchFetched, partition=finding.partition)
+        for _, event in index.events(events.CorruptBatchFetched, partition=finding.partition)
         if event.receiver == client and here < event.offset < there
     ]
     skipped = details.get("skipped", ())
@@ -309,11 +299,11 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
     """
     offset, value = last
     group = story.copies(value, offset)
-    leaderships: Sequence[TraceLine[LeaderElected | BecameLeader]]
-    leaderships = story.events(LeaderElected, BecameLeader)
+    leaderships: Sequence[TraceLine[events.LeaderElected | events.BecameLeader]]
+    leaderships = story.events(events.LeaderElected, events.BecameLeader)
     for number, event in leaderships:
-        election = event if isinstance(event, LeaderElected) else None
-        leader = event.leader if isinstance(event, LeaderElected) else event.broker
+        election = event if isinstance(event, events.LeaderElected) else None
+        leader = event.leader if isinstance(event, events.LeaderElected) else event.broker
         if event.at_us > until_us or has_copy(group, leader, number):
             continue
         lost = [
@@ -350,11 +340,11 @@ def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cau
     """
     consumer = story.evidence.process_names[process]
     since = min((copy.number for copy in story.copies(last)), default=0)
-    for number, event in story.events(RequestRejected):
+    for number, event in story.events(events.RequestRejected):
         rejection = event.api, event.sender, event.error
         if number < since or event.at_us > until_us or rejection != ("Fetch", consumer, OFFSET_OUT_OF_RANGE):
             continue
-        led = story.last(BecameLeader, before=number, broker=event.broker)
+        led = story.last(events.BecameLeader, before=number, broker=event.broker)
         newest = max(
             (election.leader_epoch for place, election in story.elections if place < number), default=0
         )
@@ -382,16 +372,18 @@ def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: 
     A consumer that still reads from the follower asks its leader instead (KIP-392). A consumer that
     has left it meanwhile, for another leader for example, is reset.
     """
-    role: TraceLine[BecameLeader | BecameFollower] | None
-    role = story.last(BecameLeader, BecameFollower, before=refused, broker=broker)
-    if role is None or isinstance(role.event, BecameLeader):
+    role: TraceLine[events.BecameLeader | events.BecameFollower] | None
+    role = story.last(events.BecameLeader, events.BecameFollower, before=refused, broker=broker)
+    if role is None or isinstance(role.event, events.BecameLeader):
         return False
-    for number, reset in story.events(OffsetReset):
+    for number, reset in story.events(events.OffsetReset):
         if number > refused and reset.at_us <= until_us and reset.client == consumer:
-            choice: TraceLine[ReadReplicaPreferred | ReadReplicaCleared] | None
-            choice = story.last(ReadReplicaPreferred, ReadReplicaCleared, before=number, client=consumer)
+            choice: TraceLine[events.ReadReplicaPreferred | events.ReadReplicaCleared] | None
+            choice = story.last(
+                events.ReadReplicaPreferred, events.ReadReplicaCleared, before=number, client=consumer
+            )
             return choice is not None and not (
-                isinstance(choice.event, ReadReplicaPreferred) and choice.event.replica == broker
+                isinstance(choice.event, events.ReadReplicaPreferred) and choice.event.replica == broker
             )
     return False
 

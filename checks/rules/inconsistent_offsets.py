@@ -48,7 +48,6 @@ class _Claim:
     sends: list[SendRecord] = field(default_factory=list)
 
     def operands(self) -> tuple[Value, tuple[int, ...], bool, bool]:
-        """Return the claim as an operand of a link."""
         return self.value, self.brokers, self.polled, bool(self.sends)
 
 

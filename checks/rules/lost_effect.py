@@ -31,19 +31,16 @@ _LOSES: Final[Mapping[str, str]] = {
 
 @claim("no-effect")
 def no_effect(*, value: RecordValue, group: Text) -> str:
-    """A group has passed a record without a result of it."""
     return f"group {group} has passed {value}, but no result of it counts"
 
 
 @cause("committed-unprocessed", needs=(INTERRUPTED.of("client"),))
 def committed_unprocessed(*, setting: Text, client: ClientName | None = None) -> str:
-    """An offset may be committed before its record is processed."""
     return f"an offset may be committed before its record has had its effect ({setting})"
 
 
 @cause("read-on-after-abort", needs=(INTERRUPTED.of("client"),))
 def read_on_after_abort(*, client: ClientName | None = None) -> str:
-    """An application that does not seek back skips the records of its aborted transaction."""
     return "an application that polls on after an aborted transaction never processes the records of that transaction"
 
 

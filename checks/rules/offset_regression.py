@@ -46,19 +46,16 @@ def commit_taken(
     member: events.Text,
     generation: events.Number,
 ) -> str:
-    """A coordinator accepted a commit."""
     return f"accepted a commit of {partition} up to offset {position} for group {group}, from {_committer(member, generation)}"
 
 
 @link("commits-expired", events.OffsetsExpired, role="as coordinator", needs=(COMMITTED.of("partition"),))
 def commits_expired(*, group: events.Text, partition: events.PartitionName) -> str:
-    """A coordinator removed expired offsets."""
     return f"removed the expired offsets of group {group} in {partition}"
 
 
 @link("commit-found", events.GroupOffsetFound, needs=(COMMITTED.of("partition"),))
 def commit_found(*, partition: events.PartitionName, position: events.Offset) -> str:
-    """A consumer asked for the position of its group."""
     where = "no committed offset" if position < 0 else f"offset {position}"
     return f"got {where} when it asked for the position in {partition}"
 
@@ -72,19 +69,16 @@ def commit_went_back(
 
 @cause("old-generation-committed", free_because=BY_SETTING)
 def old_generation_committed(*, generation: events.Number, newer: events.Number) -> str:
-    """A former member committed."""
     return f"a commit of generation {generation} was accepted after one of generation {newer}"
 
 
 @cause("member-committed-out-of-order", free_because=BY_SETTING)
 def member_committed_out_of_order() -> str:
-    """The commits of one member arrived in another order."""
     return f"one member made both commits, and nothing orders the commits of one member ({promise.ASYNC_COMMITS})"
 
 
 @cause("not-owned-committed", free_because=BY_SETTING)
 def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
-    """A member was fenced during a commit, and its client retried after it had rejoined."""
     return (
         f"{member} of generation {generation} no longer owned the partition; coordinators compare member epochs, not owners "
         f"({promise.CONSUMER_PROTOCOL})"
@@ -93,13 +87,11 @@ def not_owned_committed(*, member: events.Text, generation: events.Number) -> st
 
 @cause("no-member-committed", free_because=BY_SETTING)
 def no_member_committed() -> str:
-    """Consumers that assign partitions to themselves are not fenced."""
     return f"a consumer that assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
 @cause("consumer-was-reset", free_because=BY_SETTING)
 def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
-    """A consumer was reset before it committed."""
     return f"the position of {client} had been reset in between ({setting})"
 
 
@@ -255,7 +247,6 @@ def _by_commit(
 def _why_committed(
     index: Index, group: str, earlier: _Commit, commit: _Commit, reset: tuple[int, str] | None
 ) -> Cause:
-    """Return why a lower position was committed, and what permits that."""
     by_loss = lost_decision(index, (_offsets_partition(index, group),), 0)
     if by_loss is not None:
         return by_loss

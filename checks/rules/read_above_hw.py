@@ -19,13 +19,11 @@ from harrow.cluster_model import events
 def read(
     *, client: events.ClientName, end_offset: events.Offset, hw: events.Offset, offset: events.Offset
 ) -> str:
-    """A broker served a consumer records above its high watermark."""
     return f"served {client} up to offset {end_offset} (exclusive), when its high watermark was {hw}"
 
 
 @cause("read-before-commit", free_because=FORBIDDEN)
 def read_before_commit(*, uncommitted: events.Offset) -> str:
-    """Every member of the ISR had the record, but the high watermark had not passed it."""
     return f"offset {uncommitted} was not committed"
 
 
@@ -33,7 +31,6 @@ def read_before_commit(*, uncommitted: events.Offset) -> str:
 def read_before_replication(
     *, uncommitted: events.Offset, isr: events.Brokers, missing: events.Brokers
 ) -> str:
-    """A member of the ISR did not have the record yet."""
     return f"offset {uncommitted} was not committed: {brokers(missing)} of the ISR {isr_text(isr)} did not have it"
 
 

@@ -26,13 +26,11 @@ def served(
     lso: events.Offset,
     offset: events.Offset,
 ) -> str:
-    """A broker served a consumer records beyond its last stable offset."""
     return f"served {client} up to offset {end_offset} (exclusive), when its last stable offset was {lso}"
 
 
 @cause("read-while-open", free_because=FORBIDDEN)
 def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str:
-    """The transaction had not ended in the log that the broker served."""
     return f"offset {offset} is behind the first offset of an open transaction of producer id {producer_id}"
 
 

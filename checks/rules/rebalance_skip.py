@@ -32,19 +32,16 @@ COMMITTED_POSITION: Final = "committed position"
 
 @claim("passed-over")
 def passed_over(*, value: RecordValue, group: Text) -> str:
-    """A group read beyond a record that it had not read."""
     return f"no member of group {group} polled {value}"
 
 
 @cause("began-behind-it", free_because=NOTHING_HAPPENED)
 def began_behind_it(*, offset: Offset) -> str:
-    """The next member began beyond the end of its predecessors."""
     return f"the next member began at offset {offset}, beyond it"
 
 
 @cause("committed-behind-it", free_because=NOTHING_HAPPENED)
 def committed_behind_it() -> str:
-    """The next reader will begin after the record."""
     return "the group committed an offset beyond it, where the next member will begin"
 
 
@@ -82,7 +79,6 @@ def _skipped(
 
 
 def _resets(index: Index, group: str, partition: str | None = None) -> Iterator[TraceLine[OffsetReset]]:
-    """Yield the resets of a group's members, in one partition or in all of them."""
     members = index.group_work.members(group)
     for line in index.events(OffsetReset, partition=partition):
         if line.event.client in members:
@@ -169,10 +165,7 @@ def _finding(
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
-    """Return why a record was passed; ``next_offset``: where the next member began.
-
-    None if none did.
-    """
+    """Return why a record was passed; ``next_offset``: where the next member began."""
     index = story.index
     known = by_reset(story, index.group_work.members(group), offset, twice=False)
     if known is None and not any(_resets(index, group, story.partition)):

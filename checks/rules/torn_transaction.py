@@ -28,7 +28,6 @@ def ended_both_ways(
     other_place: PartitionName,
     is_open: Flag = False,
 ) -> str:
-    """One record of a transaction is committed, and another is not."""
     how = "has no end in the log" if is_open else "is aborted"
     return f"{committed} in {place} is committed and {other} in {other_place} {how}, although both belong to one transaction"
 

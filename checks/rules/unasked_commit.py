@@ -28,7 +28,6 @@ from harrow.cluster_model.trace import TraceLine
 def commit_unasked(
     *, client: events.ClientName, transactional_id: events.Text, is_to_abort: events.Flag = False
 ) -> str:
-    """A coordinator committed a transaction that its application had open."""
     request = "had requested an abort" if is_to_abort else "had not requested its end"
     return f"the transaction of {transactional_id} was committed while {client} {request}"
 

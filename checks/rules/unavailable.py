@@ -117,7 +117,6 @@ def hw_stuck(
     leader: events.BrokerId,
     isr: events.Brokers,
 ) -> str:
-    """The high watermark did not pass all records of the leader."""
     return (
         f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
         f"because the high watermark was still {hw} (leader {leader}, ISR {isr_text(isr)})"
@@ -134,7 +133,6 @@ def committed_not_served(
     leader: events.BrokerId,
     isr: events.Brokers,
 ) -> str:
-    """The leader did not serve records below its high watermark."""
     return (
         f"{seconds(after_us)} later {_unread(partition, records, acked)} could not be read, "
         f"although they were below the high watermark (leader {leader}, ISR {isr_text(isr)})"

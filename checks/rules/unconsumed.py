@@ -60,7 +60,6 @@ stuck."""
 
 @link("assigned-partitions", events.PartitionsAssigned, free_because=OWN_DEED)
 def assigned_partitions(*, partitions: events.Texts, generation: events.Number) -> str:
-    """A member was assigned partitions."""
     return f"was assigned {', '.join(partitions) or 'nothing'} (generation {generation})"
 
 
@@ -68,14 +67,12 @@ def assigned_partitions(*, partitions: events.Texts, generation: events.Number) 
 def not_consumed(
     *, group: events.Text, records: events.Number, offset: events.Offset, after_us: events.Number
 ) -> str:
-    """A group did not read on."""
     count = f"{records} acked records" if records > 1 else "1 acked record"
     return f"{seconds(after_us)} later group {group} had not read {count} from offset {offset} on"
 
 
 @cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
 def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text) -> str:
-    """No member was to read the partition."""
     return f"no member of group {group} had {partition}, although they subscribe to its topic"
 
 
@@ -83,13 +80,11 @@ def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text
 def member_does_not_read(
     *, partition: events.PartitionName, member: events.Text, offset: events.Offset
 ) -> str:
-    """The member with the partition did not get its next record."""
     return f"{member} had {partition}, and none of its polls returned offset {offset}"
 
 
 @cause("no-position", free_because=NOTHING_HAPPENED)
 def no_position(*, member: events.Text) -> str:
-    """A consumer has no position to begin at if its group has committed nothing."""
     return f"nothing was committed, and {member} does not begin by itself ({_NO_POSITION})"
 
 
@@ -131,7 +126,6 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _running(index: Index) -> list[_Group]:
-    """Return the groups with members that run at the end of a run."""
     settings = {
         process: member
         for process, member in index.evidence.consumers.items()
@@ -206,7 +200,6 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
 
 
 def _position(index: Index, group: _Group, partition: str, done: GroupPartition) -> int | None:
-    """Return where a group has to continue in a partition, None if that is unknown."""
     names = index.group_work.members(group.name)
     resets = [
         event.offset
@@ -284,7 +277,6 @@ def _finding(
 
 
 def _first_assignment(index: Index, group: _Group) -> float:
-    """Return the line at which a group first assigned partitions."""
     assigned = index.events(events.PartitionsAssigned)
     return next((number for number, event in assigned if event.group == group.name), END)
 

@@ -33,13 +33,11 @@ def _stands(places: Pairs) -> str:
 
 @cause("stands-above-lso", free_because=NOTHING_HAPPENED)
 def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
-    """Logs have a record beyond the last stable offset."""
     return f"it is {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
 @cause("stands-unread", free_because=NOTHING_HAPPENED)
 def stands_unread(*, places: Pairs) -> str:
-    """Logs have a record that no poll returned, by broker and offset."""
     return f"it is {_stands(places)}, but no poll returned it although the partition was read to its end"
 
 

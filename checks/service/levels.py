@@ -1,7 +1,8 @@
-"""Service levels: what clients got out of a cluster while a run went on, whatever was promised.
+"""Measures the service levels of a run: what clients got from the cluster, whatever was promised.
 
-Everything is counted from the history; only why an outage began and ended is looked up in the trace.
-The consumers that read everything back after healing are none of the workload's, and are left out.
+Everything is counted from the history. Only the reasons for the begin and end of an outage come
+from the trace. The consumers that read everything back after healing do not belong to the workload,
+so they are excluded.
 """
 
 from array import array
@@ -15,22 +16,25 @@ from typing import Any, Final
 from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UNSURE, SendRecord
 from harrow.checks.index import Index
 from harrow.checks.service.outages import Disturbances, Outage, outages_of
-from harrow.checks.service.rebalances import rebalance_times
 from harrow.cluster_model.clients.consumer import LATEST
-from harrow.cluster_model.events import OffsetReset
+from harrow.cluster_model.coordinators.groups.consumer_group import ASSIGNING, RECONCILING
+from harrow.cluster_model.coordinators.groups.group import PREPARING_REBALANCE, STABLE
+from harrow.cluster_model.events import GroupStateChanged, OffsetReset
 from harrow.cluster_model.history import ASSIGN, COMMIT, OK, POLL, SEND, columns_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 BUCKETS_MAX: Final = 120
-"""How many points a series over time has at most."""
+"""The maximal number of points of a series over time."""
 _STEPS: Final = (1, 2, 5)
+_UNDER_WAY: Final = frozenset({PREPARING_REBALANCE, ASSIGNING, RECONCILING})
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something took, in microseconds: half of all within ``p50_us``, 99 of 100 within ``p99_us``.
+    """How long something took in microseconds: half within ``p50_us``, 99% within ``p99_us``.
 
-    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always one that was.
+    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always
+    one that occurred.
     """
 
     count: int
@@ -41,9 +45,9 @@ class Latency:
 
 @dataclass(slots=True)
 class Sends:
-    """What became of sends: ``acked``, ``failed`` (in no log), or ``unknown``; the rest had not ended.
+    """The outcomes of sends: ``acked``, ``failed`` (in no log), or ``unknown``.
 
-    With ``acks=0`` an ack is the producer's own word, given at once.
+    The rest had not ended. With ``acks=0`` the producer acknowledges by itself, at once.
     """
 
     sent: int = 0
@@ -54,7 +58,7 @@ class Sends:
     _latencies_us: "array[int]" = field(default_factory=lambda: array("q"), repr=False)
 
     def add(self, sent: int, ends: Mapping[int, int], latencies_us: "array[int]") -> None:
-        """Count sends, with how many had which outcome (`harrow.checks.history.records`), and how long acks took."""
+        """Add sends, their outcomes (`harrow.checks.history.records`) and ack latencies."""
         self.sent += sent
         self.acked += ends.get(ACKED, 0)
         self.failed += ends.get(FAILED, 0)
@@ -62,14 +66,14 @@ class Sends:
         self._latencies_us.extend(latencies_us)
 
     def finish(self) -> None:
-        """Work out the latencies, when everything has been counted."""
+        """Compute the latencies, once everything has been counted."""
         self.ack_latency = latency_of(self._latencies_us)
         self._latencies_us = array("q")
 
 
 @dataclass(slots=True)
 class PartitionLevel(Sends):
-    """The same of a partition, with its outages in their order, and the longest time without an ack, be it one or not."""
+    """The sends to a partition, its outages in order, and the longest time without an ack."""
 
     outages: tuple[Outage, ...] = ()
     longest: Outage | None = None
@@ -79,10 +83,10 @@ class PartitionLevel(Sends):
 class ConsumerLevel:
     """What a consumer of the workload read.
 
-    ``records`` counts each time that a poll returned one. The end-to-end latency is from the first send of a
-    value to its first return. ``lag`` are the acked records of a partition that it had not read yet, of the one
-    where that were most: at the end, and ``lag_max`` at the worst. A partition that a member of a group has given up is
-    another one's matter.
+    ``records`` counts each return of a record by a poll. The end-to-end latency is from the first
+    send of a value to its first return. ``lag`` is the number of acked records that it had not read
+    at the end, in its worst partition, and ``lag_max`` the maximum during the run. A partition that
+    a member of a group has given up no longer counts for it.
     """
 
     records: int = 0
@@ -93,7 +97,7 @@ class ConsumerLevel:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A time for which no consumer read a partition although it had unread acked records."""
+    """A time during which no consumer read a partition although it had unread acked records."""
 
     partition: str
     start_us: int
@@ -108,10 +112,11 @@ class Unread:
 class ServiceLevels:
     """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
 
-    ``transactions`` is how long those took that were committed, from the first send to the answer; ``rebalances`` how long groups
-    had no generation in which all members knew their partitions. ``unread`` is the longest time for which no consumer
-    read a partition that had acked records to be read, of those that consumers of the workload read or are to read;
-    None where they read nothing.
+    ``transactions`` is how long committed transactions took, from the first send to the answer;
+    ``rebalances`` how long groups had no generation in which all members knew their partitions.
+    ``unread`` is the longest time for which no consumer read a partition with unread acked records,
+    among the partitions that consumers of the workload read or should read; None if they read
+    nothing.
     """
 
     total: Sends
@@ -127,19 +132,19 @@ class ServiceLevels:
 
     @property
     def outages(self) -> list[Outage]:
-        """Return the outages of all partitions, in the order of their beginnings."""
-        found = [outage for level in self.partitions.values() for outage in level.outages]
-        return sorted(found, key=lambda outage: (outage.start_us, outage.partition))
+        """The outages of all partitions, in the order of their beginnings."""
+        outages = [outage for level in self.partitions.values() for outage in level.outages]
+        return sorted(outages, key=lambda outage: (outage.start_us, outage.partition))
 
     @property
     def longest_us(self) -> int:
-        """Return the longest time without an ack of any partition, whether it was an outage or not."""
-        found = (level.longest for level in self.partitions.values())
-        return max((longest.length_us for longest in found if longest is not None), default=0)
+        """The longest time without an ack of any partition, whether it was an outage or not."""
+        longest = (level.longest for level in self.partitions.values())
+        return max((outage.length_us for outage in longest if outage is not None), default=0)
 
     @property
     def acked_millionths(self) -> int | None:
-        """Return how many millionths of what was sent were acked, None if nothing was sent."""
+        """The acked millionths of all sends, None without sends."""
         return round(self.total.acked / self.total.sent * 1_000_000) if self.total.sent else None
 
 
@@ -152,17 +157,17 @@ def latency_of(latencies_us: Iterable[int]) -> Latency | None:
 
 
 def percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest of some sorted numbers that *percent* of them do not exceed (nearest rank)."""
+    """Return the smallest of some sorted numbers that *percent* of them do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def service_levels(
     index: Index, left_out: frozenset[str] = frozenset(), *, explained: bool = True
 ) -> ServiceLevels:
-    """Return the service levels of a run; *left_out* names the consumers that are not of the workload.
+    """Return the service levels of a run; *left_out* names the consumers outside the workload.
 
-    To find out what began and ended each outage takes half of the time. Where they are not *explained* they are as
-    the history alone has them: the same number of them, and as long.
+    Explaining the begin and end of each outage takes half of the time. Outages that are not
+    *explained* have the same number and length, from the history alone.
     """
     names = index.evidence.process_names
     records, times_us = index.history.records, index.history.times_us
@@ -198,7 +203,7 @@ def service_levels(
         consumers={name: reading.level() for name, reading in readings.items()},
         end_to_end=latency_of(us for reading in readings.values() for us in reading.latencies_us),
         transactions=latency_of(_transaction_times(index)),
-        rebalances=latency_of(rebalance_times(index)),
+        rebalances=latency_of(_rebalance_times(index)),
         unread=_longest_unread(index, reads),
         bucket_us=bucket_us,
         acks=tuple(counts[place] for place in range(max(counts, default=-1) + 1)),
@@ -222,7 +227,7 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, exp
 def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
     """Return what each consumer of the workload read, and what all of them read of each partition.
 
-    A partition that one of them is to read has an entry, whether anything was read of it or not.
+    A partition that one of them should read has an entry, even if nothing of it was read.
     """
     names = index.evidence.process_names
     walk = _Readings(index, left_out)
@@ -236,18 +241,18 @@ def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Readi
 
 
 class _Readings:
-    """What consumers read, operation by operation, and at last what they are to read besides."""
+    """What consumers read, operation by operation, and finally what else they should read."""
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
         self._index = index
         self._names = index.evidence.process_names
         self._groups = _GroupReads(index, left_out)
         self._acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
-        self._found: dict[str, _Reading] = {}
+        self._by_name: dict[str, _Reading] = {}
         self._reads: dict[str, _Reads] = {}
 
     def note(self, process: int, f: str, value: Iterable[Any], position: int, at_us: int) -> None:
-        """Take what an ok operation of a process of the workload did."""
+        """Apply a successful operation of a process of the workload."""
         if f == COMMIT:
             for _, partition, offset in value:
                 self._groups.move(process, partition, offset)
@@ -265,7 +270,7 @@ class _Readings:
             self._reads_of(partition).add(position, at_us, end)
 
     def finish(self) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
-        """Count what was passed over, and what consumers are to read and never did."""
+        """Add what was skipped, and what consumers should have read but never did."""
         for event in self._groups.resets:
             if event.partition in self._acks:
                 position = bisect_left(self._index.history.times_us, event.at_us)
@@ -275,13 +280,13 @@ class _Readings:
             reading = self._reading(process)
             if end is not None:
                 reading.is_at(partition, end)
-        return self._found, self._reads
+        return self._by_name, self._reads
 
     def _reading(self, process: int) -> "_Reading":
         name = self._names.get(process, f"process {process}")
-        reading = self._found.get(name)
+        reading = self._by_name.get(name)
         if reading is None:
-            reading = self._found[name] = _Reading(self._index, self._acks)
+            reading = self._by_name[name] = _Reading(self._index, self._acks)
         return reading
 
     def _reads_of(self, partition: str) -> "_Reads":
@@ -292,9 +297,10 @@ class _Readings:
 
 
 class _GroupReads:
-    """Who is to read what, and where groups and single consumers are: where they were last, if only by a commit.
+    """The partitions that consumers should read, and the positions of groups and single consumers.
 
-    A partition that no member has is the matter of all members of the group that subscribe to its topic.
+    A position is the last one, even if it comes from a commit. A partition without an owner
+    concerns all members of the group that subscribe to its topic.
     """
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
@@ -314,7 +320,7 @@ class _GroupReads:
         ]
         for event in self.resets:
             self._ends[self._reader(clients[event.client]), event.partition] = event.offset
-        # A client that was started again is another process, and the one before has nothing more to read.
+        # A restarted client is a new process, and the former one has nothing more to read.
         self._last = frozenset(clients.values())
 
     def _reader(self, process: int) -> str:
@@ -329,7 +335,7 @@ class _GroupReads:
         self._assigned[process] = tuple(partitions)
 
     def not_read(self, acks: Mapping[str, "_Acks"]) -> Iterator[tuple[int, str, int | None]]:
-        """Yield consumers with the partitions that they are to read, and where they are in these: None where nothing tells."""
+        """Yield consumers with the partitions that they should read, and known positions."""
         owned = {
             (settings.group, partition)
             for process, settings in self._settings.items()
@@ -347,7 +353,6 @@ class _GroupReads:
 
 
 def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str]]]]:
-    """Yield what an operation polled, by partition."""
     for micro in value:
         if micro[0] == POLL and len(micro) > 1:
             for partition, pairs in micro[1].items():
@@ -356,7 +361,7 @@ def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str
 
 
 class _Reads:
-    """The polls that returned something of a partition: their positions in the history, when they ended, and how far they came."""
+    """The polls that returned records of a partition: positions in the history, times, and ends."""
 
     __slots__ = ("ends", "positions", "times_us")
 
@@ -372,7 +377,7 @@ class _Reads:
 
 
 def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
-    """Return the longest time for which no consumer read what was there to be read."""
+    """Return the longest time for which no consumer read available records."""
     end_us = index.history.times_us[-1] if index.history.times_us else 0
     spans = (
         Unread(partition, start_us, stop_us)
@@ -384,7 +389,7 @@ def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
 
 
 def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> Iterator[tuple[int, int]]:
-    """Yield the times for which a partition had unread acked records, from one poll of it to the next."""
+    """Yield the times for which a partition had unread acked records, from one poll to the next."""
     records, times_us = index.history.records, index.history.times_us
     acks = [
         (records.completed[row], records.acked_at[row] + 1)
@@ -417,34 +422,51 @@ def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> It
 
 
 def _transaction_times(index: Index) -> Iterator[int]:
-    """Yield how long transactions took that were committed, from the first send to the answer."""
+    """Yield how long committed transactions took, from the first send to the answer."""
     records, times_us = index.history.records, index.history.times_us
     for transaction in index.history.transactions:
         if transaction.outcome == OK:
-            begun = min(records.invoked[row] for _, row in transaction.sends)
-            yield times_us[transaction.position] - times_us[begun]
+            first = min(records.invoked[row] for _, row in transaction.sends)
+            yield times_us[transaction.position] - times_us[first]
+
+
+def _rebalance_times(index: Index) -> Iterator[int]:
+    """Yield how long groups rebalanced: from the preparation of a generation until it is stable.
+
+    If the coordinator assigns (KIP-848), that begins with Assigning, or with Reconciling if the
+    assignment exists already. A restarted rebalance continues, and an emptied group has none.
+    """
+    since_us: dict[str, int] = {}
+    for _, event in index.events(GroupStateChanged):
+        if event.state in _UNDER_WAY:
+            since_us.setdefault(event.group, event.at_us)
+        elif event.state == STABLE:
+            if event.group in since_us:
+                yield event.at_us - since_us.pop(event.group)
+        elif not event.members:
+            since_us.pop(event.group, None)
 
 
 class _Acks:
-    """How far a partition was acked, by position in the history."""
+    """The end of the acked records of a partition, by position in the history."""
 
     def __init__(self, index: Index, rows: Iterable[int]) -> None:
         records = index.history.records
         acks = [(records.completed[row], records.offset(row)) for row in rows]
-        known = sorted([(position, offset) for position, offset in acks if offset is not None])
-        self._positions = array("q", [position for position, _ in known])
-        self.begin = min((offset for _, offset in known), default=0)
-        # Offsets of a history may be longer than any column.
-        self._ends = list(accumulate([offset + 1 for _, offset in known], max))
+        acked = sorted([(position, offset) for position, offset in acks if offset is not None])
+        self._positions = array("q", [position for position, _ in acked])
+        self.begin = min((offset for _, offset in acked), default=0)
+        # An offset of a history may exceed the range of an array.
+        self._ends = list(accumulate([offset + 1 for _, offset in acked], max))
 
     def end(self, position: int | None = None) -> int:
-        """Return the offset after the last record that was acked before a position, by default at the end."""
+        """Return the offset after the last record that was acked before a position."""
         place = len(self._ends) if position is None else bisect_left(self._positions, position)
         return self._ends[place - 1] if place else 0
 
 
 class _Reading:
-    """How far a consumer has read, and how far it was behind."""
+    """The positions of a consumer, and how far it was behind."""
 
     def __init__(self, index: Index, acks: Mapping[str, _Acks]) -> None:
         self.latencies_us: array[int] = array("q")
@@ -452,31 +474,31 @@ class _Reading:
         self._acks = acks
         self._records = 0
         self._ends: dict[str, int] = {}
-        self._seen = bytearray(len(index.history.records.values))
+        self._read_rows = bytearray(len(index.history.records.values))
         self._lag_max = 0
 
     def read(self, partition: str, pairs: Sequence[tuple[int, str]], position: int, at_us: int) -> None:
-        """Count what a poll returned of a partition."""
+        """Add the records of a partition that a poll returned."""
         self._records += len(pairs)
-        # Until its first read it was where that began.
+        # Before its first read, it was at the beginning of that read.
         end = self._ends.get(partition, pairs[0][0])
         if partition in self._acks:
             self._lag_max = max(self._lag_max, self._acks[partition].end(position) - end)
         self._ends[partition] = pairs[-1][0] + 1
         history = self._index.history
-        rows, records, seen = history.partitions[partition].rows, history.records, self._seen
+        rows, records, read_rows = history.partitions[partition].rows, history.records, self._read_rows
         for _, value in pairs:
             row = rows[value]
-            if not seen[row] and records.outcomes[row] != NEVER_SENT:
+            if not read_rows[row] and records.outcomes[row] != NEVER_SENT:
                 self.latencies_us.append(at_us - history.times_us[records.invoked[row]])
-            seen[row] = True
+            read_rows[row] = True
 
     def is_at(self, partition: str, end: int) -> None:
-        """Take a partition that it has never polled, or has given up, for one that it is to read from an offset on."""
+        """Set the position of a partition that it should read but never polled, or has given up."""
         self._ends.setdefault(partition, end)
 
     def keep(self, partitions: Iterable[str]) -> None:
-        """Forget where it was in partitions that it does not read any more."""
+        """Forget the positions of partitions that it no longer reads."""
         kept = set(partitions)
         self._ends = {name: end for name, end in self._ends.items() if name in kept}
 
@@ -487,7 +509,7 @@ class _Reading:
 
 
 def bucket_of(end_us: int) -> int:
-    """Return a round length of which at most `BUCKETS_MAX` make up a time: 1s, 2s, 5s, 10s and so on."""
+    """Return a round bucket length (1s, 2s, 5s, 10s, ...) of which `BUCKETS_MAX` cover a time."""
     decade_us = US_PER_SECOND
     while True:
         for step in _STEPS:

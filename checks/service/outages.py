@@ -1,4 +1,4 @@
-"""Outages: for how long no producer that sent to a partition got an ack, and what began and ended that."""
+"""Finds outages, times in which no producer got an ack, with their causes and ends."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -19,11 +19,11 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 E = TypeVar("E", bound=events.Event)
 
 OUTAGE_MIN_US: Final = US_PER_SECOND
-"""Shorter ones are latency."""
+"""A shorter time is latency."""
 IDLE_US: Final = US_PER_SECOND
-"""After a send that was given up, a pause of the senders that is longer than this ends an outage."""
+"""After a send that was given up, a longer pause of the senders ends an outage."""
 
-# What began an outage
+# What caused an outage
 NO_LEADER_KNOWN: Final = "no leader"
 LEADER_DOWN: Final = "leader down"
 LEADER_PAUSED: Final = "leader paused"
@@ -38,7 +38,7 @@ UNREACHABLE: Final = "leader unreachable"
 ANSWER_LOST: Final = "answer lost"
 UNKNOWN: Final = "unknown"
 
-# What ended one
+# What ended an outage
 ELECTED: Final = "leader elected"
 STARTED: Final = "broker started"
 RESUMED: Final = "broker resumed"
@@ -54,10 +54,10 @@ NOT_OVER: Final = "not over"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A time without an ack while somebody was sending. Times are virtual, in microseconds.
+    """A time without an ack while some producer was sending, in virtual microseconds.
 
-    ``began`` and ``ended`` say what did it, in the words above; ``began_broker`` and ``ended_broker`` who it
-    was, -1 where it was no particular broker.
+    ``began`` and ``ended`` name its cause and its end, in the words above. ``began_broker`` and
+    ``ended_broker`` are the brokers concerned, -1 for no particular broker.
     """
 
     partition: str
@@ -76,13 +76,12 @@ class Outage:
 def outages_of(
     partition: str, sends: Iterable[SendRecord], end_us: int
 ) -> tuple[list[Outage], Outage | None]:
-    """Return the outages of a partition, and the longest time without an ack, be it an outage or not.
+    """Return the outages of a partition, and the longest time without an ack.
 
-    The history ends at *end_us*; what is not over by then has lasted for so long at least.
-
-    A time without an ack begins with a send when none is on its way, or with the ack before while others are. It
-    ends with the next ack. Senders that get nothing but errors are still without an ack, unless they rest for
-    longer than `IDLE_US`.
+    A time without an ack begins with a send if none is in flight, otherwise with the ack before it.
+    It ends with the next ack. Senders that get only errors are still without an ack, unless they
+    pause for longer than `IDLE_US`. The history ends at *end_us*, and a time that is not over then
+    is counted up to there.
     """
     spans = _without_ack(sends, end_us)
 
@@ -100,20 +99,20 @@ def _length_us(span: tuple[int, int, str]) -> int:
 
 
 def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, int, str]]:
-    """Return the times without an ack: from when, until when, and how they ended."""
+    """Return the times without an ack: the start, the end, and how each ended."""
     moments: list[tuple[int, int, str]] = []
     for send in sends:
         moments.append((send.invoked, send.invoked_us, INVOKE))
         if send.completed_us is not None:
             moments.append((send.completed, send.completed_us, send.outcome or INFO))
     moments.sort()
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     pending = idle_since_us = 0
     since_us: int | None = None
     for _, at_us, type_ in moments:
         if type_ == INVOKE:
             if since_us is not None and not pending and at_us - idle_since_us > IDLE_US:
-                found.append((since_us, idle_since_us, GIVEN_UP))
+                spans.append((since_us, idle_since_us, GIVEN_UP))
                 since_us = None
             since_us = at_us if since_us is None else since_us
             pending += 1
@@ -123,16 +122,16 @@ def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, in
             idle_since_us = at_us
             continue
         if since_us is not None:
-            found.append((since_us, at_us, ANSWERED))
+            spans.append((since_us, at_us, ANSWERED))
         since_us = at_us if pending else None
     if since_us is not None:
-        found.append((since_us, end_us, NOT_OVER) if pending else (since_us, idle_since_us, GIVEN_UP))
-    return found
+        spans.append((since_us, end_us, NOT_OVER) if pending else (since_us, idle_since_us, GIVEN_UP))
+    return spans
 
 
 @dataclass(frozen=True, slots=True)
 class _Standstill:
-    """A broker's process was dead or paused."""
+    """A time in which a broker's process was down or paused."""
 
     began: str
     ended: str
@@ -141,14 +140,14 @@ class _Standstill:
 
 
 class Disturbances:
-    """What a trace tells that can begin and end outages. Events are grouped when they are first asked for."""
+    """The events of a trace that can cause and end outages, grouped on first use."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._grouped: dict[tuple[type[events.Event], ...], Mapping[str | int, Sequence[Any]]] = {}
 
     def explained(self, outage: Outage) -> Outage:
-        """Return an outage with what began and ended it, as far as the trace tells."""
+        """Return an outage with its cause and its end, as far as the trace shows them."""
         elected = _before(outage, self._events(outage.partition, *_ELECTIONS))
         leader = NO_LEADER if elected is None else elected.leader
         began, began_broker = self._began(outage, leader)
@@ -158,16 +157,15 @@ class Disturbances:
         return replace(outage, began=began, began_broker=began_broker, ended=ended, ended_broker=ended_broker)
 
     def _events(self, owner: str | int, *kinds: type[events.Event]) -> Sequence[Any]:
-        """Return the events of some kinds that are about a partition, or about a broker's process."""
+        """Return the events of some kinds about a partition, or about a broker's process."""
         if kinds not in self._grouped:
-            found = defaultdict(list)
+            grouped = defaultdict(list)
             for _, event in self._index.events(*kinds):
-                found[getattr(event, "partition" if isinstance(owner, str) else "broker")].append(event)
-            self._grouped[kinds] = found
+                grouped[getattr(event, "partition" if isinstance(owner, str) else "broker")].append(event)
+            self._grouped[kinds] = grouped
         return self._grouped[kinds].get(owner, ())
 
     def _during(self, outage: Outage, kind: type[E]) -> Sequence[E]:
-        """Return the events of a kind during an outage; for kinds of which each record has some."""
         return self._index.during(outage.start_us, outage.end_us, kind, outage.partition)
 
     def _isr(self, outage: Outage) -> tuple[int, ...]:
@@ -175,7 +173,7 @@ class Disturbances:
         return () if changed is None else changed.isr
 
     def _told(self, outage: Outage, leader: int) -> Sequence[events.BecameLeader]:
-        """Return when a leader was told that it led, after the outage had begun."""
+        """Return when a leader learned that it led, after the outage had begun."""
         led = _within(outage, self._events(outage.partition, events.BecameLeader))
         return [event for event in led if event.broker == leader and event.at_us > outage.start_us]
 
@@ -187,22 +185,22 @@ class Disturbances:
                 yield _Standstill(*words, event.at_us, None if later is None else later.at_us)
 
     def _standstill(self, broker: int, outage: Outage) -> _Standstill | None:
-        """Return the first time that a broker stood still for some of an outage."""
+        """Return the first standstill of a broker that overlaps an outage."""
         for stood in self._standstills(broker):
             if stood.start_us <= outage.end_us and (stood.end_us is None or stood.end_us >= outage.start_us):
                 return stood
         return None
 
     def _began(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return what came first of all that can keep acks away, if it came soon enough to have begun it."""
-        found = sorted(self._candidates(outage, leader), key=itemgetter(0))
-        if found and found[0][0] <= outage.start_us + _SOON_US:
-            return found[0][1:]
+        """Return the first event that can prevent acks, if soon enough to cause the outage."""
+        candidates = sorted(self._candidates(outage, leader), key=itemgetter(0))
+        if candidates and candidates[0][0] <= outage.start_us + _SOON_US:
+            return candidates[0][1:]
         waited = self._where_it_waited(outage, leader)
-        return found[0][1:] if waited[0] == UNKNOWN and found else waited
+        return candidates[0][1:] if waited[0] == UNKNOWN and candidates else waited
 
     def _candidates(self, outage: Outage, leader: int) -> Iterator[tuple[int, str, int]]:
-        """Yield when something began that can keep acks away, what, and of whom; the likelier ones first."""
+        """Yield events that can prevent acks: when, what, and which broker; likelier ones first."""
         stood = self._standstill(leader, outage)
         if stood is not None:
             yield max(stood.start_us, outage.start_us), stood.began, leader
@@ -220,12 +218,12 @@ class Disturbances:
                 yield max(stood.start_us, outage.start_us), _MEMBER[stood.began], member
 
     def _waits_for_replicas(self, outage: Outage) -> bool:
-        """Return whether the acks that did not come were those of acks=all."""
+        """Return whether the missing acks were those of acks=all."""
         acked = self._during(outage, events.BatchAcknowledged)
         return not acked or acked[-1].acks == _ACKS_ALL
 
     def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return how far the first batch of an outage came: to the leader, to the ISR, to its answer."""
+        """Return how far the first batch of an outage got: the leader, the ISR, or its answer."""
         held_up = self._held_up(outage, leader)
         if held_up is not None:
             return held_up, leader
@@ -239,11 +237,11 @@ class Disturbances:
             return ANSWER_LOST, leader
         if not self._waits_for_replicas(outage):
             return UNKNOWN, -1
-        # A follower says with its next fetch that it has a batch: one that has copied it may be the one behind.
-        told: dict[int, int] = {}
+        # A follower's next fetch reports that it has a batch. One that has copied it may still lag.
+        reported: dict[int, int] = {}
         for fetched in self._during(outage, events.FollowerFetched):
             if fetched.offset > offset:
-                told.setdefault(fetched.replica, fetched.at_us)
+                reported.setdefault(fetched.replica, fetched.at_us)
         copied: dict[int, int] = {}
         for event in self._during(outage, events.BatchReplicated):
             if event.base_offset >= offset:
@@ -251,16 +249,18 @@ class Disturbances:
         followers = [member for member in self._isr(outage) if member != leader]
         if not followers:
             return UNKNOWN, -1
-        return MEMBER_BEHIND, max(followers, key=lambda each: (told.get(each, inf), copied.get(each, inf)))
+        return MEMBER_BEHIND, max(
+            followers, key=lambda each: (reported.get(each, inf), copied.get(each, inf))
+        )
 
     def _held_up(self, outage: Outage, leader: int) -> str | None:
-        """Return why a leader did not take the first batch: it did not know that it led, or did not hear who sent it."""
+        """Return why a leader did not append the first batch: unaware, or throttling the client."""
         if self._told(outage, leader):
             return UNAWARE
         return THROTTLED if 2 * self._throttled_us(outage, leader) >= outage.length_us else None
 
     def _throttled_us(self, outage: Outage, leader: int) -> int:
-        """Return for how long of an outage producers that had exceeded their quota were not heard by its leader."""
+        """Return for how long of an outage its leader muted producers that exceeded their quota."""
         throttled_us, since_us = 0, outage.start_us
         for throttled in self._events(leader, events.ClientThrottled):
             begin_us, end_us = throttled.at_us, throttled.at_us + throttled.throttle_us
@@ -270,25 +270,25 @@ class Disturbances:
         return throttled_us
 
     def _ended(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
-        """Return the last change before the ack that can have brought it about."""
-        found: list[tuple[int, str, int]] = []
+        """Return the last change before the ack that can have caused it."""
+        changes: list[tuple[int, str, int]] = []
         for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
             if election.leader not in (leader, NO_LEADER):
                 leader = election.leader
-                found.append((election.at_us, ELECTED, leader))
+                changes.append((election.at_us, ELECTED, leader))
         for event in _within(outage, self._events(outage.partition, events.IsrReduced, events.IsrChanged)):
             by = event.leader if isinstance(event, events.IsrReduced) else event.broker
             has_grown = isinstance(event, events.IsrChanged) and event.change == "expand"
-            found.append((event.at_us, ISR_GREW if has_grown else ISR_SHRANK, by))
+            changes.append((event.at_us, ISR_GREW if has_grown else ISR_SHRANK, by))
         for broker in dict.fromkeys((leader, blamed)):
             for stood in self._standstills(broker):
                 if stood.end_us is not None and outage.start_us <= stood.end_us <= outage.end_us:
-                    found.append((stood.end_us, stood.ended, broker))
+                    changes.append((stood.end_us, stood.ended, broker))
         if began == UNAWARE:
-            found += [(event.at_us, TOLD, leader) for event in self._told(outage, leader)]
-        if found:
-            return max(found, key=itemgetter(0))[1:]
-        # The end of just any fault will not do: it has to be followed by the ack.
+            changes += [(event.at_us, TOLD, leader) for event in self._told(outage, leader)]
+        if changes:
+            return max(changes, key=itemgetter(0))[1:]
+        # The end of a fault counts only if the ack follows it.
         ends = [event for _, event in self._index.events(events.FaultEnded, events.Healed)]
         if any(event.at_us >= outage.end_us - _SOON_US for event in _within(outage, ends)):
             return FAULT_ENDED, -1
@@ -301,7 +301,8 @@ _STANDSTILL: Final = {
     events.BrokerStopped: (LEADER_DOWN, STARTED),
     events.BrokerPaused: (LEADER_PAUSED, RESUMED),
 }
-"""What begins a time in which a broker's process stands still, and what ends it; the next of `_PROCESS` does."""
+"""What begins a standstill of a broker's process, and what ends it, which is the next of
+`_PROCESS`."""
 _MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
 _MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {
@@ -315,13 +316,11 @@ _ACKS_ALL: Final = -1
 
 
 def _before(outage: Outage, moments: Sequence[E]) -> E | None:
-    """Return what had happened last when an outage began."""
     place = bisect_right(moments, outage.start_us, key=_at_us)
     return moments[place - 1] if place else None
 
 
 def _within(outage: Outage, moments: Sequence[E]) -> Sequence[E]:
-    """Return what happened during an outage."""
     first = bisect_left(moments, outage.start_us, key=_at_us)
     return moments[first : bisect_right(moments, outage.end_us, key=_at_us)]
 
