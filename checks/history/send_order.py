@@ -25,6 +25,7 @@ _Place = tuple[int, int]
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
+    """Records are in another order than their operations sent them."""
     return f"{shown(value)} was sent after {shown(earlier)}, which is at offset {earlier_at}, but is at {stands_at}"
 
 

@@ -37,6 +37,7 @@ _EDGES_TRIED: Final = 16
     no_remedy="Kafka isolates what consumers read of transactions, but not what transactions write",
 )
 def writes_interleaved() -> str:
+    """Open transactions wrote to the same partitions, each in its own order."""
     return "Kafka does not keep the writes of open transactions apart"
 
 

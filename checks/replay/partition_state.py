@@ -299,7 +299,7 @@ class ReplicaState:
             self.commit(number, leader_log_start)
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
-        """Commit unvouched records below the high watermark, when the replica leads or is vouched for."""
+        """Commit unvouched records below the high watermark: a leader vouches for them."""
         remaining: list[LogEntry] = []
         for entry in self._unvouched:
             if entry.removed is not None:

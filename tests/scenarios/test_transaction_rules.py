@@ -158,7 +158,7 @@ def test_a_transaction_that_is_aborted_in_one_of_its_partitions_is_torn() -> Non
     assert results["torn-transaction"].status == VIOLATED
     assert finding.partition == "t-0"
     assert "is committed and" in because(finding)
-    assert "although both are of one transaction" in because(finding)
+    assert "although both belong to one transaction" in because(finding)
 
 
 def test_what_decided_about_a_transaction_may_go_with_unflushed_logs() -> None:
@@ -187,7 +187,7 @@ def test_a_commit_that_comes_before_its_application_has_asked_is_noticed_by_one_
     ]
     (finding,) = result.verdict.rules["unasked-commit"].findings
     assert because(finding).endswith(
-        "the transaction of app was committed while app had not asked for its end"
+        "the transaction of app was committed while app had not requested its end"
     )
     assert finding.prevented_by[0].name == "KIP-890"
 
@@ -198,7 +198,7 @@ def test_a_commit_instead_of_an_abort_is_unasked() -> None:
     ]
     results = judged(with_trace(sound(), endings))
     assert list(results) == ["unasked-commit"]
-    assert "had asked for an abort" in because(results["unasked-commit"].findings[0])
+    assert "had requested an abort" in because(results["unasked-commit"].findings[0])
 
 
 @pytest.mark.parametrize("is_succeeded", [False, True])
@@ -332,7 +332,7 @@ def test_a_commit_of_an_old_generation_that_sets_the_group_back_is_noticed() -> 
     results = judged(with_trace(sound_group(), trace))
     assert list(results) == ["offset-regression"]
     told = because(results["offset-regression"].findings[0])
-    assert f"a commit of generation {first[5]} was taken after one of generation {last[5]}" in told
+    assert f"a commit of generation {first[5]} was accepted after one of generation {last[5]}" in told
 
 
 @pytest.mark.parametrize(("expires", "permitted_by"), [(False, None), (True, "offsets.retention.minutes")])
