@@ -274,7 +274,7 @@ def test_what_is_served_before_its_transaction_has_ended_is_noticed_though_all_a
     assert list(results) == ["read-above-lso"]
     told = because(results["read-above-lso"].findings[0])
     assert "served committed up to offset" in told
-    assert "of a transaction that was open" in told
+    assert "of an open transaction" in told
 
 
 def test_a_transaction_that_no_marker_ends_hangs() -> None:
