@@ -41,6 +41,28 @@ class RecordSender(Protocol):
         """Kill the application and start it again."""
 
 
+class Administrator(Protocol):
+    """The requests that an administrator sends to a cluster."""
+
+    def elect_preferred_leaders(self) -> None:
+        """Request preferred leader elections, as ``kafka-preferred-replica-election`` does."""
+
+    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
+        """Reassign the replicas of a partition; None cancels its reassignment."""
+
+    def add_broker(self, broker: int) -> None:
+        """Start a broker for the first time; do nothing if it has joined already."""
+
+    def throttle_replication(self, rate: int | None) -> None:
+        """Set the replication throttle of each broker in bytes a second; None removes it."""
+
+    def delete_records(self, partition: str, offset: int) -> None:
+        """Delete the records of a partition below an offset; -1 deletes all committed ones."""
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Raise the number of a topic's partitions to *total*."""
+
+
 class Operator(Protocol):
     """The operator who takes the steps of a script, with access to a target."""
 
@@ -48,26 +70,11 @@ class Operator(Protocol):
     def observer(self) -> Observer:
         """Return the observer that evaluates conditions."""
 
+    @property
+    def administrator(self) -> Administrator: ...
+
     def sender(self, name: str) -> RecordSender:
         """Return a client to which records can be handed."""
-
-    def elect_preferred_leaders(self) -> None:
-        """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
-
-    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for other replicas of a partition, or with None cancel its reassignment."""
-
-    def add_broker(self, broker: int) -> None:
-        """Start a broker for the first time, unless it has joined already."""
-
-    def throttle_replication(self, rate: int | None) -> None:
-        """Set the rate of throttled replicas on each broker, in bytes per second; None removes the limit."""
-
-    def delete_records(self, partition: str, offset: int) -> None:
-        """Ask to delete the records of a partition below an offset, with -1 all committed ones."""
-
-    def create_partitions(self, topic: str, total: int) -> None:
-        """Ask to raise a topic's partitions to a total."""
 
     def inject(self, fault: Any) -> bool:
         """Inject a fault; return False if it had nothing to act on."""

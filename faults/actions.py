@@ -149,7 +149,7 @@ class ElectPreferredLeaders(Action):
     name: ClassVar[str] = "elect_preferred_leaders"
 
     def take(self, operator: Operator) -> list[str]:
-        operator.elect_preferred_leaders()
+        operator.administrator.elect_preferred_leaders()
         return []
 
 
@@ -174,7 +174,7 @@ class ReassignPartition(Action):
     replicas: tuple[BrokerId, ...] = described("Its new replicas, preferred leader first.", unique=True)
 
     def take(self, operator: Operator) -> list[str]:
-        operator.alter_partition_reassignment(self.partition, self.replicas)
+        operator.administrator.alter_partition_reassignment(self.partition, self.replicas)
         return []
 
 
@@ -190,7 +190,7 @@ class CancelReassignment(Action):
     partition: Partition = described("Which partition.")
 
     def take(self, operator: Operator) -> list[str]:
-        operator.alter_partition_reassignment(self.partition, None)
+        operator.administrator.alter_partition_reassignment(self.partition, None)
         return []
 
 
@@ -207,7 +207,7 @@ class AddBroker(Action):
     broker: BrokerId = described("Which broker.")
 
     def take(self, operator: Operator) -> list[str]:
-        operator.add_broker(self.broker)
+        operator.administrator.add_broker(self.broker)
         return []
 
 
@@ -226,7 +226,7 @@ class ThrottleReplication(Action):
     rate: Bandwidth = described("The rate at which each broker sends, and at which it fetches.")
 
     def take(self, operator: Operator) -> list[str]:
-        operator.throttle_replication(self.rate)
+        operator.administrator.throttle_replication(self.rate)
         return []
 
 
@@ -237,7 +237,7 @@ class UnthrottleReplication(Action):
     name: ClassVar[str] = "unthrottle_replication"
 
     def take(self, operator: Operator) -> list[str]:
-        operator.throttle_replication(None)
+        operator.administrator.throttle_replication(None)
         return []
 
 
@@ -260,7 +260,7 @@ class DeleteRecords(Action):
     )
 
     def take(self, operator: Operator) -> list[str]:
-        operator.delete_records(
+        operator.administrator.delete_records(
             self.partition, DELETE_TO_HIGH_WATERMARK if self.offset is None else self.offset
         )
         return []
@@ -282,7 +282,7 @@ class AddPartitions(Action):
     partitions: Count = described("The total number of partitions.", maximum=PARTITIONS_MAX)
 
     def take(self, operator: Operator) -> list[str]:
-        operator.create_partitions(self.topic, self.partitions)
+        operator.administrator.create_partitions(self.topic, self.partitions)
         return []
 
 

@@ -1,5 +1,5 @@
-"""The pytest plugin: campaign files as tests, and a fixture that runs campaigns from Python.
+"""The pytest plugin: collects campaign files as tests, and runs campaigns from Python in a fixture.
 
-pytest imports it in every project where harrow is installed, so it imports the other rooms only when
-a campaign is there.
+pytest imports it in every project where harrow is installed. So it imports the other packages only
+when a campaign is there.
 """

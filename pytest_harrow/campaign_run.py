@@ -12,7 +12,7 @@ from harrow.pytest_harrow.run_stories import in_a_line, story
 
 
 class CampaignRun(pytest.Item):
-    """A run of a variant with a seed, which is to be as the campaign expects."""
+    """A run of one variant and seed. It passes if its outcome is the expected one."""
 
     def __init__(
         self, *, source: Source, plan: Plan, seed: int, skips_inconclusive: bool, **keywords: Any
@@ -26,23 +26,23 @@ class CampaignRun(pytest.Item):
         self.add_marker("harrow")
 
     def runtest(self) -> None:
-        """Run it; an inconclusive run is no pass."""
+        """Run the campaign. An inconclusive run does not pass."""
         result = self._source.run(self._plan, self._seed)
         self.user_properties += [
             ("harrow_verdict", result.verdict.status),
             ("harrow_trace_digest", result.trace_digest),
         ]
-        found = outcome(result)
-        if found in (AS_EXPECTED, OTHERWISE):
+        run_outcome = outcome(result)
+        if run_outcome in (AS_EXPECTED, OTHERWISE):
             return
-        if found == UNDECIDED and self._skips_inconclusive:
+        if run_outcome == UNDECIDED and self._skips_inconclusive:
             pytest.skip(f"{self._source.name}, {self.name}: inconclusive: {in_a_line(result)}")
         self._failure = in_a_line(result)
         here = self.config.invocation_params.dir
         pytest.fail(story(self._source.finished(result, here)), pytrace=False)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the story; the summary gets its gist, and the campaign file as the place of the failure."""
+        """Return the story. pytest's summary gets its gist, with the campaign file as the place."""
         shown = super().repr_failure(excinfo, style)
         crash = getattr(shown, "reprcrash", None)
         if self._failure is not None and crash is not None:
@@ -50,5 +50,5 @@ class CampaignRun(pytest.Item):
         return shown
 
     def reportinfo(self) -> tuple[Any, None, str]:
-        """Return where the test stands, and what heads its failure."""
+        """Return the test's place, and the heading of its failure."""
         return self.path, None, f"{run_name(self._source.name, self._plan.variant)}, seed {self._seed}"

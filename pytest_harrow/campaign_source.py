@@ -1,4 +1,4 @@
-"""A campaign that a test runs, and how one names it on the command line."""
+"""Loads campaigns for tests, with the arguments that name them on the command line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class UnknownVariant(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A campaign that has been loaded, with the argument of `harrow run` that names it and the options."""
+    """A loaded campaign, with the argument and options that reproduce it with `harrow run`."""
 
     campaign: Campaign
     argument: str
@@ -32,21 +32,21 @@ class Source:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The base, then each variant."""
+        """The base and the variants."""
         return self.campaign.plans
 
     def plan(self, variant: str | None) -> Plan:
-        """Return the plan of a variant; None and ``base`` are the campaign without one.
+        """Return the plan of a variant. None and ``base`` select the base.
 
         Raises:
-            UnknownVariant: there is none of this name.
+            UnknownVariant: No variant has this name.
 
         """
         names = {variant_name(plan): plan for plan in self.plans}
-        wanted = variant_name(self.plans[0]) if variant is None else variant
-        if wanted not in names:
-            raise UnknownVariant(f"{self.name} has no variant `{wanted}`{suggestion(wanted, names)}")
-        return names[wanted]
+        name = variant_name(self.plans[0]) if variant is None else variant
+        if name not in names:
+            raise UnknownVariant(f"{self.name} has no variant `{name}`{suggestion(name, names)}")
+        return names[name]
 
     def run(self, plan: Plan, seed: int) -> RunResult:
         try:
@@ -59,7 +59,7 @@ class Source:
         return reproduce_command(self.argument, seed, plan.variant, self.overrides)
 
     def finished(self, result: RunResult, here: Path) -> FinishedRun:
-        """Return a run as reports want it; its file is named as seen from the folder *here*."""
+        """Return a run for reports, with its file relative to the folder *here*."""
         result = proven(result)
         return FinishedRun(
             result=result,
@@ -70,23 +70,23 @@ class Source:
 
 
 def load_source(path: Path, here: Path, overrides: Sequence[str], argument: str | None = None) -> Source:
-    """Return the campaign in a file; messages name the file as seen from the folder *here*.
+    """Load a campaign. Messages name its file relative to the folder *here*.
 
     Raises:
-        CampaignError: the file has mistakes.
+        CampaignError: The file has mistakes.
 
     """
-    seen = str(as_seen_from(here, path))
+    shown = str(as_seen_from(here, path))
     try:
         campaign = load_campaign(path, overrides)
     except CampaignError as error:
         raise CampaignError(
-            replace(problem, file=seen) if problem.file == str(path) else problem
+            replace(problem, file=shown) if problem.file == str(path) else problem
             for problem in error.problems
         ) from None
-    return Source(campaign=campaign, argument=argument or seen, overrides=tuple(overrides))
+    return Source(campaign=campaign, argument=argument or shown, overrides=tuple(overrides))
 
 
 def as_seen_from(here: Path, path: Path) -> Path:
-    """Return a path as somebody in the folder *here* would write it."""
+    """Return a path relative to the folder *here*, if it is below."""
     return path.relative_to(here) if path.is_relative_to(here) else path

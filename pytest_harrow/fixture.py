@@ -1,4 +1,4 @@
-"""The fixture: runs campaigns from Python."""
+"""The fixture `harrow`, which runs campaigns from Python."""
 
 import re
 from collections import deque
@@ -20,16 +20,16 @@ from harrow.pytest_harrow.campaign_source import Source, UnknownVariant, load_so
 from harrow.pytest_harrow.options import Options, OptionsError, Seeds, Settings, as_overrides, as_seeds
 from harrow.pytest_harrow.run_stories import in_a_line, stories, story
 
-_RUNS_TOLD: Final = 3
+_RUNS_REPORTED: Final = 3
 _NAME_LENGTH_MAX: Final = 60
 
 AnyCampaign = str | Path | Mapping[str, Any] | Source
-"""A file (from the test's folder, else from the root directory), a name of the library, YAML text, the same
-as a mapping, or what `Harrow.load` returned."""
+"""A file (in the test's folder or the root directory), a name of the library, YAML text, a mapping
+with the same contents, or a result of `Harrow.load`."""
 
 
 class Harrow:
-    """Runs campaigns; whatever is wrong with one fails the test with a message of its own, not a traceback."""
+    """Runs campaigns. A mistake in one fails the test with a message, not with a traceback."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
@@ -37,8 +37,8 @@ class Harrow:
         self._loaded: dict[tuple[Path, tuple[str, ...]], Source] = {}
         self._written: dict[str, Path] = {}
         self._sources: list[Source] = []
-        self._told = False
-        self._last: deque[tuple[Source, RunResult]] = deque(maxlen=_RUNS_TOLD)
+        self._is_reported = False
+        self._last: deque[tuple[Source, RunResult]] = deque(maxlen=_RUNS_REPORTED)
         try:
             options = Options.of(request.config)
             self._options = options.with_markers(request.node.iter_markers("harrow"))
@@ -46,7 +46,7 @@ class Harrow:
             _fail(error)
 
     def load(self, campaign: AnyCampaign, *, set: Settings | None = None) -> Source:
-        """Return a campaign, with settings or campaign fields changed as by ``--set key=value``."""
+        """Load a campaign, with settings or fields changed as by ``--set key=value``."""
         __tracebackhide__ = True
         try:
             return self._load(campaign, as_overrides(set))
@@ -61,9 +61,10 @@ class Harrow:
         set: Settings | None = None,
         variant: str | None = None,
     ) -> RunResult:
-        """Run a campaign once and return what came out, whatever that is.
+        """Run a campaign once and return its result, whatever it is.
 
-        Without a variant its base is run, without a seed the first of those that hold for the test.
+        Without a variant, the base runs. Without a seed, the first seed of the test's options is
+        used.
         """
         __tracebackhide__ = True
         source = self.load(campaign, set=set)
@@ -82,9 +83,9 @@ class Harrow:
         set: Settings | None = None,
         variants: Iterable[str] | None = None,
     ) -> None:
-        """Run a campaign with each variant and seed; fail the test if one is not as the campaign expects.
+        """Run a campaign with each variant and seed. Fail the test if a run is not as expected.
 
-        A campaign that expects nothing in particular expects that no promise is broken.
+        A campaign that states no expectations expects that no promise is broken.
         """
         __tracebackhide__ = True
         source = self.load(campaign, set=set)
@@ -111,9 +112,9 @@ class Harrow:
         if outcome(result) not in (AS_EXPECTED, OTHERWISE):
             self._judge([source.finished(result, self._here)], 1)
 
-    def untold(self) -> str:
-        """Return the stories of the last runs, for a test that failed without telling them."""
-        if self._told:
+    def unreported_stories(self) -> str:
+        """Return the stories of the last runs if the test failed without reporting them."""
+        if self._is_reported:
             return ""
         return "\n".join(story(source.finished(result, self._here)) for source, result in self._last)
 
@@ -127,7 +128,7 @@ class Harrow:
         if self._options.skips_inconclusive and all(run.outcome == UNDECIDED for run in unexpected):
             first = unexpected[0].result
             pytest.skip(f"{first.plan.campaign}, seed {first.seed}: inconclusive: {in_a_line(first)}")
-        self._told = True
+        self._is_reported = True
         _fail(stories(unexpected, finished))
 
     def _source_of(self, result: RunResult) -> Source:
@@ -144,20 +145,20 @@ class Harrow:
                 self._sources.append(campaign)
                 return campaign
             overrides = (*campaign.overrides, *overrides)
-            found: tuple[Path, str | None] = (campaign.campaign.path, campaign.argument)
+            file_and_name: tuple[Path, str | None] = (campaign.campaign.path, campaign.argument)
         else:
             overrides = (*self._options.overrides, *overrides)
-            found = self._find(campaign)
-        path, argument = found
-        known = self._loaded.get((path, overrides))
-        if known is None:
-            known = load_source(path, self._here, overrides, argument)
-            self._loaded[path, overrides] = known
-            self._sources.append(known)
-        return known
+            file_and_name = self._find(campaign)
+        path, argument = file_and_name
+        source = self._loaded.get((path, overrides))
+        if source is None:
+            source = load_source(path, self._here, overrides, argument)
+            self._loaded[path, overrides] = source
+            self._sources.append(source)
+        return source
 
     def _find(self, campaign: Any) -> tuple[Path, str | None]:
-        """Return a campaign's file, and the name that is as good as the file."""
+        """Return a campaign's file, and a name that can stand for the file."""
         if isinstance(campaign, Mapping):
             campaign = yaml.safe_dump(dict(campaign), sort_keys=False, allow_unicode=True)
         if isinstance(campaign, str) and "\n" in campaign:
@@ -172,15 +173,15 @@ class Harrow:
             if path.is_file():
                 return path, None
         try:
-            found = resolve(str(campaign))
+            paths = resolve(str(campaign))
         except CampaignError as error:
             raise CampaignError(_not_found(problem, folders) for problem in error.problems) from None
-        if len(found) > 1 or Path(campaign).is_dir():
+        if len(paths) > 1 or Path(campaign).is_dir():
             raise CampaignError([Problem(str(campaign), 0, 0, "a folder; name one campaign in it")])
-        return found[0], str(campaign)
+        return paths[0], str(campaign)
 
     def _write(self, text: str) -> Path:
-        """Return a file with a campaign's text, so that the command line can run it, too."""
+        """Return a file with a campaign's text, so that the command line can run it too."""
         if text not in self._written:
             folder: Path = self._request.getfixturevalue("tmp_path_factory").mktemp("harrow")
             name = re.sub(r"[^\w.-]+", "-", self._request.node.name)[:_NAME_LENGTH_MAX]
@@ -192,8 +193,8 @@ class Harrow:
 def _not_found(problem: Problem, folders: Iterable[Path]) -> Problem:
     if not Path(problem.file).suffix:
         return problem
-    looked = " and ".join(map(str, folders))
-    return replace(problem, message=f"{problem.message} (looked for in {looked})")
+    places = " and ".join(map(str, folders))
+    return replace(problem, message=f"{problem.message} (looked for in {places})")
 
 
 def _fail(reason: object) -> NoReturn:

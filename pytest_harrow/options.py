@@ -1,4 +1,4 @@
-"""What can be said on the command line, in the configuration file and with the marker."""
+"""Options of the command line, the configuration file and the marker."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ SEEDS_OPTION: Final = "--harrow-seeds"
 SET_OPTION: Final = "--harrow-set"
 MARKER: Final = (
     "harrow(seeds=..., set=..., inconclusive=...): runs campaigns; `seeds` (a range, numbers or 'A..B') and `set` "
-    "(a mapping of settings and campaign fields) hold for the fixture `harrow` unless a call says otherwise, and "
-    "inconclusive='skip' skips the test when a run did not get far enough to tell, where 'fail' fails it"
+    "(a mapping of settings and campaign fields) are defaults for the fixture `harrow`, and "
+    "inconclusive='skip' skips the test if a run is inconclusive, where 'fail' fails it"
 )
 _SEEDS_INI: Final = "harrow_seeds"
 _INCONCLUSIVE_INI: Final = "harrow_inconclusive"
@@ -26,20 +26,20 @@ Settings = Mapping[str, object] | Sequence[str]
 
 
 class OptionsError(Exception):
-    """An option that cannot be understood."""
+    """An option is invalid."""
 
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("harrow", "campaigns of harrow")
     group.addoption(
-        SEEDS_OPTION, metavar="A..B|N", help="Seeds to run campaigns with, from A to before B, or 0..N."
+        SEEDS_OPTION, metavar="A..B|N", help="Seeds to run campaigns with, from A up to B - 1, or 0..N."
     )
     group.addoption(
         SET_OPTION,
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="A Kafka setting or a field of all campaigns; may be repeated.",
+        help="A Kafka setting, or a field of all campaigns; may be repeated.",
     )
     parser.addini(
         CAMPAIGNS, "Globs of campaign files to collect, from the root directory.", type="args", default=[]
@@ -47,14 +47,14 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini(_SEEDS_INI, "Seeds to run campaigns with, A..B or N for 0..N; 0..1 by default.", default="")
     parser.addini(
         _INCONCLUSIVE_INI,
-        "What an inconclusive run does to its test: fail (the default) or skip.",
+        "The result of a test whose run is inconclusive: fail (the default) or skip.",
         default="",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What holds for a test."""
+    """The options of a test."""
 
     seeds: Sequence[int] = _DEFAULT_SEEDS
     overrides: tuple[str, ...] = ()
@@ -62,10 +62,10 @@ class Options:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Self:
-        """Return the project's, with those of the command line.
+        """Return the project's options, overridden by the command line.
 
         Raises:
-            OptionsError: one of them is wrong.
+            OptionsError: An option is invalid.
 
         """
         option = config.getoption(SEEDS_OPTION)
@@ -77,30 +77,30 @@ class Options:
         )
 
     def with_markers(self, markers: Iterable[pytest.Mark]) -> Self:
-        """Return them with what the test's markers say, of which the closest come first.
+        """Return the options with those of the test's markers. The closest marker wins.
 
         Raises:
-            OptionsError: a marker is wrong.
+            OptionsError: A marker is invalid.
 
         """
         seeds, overrides, skips = self.seeds, self.overrides, self.skips_inconclusive
         for marker in reversed(list(markers)):
-            said: Mapping[str, Any] = marker.kwargs
-            if marker.args or not said.keys() <= _MARKER_KEYS:
-                raise OptionsError("the marker harrow takes `seeds`, `set` and `inconclusive`, by name")
-            if "seeds" in said:
-                seeds = as_seeds(said["seeds"], "the marker's seeds")
-            if "inconclusive" in said:
-                skips = _skips(said["inconclusive"], "the marker's inconclusive")
-            overrides += as_overrides(said.get("set"))
+            arguments: Mapping[str, Any] = marker.kwargs
+            if marker.args or not arguments.keys() <= _MARKER_KEYS:
+                raise OptionsError("the marker harrow takes only `seeds=`, `set=` and `inconclusive=`")
+            if "seeds" in arguments:
+                seeds = as_seeds(arguments["seeds"], "the marker's seeds")
+            if "inconclusive" in arguments:
+                skips = _skips(arguments["inconclusive"], "the marker's inconclusive")
+            overrides += as_overrides(arguments.get("set"))
         return type(self)(seeds=seeds, overrides=overrides, skips_inconclusive=skips)
 
 
 def as_seeds(seeds: Seeds, name: str = "seeds") -> Sequence[int]:
-    """Return seeds that are given as a range, as numbers, or as the text ``A..B`` or ``N``.
+    """Return seeds from a range, from numbers, or from the text ``A..B`` or ``N``.
 
     Raises:
-        OptionsError: they are no seeds, or none.
+        OptionsError: The seeds are invalid or empty.
 
     """
     from harrow.campaigns.language.seeds import SeedError, check_seed, parse_seeds
@@ -108,18 +108,18 @@ def as_seeds(seeds: Seeds, name: str = "seeds") -> Sequence[int]:
     try:
         if isinstance(seeds, str):
             return parse_seeds(seeds)
-        found = [check_seed(seed) for seed in ([seeds] if isinstance(seeds, int) else seeds)]
+        numbers = [check_seed(seed) for seed in ([seeds] if isinstance(seeds, int) else seeds)]
     except SeedError as error:
         raise OptionsError(f"{name}: {error}") from None
     except TypeError:
         raise OptionsError(f"{name}: {seeds!r} is neither A..B nor whole numbers") from None
-    if not found:
-        raise OptionsError(f"{name}: there is no seed in it")
-    return found
+    if not numbers:
+        raise OptionsError(f"{name}: no seeds")
+    return numbers
 
 
 def as_overrides(settings: Settings | None) -> tuple[str, ...]:
-    """Return settings as one types them after ``--set``."""
+    """Return settings in the form that ``--set`` takes."""
     if settings is None:
         return ()
     if isinstance(settings, str):
@@ -135,5 +135,5 @@ def _value(value: object) -> str:
 
 def _skips(word: object, name: str) -> bool:
     if word not in _INCONCLUSIVE:
-        raise OptionsError(f"{name}: `fail` or `skip` is wanted, not {word!r}")
+        raise OptionsError(f"{name}: expected `fail` or `skip`, not {word!r}")
     return word == "skip"

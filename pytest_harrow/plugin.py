@@ -1,8 +1,7 @@
-"""What pytest calls.
+"""The hooks that pytest calls.
 
-pytest loads this module in every project where harrow is installed. Nothing of harrow
-beyond this package, and no library, is imported before a campaign is collected, the
-fixture is used or an option is given.
+pytest loads this module in every project where harrow is installed. It imports only this package,
+and no library, until a campaign is collected, the fixture is used or an option is set.
 """
 
 import sys
@@ -12,21 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from harrow.pytest_harrow.campaign_file import CampaignFile
-from harrow.pytest_harrow.campaign_globs import is_campaign_file
+from harrow.pytest_harrow.campaign_file import CampaignFile, is_campaign_file
 from harrow.pytest_harrow.options import MARKER, Options, OptionsError, add_options
 
 if TYPE_CHECKING:
     from harrow.pytest_harrow.fixture import Harrow
 
 _NAMES: Final = ("harrow", __name__)
-"""The entry point's name, and that by which ``-p`` and ``pytest_plugins`` know this module."""
+"""The names of this module: as an entry point, and for ``-p`` and ``pytest_plugins``."""
 
 _IN_USE: Final = pytest.StashKey["Harrow"]()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the options; a plugin that is registered twice is an error for pytest, so that is prevented here."""
+    """Add the options. Block a second registration of the plugin, which pytest would reject."""
     ours = pluginmanager.get_name(sys.modules[__name__])
     for name in _NAMES:
         if name != ours:
@@ -35,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of the marker, and say at once which option is wrong."""
+    """Register the marker, and report invalid options at once."""
     config.addinivalue_line("markers", MARKER)
     try:
         Options.of(config)
@@ -44,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Take the files that the project, or the command line, says are campaigns."""
+    """Collect files that the project or the command line selects as campaigns."""
     if not is_campaign_file(file_path, parent):
         return None
     collected: pytest.Collector = CampaignFile.from_parent(parent, path=file_path)
@@ -52,17 +50,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Have ``-m harrow`` find the tests that use the fixture, too."""
+    """Mark the tests that use the fixture, so that ``-m harrow`` selects them too."""
     if "harrow" in getattr(item, "fixturenames", ()) and item.get_closest_marker("harrow") is None:
         item.add_marker("harrow")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
-    """Put beside a test that failed what its last runs found."""
+    """Add the results of the last runs to the report of a failed test."""
     runs = item.stash.get(_IN_USE, None)
     if runs is not None and call.when == "call" and call.excinfo is not None:
-        story = runs.untold()
+        story = runs.unreported_stories()
         if story and not call.excinfo.errisinstance(pytest.skip.Exception):
             item.add_report_section("call", "harrow", story)
 

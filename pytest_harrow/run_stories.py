@@ -1,4 +1,4 @@
-"""What a test says of runs: the finding, what led to it, and how to run it again."""
+"""The text of runs in tests: the finding, its story, and the command that repeats the run."""
 
 import textwrap
 from collections.abc import Sequence
@@ -16,19 +16,22 @@ _MARGIN: Final = "  "
 
 
 def in_a_line(result: RunResult) -> str:
-    """Return what a run found and which expectations it missed."""
+    """Return a run's findings and missed expectations in one line."""
     parts = [in_short(result), *(missed.message for missed in result.missed), *result.verdict.reasons]
     return "; ".join(part for part in parts if part) or result.verdict.status
 
 
 def story(run: FinishedRun) -> str:
-    """Return the story of a run, under a line that names it."""
+    """Return the story of a run below its name."""
     name = f"{run_name(run.result.plan.campaign, run.result.plan.variant)}, seed {run.result.seed}"
-    return f"{name}: {_verdict(run)}\n{_told(run)}"
+    return f"{name}: {_verdict(run)}\n{_indented_story(run)}"
 
 
 def stories(runs: Sequence[FinishedRun], finished: int) -> str:
-    """Return which of *finished* runs are not as expected: by variant and verdict, each with its first story."""
+    """Return the unexpected ones of *finished* runs, grouped by variant and verdict.
+
+    Each group has the story of its first run.
+    """
     if len(runs) == 1 and finished == 1:
         return story(runs[0])
     alike: dict[tuple[str, str, str], list[FinishedRun]] = {}
@@ -38,7 +41,7 @@ def stories(runs: Sequence[FinishedRun], finished: int) -> str:
     for (variant, _, _), group in alike.items():
         seeds = seeds_text([run.result.seed for run in group])
         first = f"seed {group[0].result.seed}: " if len(group) > 1 else ""
-        lines += [f"{variant}, {seeds}: {first}{_verdict(group[0])}", _told(group[0])]
+        lines += [f"{variant}, {seeds}: {first}{_verdict(group[0])}", _indented_story(group[0])]
     return "\n".join(lines)
 
 
@@ -49,6 +52,6 @@ def _verdict(run: FinishedRun) -> str:
     return ", ".join([*words, *filter(None, [detail_of(run)])])
 
 
-def _told(run: FinishedRun) -> str:
+def _indented_story(run: FinishedRun) -> str:
     text = plain_text(*short_story(run))
     return textwrap.indent(textwrap.dedent(text).rstrip(), _MARGIN)

@@ -22,7 +22,7 @@ class InjectedFault:
     """A fault that struck.
 
     ``concrete`` is this fault with everything decided: the broker it struck, the time it lasted.
-    ``named`` is a fault that names its broker, where this fault picks one by itself. ``given`` is
+    ``named`` is a fault that names its broker, where this fault picks one by itself. ``origin`` is
     the fault as the campaign writes it.
     """
 
@@ -31,7 +31,7 @@ class InjectedFault:
     details: tuple[tuple[str, Any], ...]
     concrete: Fault | None = None
     named: Fault | None = None
-    given: Fault | None = None
+    origin: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class ReleaseDifference:
 class RunResult:
     """One run of a plan with one seed.
 
-    - ``plan`` is the plan that ran. Where the campaign left values open, ``given`` is the plan
+    - ``plan`` is the plan that ran. Where the campaign left values open, ``open_plan`` is the plan
       before the seed chose them, and ``drawn`` lists the choices in words.
     - ``expected`` tells whether the run met the campaign's expectations. A campaign that states
       none expects that no promise is broken.
@@ -128,7 +128,7 @@ class RunResult:
     events: int
     simulated_us: int
     wall_ms: int = field(default=0)
-    given: Plan | None = None
+    open_plan: Plan | None = None
     drawn: tuple[tuple[str, str], ...] = ()
     operated: tuple[tuple[int, Action], ...] = ()
     unseen: tuple[MissedExpectation, ...] = ()
@@ -156,7 +156,7 @@ class RunResult:
 
     def plan_digest(self) -> str:
         """Return the digest of the campaign's plan, which is the same for all seeds."""
-        return (self.given or self.plan).digest()
+        return (self.open_plan or self.plan).digest()
 
 
 def measured_levels(index: Index) -> ServiceLevels:

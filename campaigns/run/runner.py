@@ -88,7 +88,7 @@ def run_plan(
         result = Run(
             draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
         ).result()
-        return result if draw.plan is plan else replace(result, given=plan, drawn=draw.values)
+        return result if draw.plan is plan else replace(result, open_plan=plan, drawn=draw.values)
     finally:
         if was_enabled:
             gc.enable()
@@ -287,7 +287,7 @@ class Run:
         behind = [
             f"group {group} has not read {partition} to its end" for group, partition, _ in self._behind
         ]
-        return f"healed: {behind[0] if behind else 'it looks once more'}"
+        return f"healed: {behind[0] if behind else 'about to check again'}"
 
     def _settle(self) -> None:
         """Heal, recover, check the expected end state, and read every partition back."""

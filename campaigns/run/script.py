@@ -46,12 +46,7 @@ class Script:
         self._target = target
         self.observer = target.observer
         self.sender = target.clients.sender
-        self.elect_preferred_leaders = target.elect_preferred_leaders
-        self.alter_partition_reassignment = target.alter_partition_reassignment
-        self.add_broker = target.add_broker
-        self.throttle_replication = target.throttle_replication
-        self.delete_records = target.delete_records
-        self.create_partitions = target.create_partitions
+        self.administrator = target
         self.inject = injector.inject
         self._next = 0
         self._last_step_us = 0

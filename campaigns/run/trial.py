@@ -65,8 +65,8 @@ class _Struck:
         counted: Counter[Fault | None] = Counter()
         faults: dict[_StrikeKey, InjectedFault] = {}
         for fault in self.result.faults:
-            faults[fault.given, counted[fault.given]] = fault
-            counted[fault.given] += 1
+            faults[fault.origin, counted[fault.origin]] = fault
+            counted[fault.origin] += 1
         return faults
 
     @cached_property
@@ -176,7 +176,7 @@ class Trials:
             missing=tuple(missing),
             is_finished=again.is_script_finished and again.given_up is None,
             options=attempt.options,
-            is_drawn=self._first.given is not None,
+            is_drawn=self._first.open_plan is not None,
             digest=again.trace_digest,
         )
 

@@ -1,8 +1,8 @@
-"""The corpus of regressions: campaigns that failed once, and whether they still do.
+"""The corpus of regressions: campaigns that failed once, and a check whether they still do.
 
-An entry is a campaign with `found`: the rule that broke, the seed, and whether the failure is
-known to happen still (``open``) or must not come back (``fixed``). Its `expect` says what it
-looks like today.
+An entry is a campaign with `found`: the broken rule, the seed, and a status. The failure is
+``open``, known to happen still, or ``fixed``, so it must not come back. `expect` describes the run
+of today.
 """
 
 from collections import Counter, deque
@@ -39,14 +39,14 @@ _FOUND_BY: Final = "Found by harrow"
 
 
 class NotFailingError(Exception):
-    """A campaign that cannot be an entry; the message says why."""
+    """A campaign cannot become an entry. The message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryResult:
-    """How an entry came out; ``problems`` are those of a file that cannot be run.
+    """The outcome of an entry. ``problems`` are those of a file that cannot run.
 
-    ``as_recorded`` says whether that agrees with its status; ``why`` what happened.
+    ``as_recorded`` tells whether the outcome agrees with the entry's status, ``why`` what happened.
     """
 
     file: Path
@@ -58,20 +58,20 @@ class EntryResult:
     problems: tuple[Problem, ...] = ()
 
     def reproduce(self) -> str | None:
-        """Return the command that runs the entry alone, None where there is no run of it."""
+        """Return the command that runs only this entry, None if it did not run."""
         if self.plan is None or self.plan.found is None:
             return None
         return reproduce_command(str(self.file), self.plan.found.seed, self.plan.variant)
 
 
 def corpus_files(place: Path) -> list[Path]:
-    """Return the campaign files of a folder and of the folders below it, sorted; or the one file.
+    """Return the campaign files in a folder and its subfolders, sorted, or the one file.
 
-    Links are followed, hidden files left out. A file or folder that cannot be read is returned as well: without
-    it, a corpus with entries that are never run would pass.
+    Links are followed, hidden files are left out. An unreadable file or folder is returned too.
+    Otherwise a corpus with entries that never run would pass.
 
     Raises:
-        CampaignError: there is no such folder or file.
+        CampaignError: The folder or file does not exist.
 
     """
     if place.is_file():
@@ -81,11 +81,14 @@ def corpus_files(place: Path) -> list[Path]:
     return sorted(_named_as_campaigns(place, set()))
 
 
-def _named_as_campaigns(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """Yield what is below a folder; *seen* are those that a link may lead to a second time."""
-    if (whole := folder.resolve()) in seen:
+def _named_as_campaigns(folder: Path, visited: set[Path]) -> Iterator[Path]:
+    """Yield the campaign files below a folder.
+
+    *visited* are folders that a link could lead to again.
+    """
+    if (resolved := folder.resolve()) in visited:
         return
-    seen.add(whole)
+    visited.add(resolved)
     try:
         entries = sorted(folder.iterdir())
     except OSError:
@@ -97,7 +100,7 @@ def _named_as_campaigns(folder: Path, seen: set[Path]) -> Iterator[Path]:
         if entry.suffix.lower() in _SUFFIXES:
             yield entry
         elif entry.is_dir():
-            yield from _named_as_campaigns(entry, seen)
+            yield from _named_as_campaigns(entry, visited)
 
 
 def check_files(
@@ -105,9 +108,9 @@ def check_files(
     workers: int = 1,
     run: Callable[[Plan, int, float], RunResult | str] = tried_run,
 ) -> Generator[EntryResult]:
-    """Run the entries of files, one for each variant, on so many workers; yield how they came out, in order.
+    """Run the entries of files, one for each variant, and yield their outcomes in order.
 
-    Whatever is wrong with a file or a run is an outcome too, and the other entries go on.
+    Any error in a file or a run is an outcome too, and the other entries still run.
     """
     entries: deque[EntryResult | tuple[Path, Plan, Found]] = deque()
 
@@ -126,9 +129,9 @@ def check_files(
                 yield cast("EntryResult", entries.popleft())
             if result is None:
                 return
-            file, plan, found = cast("tuple[Path, Plan, Found]", entries.popleft())
+            file, plan, failure = cast("tuple[Path, Plan, Found]", entries.popleft())
             if isinstance(result, str):
-                yield _error(file, plan, found.line, f"the run crashed: {result}")
+                yield _error(file, plan, failure.line, f"the run crashed: {result}")
             else:
                 yield entry_result(file, plan, result)
     finally:
@@ -136,7 +139,7 @@ def check_files(
 
 
 def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Found]]:
-    """Yield the entries of a file that can be run, and what is wrong with the others."""
+    """Yield the entries of a file, and the outcomes of those that cannot run."""
     try:
         plans = _load(file)
     except CampaignError as error:
@@ -145,7 +148,7 @@ def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Found]]:
     for plan in plans:
         if plan.found is None:
             message = (
-                "`found` is missing: an entry says which rule was broken, by which version, and its status"
+                "`found` is missing: an entry needs the broken rule, the version that found it, and a status"
             )
             yield _error(file, plan, 1, message)
         else:
@@ -159,13 +162,13 @@ def entry_result(file: Path, plan: Plan, result: RunResult) -> EntryResult:
 
 
 def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = "") -> tuple[str, str]:
-    """Return the name and the text of the entry that a failing campaign makes.
+    """Return the name and the text of the entry for a failing campaign.
 
-    It says all that the run depends on, also what a swarm has drawn, and expects what was seen.
-    *heading* is the story above it, as a shrunk campaign has one.
+    The text has everything that the run depends on, also what a swarm drew, and expects the run's
+    outcome. *heading* is the comment above it, such as a shrunk campaign's.
 
     Raises:
-        NotFailingError: the campaign breaks no promise with this seed, or does not do it again.
+        NotFailingError: The campaign breaks no promise with this seed, or its entry does not.
 
     """
     result = run_plan(plan, seed)
@@ -174,7 +177,7 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
         reasons = f" ({'; '.join(result.verdict.reasons)})" if result.verdict.reasons else ""
         if result.verdict.status == PERMITTED:
             rule = anomalies(result)[0].rule
-            reasons = f"; to hold it against Kafka all the same, `--set 'demand=[{rule}]'`"
+            reasons = f"; to demand {rule} anyway, use `--set 'demand=[{rule}]'`"
         raise NotFailingError(
             f"it does not fail: with seed {seed} the verdict is {result.verdict.status}{reasons}"
         )
@@ -195,44 +198,44 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
     )
     comments = [f"{_FOUND_BY} {version()} with seed {seed}: {in_short(result)}."]
     first, _, rest = heading.partition("\n\n")
-    # An entry that is put in again has a heading that says who found it first.
+    # The heading of an existing entry says already who found the failure first.
     if story := rest if first.startswith(_FOUND_BY) else heading:
         comments.append(f"\n{story}")
     try:
         text = campaign_text(entry, comments=comments)
     except UnwritablePlanError as error:
         raise NotFailingError(str(error)) from None
-    (again,) = load_text(text, f"{name}.yaml").plans
-    entry_again = entry_result(Path(f"{name}.yaml"), again, run_plan(again, seed))
-    if entry_again.outcome != STILL_FAILING:
-        what = f"{entry_again.outcome}, {entry_again.why}"
-        raise NotFailingError(f"its failure cannot be written down: as an entry it is {what}")
+    (entry_plan,) = load_text(text, f"{name}.yaml").plans
+    repeated = entry_result(Path(f"{name}.yaml"), entry_plan, run_plan(entry_plan, seed))
+    if repeated.outcome != STILL_FAILING:
+        outcome = f"{repeated.outcome}, {repeated.why}"
+        raise NotFailingError(f"its failure does not repeat as an entry: {outcome}")
     return name, text
 
 
-def regress_document(found: Sequence[EntryResult], *, interrupted: bool = False) -> dict[str, Any]:
-    """Return the outcomes as JSON has them; a corpus that was *interrupted* is not as recorded."""
-    counts = Counter(item.outcome for item in found)
+def regress_document(results: Sequence[EntryResult], *, interrupted: bool = False) -> dict[str, Any]:
+    """Return the outcomes as JSON. An *interrupted* corpus is never as recorded."""
+    counts = Counter(item.outcome for item in results)
     return {
         "schema": SCHEMA,
         "version": version(),
-        "as_recorded": bool(found) and not interrupted and all(item.as_recorded for item in found),
+        "as_recorded": bool(results) and not interrupted and all(item.as_recorded for item in results),
         "interrupted": interrupted,
         "counts": {outcome: counts[outcome] for outcome in OUTCOMES},
-        "entries": [_as_mapping(item) for item in found],
+        "entries": [_as_mapping(item) for item in results],
     }
 
 
 def _load(file: Path) -> tuple[Plan, ...]:
     if file.exists() and not (file.is_file() or file.is_dir()):
-        # To open a pipe would be to wait for somebody who writes into it.
+        # Opening a pipe would wait for a writer.
         raise CampaignError([Problem(str(file), 0, 0, "cannot be read: it is not a file")])
     try:
         return load_campaign(file).plans
     except CampaignError:
         raise
-    except Exception as error:  # a mistake of the loader's is an outcome; the other entries run all the same
-        message = f"cannot be read, by a mistake of harrow's: {type(error).__name__}: {error}"
+    except Exception as error:  # a bug of the loader is an outcome; the other entries still run
+        message = f"cannot be read because of a bug in harrow: {type(error).__name__}: {error}"
         raise CampaignError([Problem(str(file), 1, 1, message)]) from error
 
 
@@ -245,36 +248,36 @@ def _violated(result: RunResult) -> set[str]:
     return {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
 
 
-def _outcome(plan: Plan, found: Found, result: RunResult) -> tuple[str, bool, str]:
+def _outcome(plan: Plan, failure: Found, result: RunResult) -> tuple[str, bool, str]:
     """Return the outcome, whether it is the recorded one, and what happened."""
     violated = _violated(result)
     expected = dict(plan.expect.rules)
-    others = violated - {found.rule} - {rule for rule, status in expected.items() if status == VIOLATED}
-    what = in_short(result)
+    others = violated - {failure.rule} - {rule for rule, status in expected.items() if status == VIOLATED}
+    summary = in_short(result)
     missed = "; ".join(message.message for message in result.missed)
-    judged = result.verdict.rules.get(found.rule)
-    if found.rule in violated and found.status == MUST_HOLD:
-        return STILL_FAILING, False, f"it is back: {what}"
+    judged = result.verdict.rules.get(failure.rule)
+    if failure.rule in violated and failure.status == MUST_HOLD:
+        return STILL_FAILING, False, f"it is back: {summary}"
     if others:
-        return CHANGED, False, f"violated as well: {', '.join(sorted(others))}; {what}"
-    if found.rule in violated:
-        return (CHANGED, False, missed) if missed else (STILL_FAILING, True, what)
+        return CHANGED, False, f"also violated: {', '.join(sorted(others))}; {summary}"
+    if failure.rule in violated:
+        return (CHANGED, False, missed) if missed else (STILL_FAILING, True, summary)
     if result.verdict.status == INCONCLUSIVE:
         return CHANGED, False, f"inconclusive: {'; '.join(result.verdict.reasons)}"
-    if judged is None or (judged.status == PERMITTED and expected.get(found.rule) != PERMITTED):
-        return CHANGED, False, f"{found.rule} is {'not judged' if judged is None else judged.status} now"
+    if judged is None or (judged.status == PERMITTED and expected.get(failure.rule) != PERMITTED):
+        return CHANGED, False, f"{failure.rule} is {'not judged' if judged is None else judged.status} now"
     if violated:
-        return CHANGED, False, f"{found.rule} is {judged.status}; {what}"
-    if found.status == OPEN:
-        why = f"{found.rule} is {judged.status}: set `status: fixed`, and `expect` what holds now"
+        return CHANGED, False, f"{failure.rule} is {judged.status}; {summary}"
+    if failure.status == OPEN:
+        why = f"{failure.rule} is {judged.status}: set `status: fixed`, and let `expect` match"
         return FIXED, False, why
     if missed:
         return CHANGED, False, missed
-    return FIXED, True, "; ".join(filter(None, (judged.status, what)))
+    return FIXED, True, "; ".join(filter(None, (judged.status, summary)))
 
 
 def _without_missed(result: RunResult) -> tuple[Any, ...]:
-    """Return the script without the conditions in it that were not met: an entry expects what was seen."""
+    """Return the script without missed expectations: an entry expects the run as it was."""
     lines = {missed.line for missed in result.missed if missed.line}
     return tuple(
         replace(step, actions=tuple(action for action in step.actions if not isinstance(action, Expect)))
@@ -285,14 +288,14 @@ def _without_missed(result: RunResult) -> tuple[Any, ...]:
 
 
 def _values(result: RunResult, rule: str) -> tuple[str, ...] | None:
-    """Return the values that a rule found something about; None for none, or for too many to read."""
+    """Return the values in a rule's findings; None if there are none or too many to read."""
     judged = result.verdict.rules.get(rule)
     values = {str(f.value) for f in judged.findings if f.value is not None} if judged is not None else set()
     return tuple(sorted(values)) if 0 < len(values) <= _VALUES_MAX else None
 
 
 def _as_mapping(item: EntryResult) -> dict[str, Any]:
-    plan, found = item.plan, None if item.plan is None else item.plan.found
+    plan, failure = item.plan, None if item.plan is None else item.plan.found
     return {
         "file": str(item.file),
         "campaign": None if plan is None else plan.campaign,
@@ -301,8 +304,13 @@ def _as_mapping(item: EntryResult) -> dict[str, Any]:
         "as_recorded": item.as_recorded,
         "why": item.why,
         "found": None
-        if found is None
-        else {"version": found.version, "rule": found.rule, "seed": found.seed, "status": found.status},
+        if failure is None
+        else {
+            "version": failure.version,
+            "rule": failure.rule,
+            "seed": failure.seed,
+            "status": failure.status,
+        },
         "verdict": None if item.result is None else item.result.verdict.status,
         "violated": [] if item.result is None else sorted(_violated(item.result)),
         "trace_digest": None if item.result is None else item.result.trace_digest,

@@ -1,7 +1,7 @@
 """Delta debugging: the fewest parts of something that still fails.
 
-Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (TSE 2002), with
-removals alone: large pieces first, then smaller ones, then pairs of what little is left.
+Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (TSE 2002), reduced to
+removals: first large pieces, then smaller ones, then pairs of the few parts that remain.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,29 +14,29 @@ _PAIRS_OF_MAX: Final = 10
 
 
 def fewest(parts: Sequence[T], still_fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Return parts of which none, and no two where they are few, can be left out.
+    """Return a subsequence of which no part can be left out, and no two parts if it is short.
 
-    *still_fails* is asked about subsequences only, and never about *parts* itself, which fails.
+    *still_fails* is called with proper subsequences only. *parts* itself is known to fail.
     """
-    left = list(parts)
-    size = len(left)
+    remaining = list(parts)
+    size = len(remaining)
     while size >= 1:
         start, removed = 0, False
-        while start < len(left):
-            shorter = left[:start] + left[start + size :]
+        while start < len(remaining):
+            shorter = remaining[:start] + remaining[start + size :]
             if still_fails(shorter):
-                left, removed = shorter, True
+                remaining, removed = shorter, True
             else:
                 start += size
         if size > 1:
             size = (size + 1) // 2
         elif not removed:
             break
-    return _without_pairs(left, still_fails)
+    return _without_pairs(remaining, still_fails)
 
 
 def _without_pairs(parts: list[T], still_fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Return parts without those that can only go two at a time, as a crash and its restart."""
+    """Return parts without pairs that can only go together, such as a crash and its restart."""
     if len(parts) > _PAIRS_OF_MAX:
         return parts
     for one, other in combinations(range(len(parts)), 2):

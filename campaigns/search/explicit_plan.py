@@ -1,4 +1,4 @@
-"""A run as a plan: each random, generated or conditional action becomes an action at its time."""
+"""Writes a run as a plan: random, generated and conditional actions get fixed times."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,10 +24,10 @@ _END: Final[dict[bool, type[TransactionAction]]] = {True: CommitTransaction, Fal
 
 
 def explicit_plans(result: RunResult) -> Iterator[Plan]:
-    """Yield plans that should do what a run did, the most explicit first, the run's own plan last.
+    """Yield plans that should repeat a run, the most explicit first, the run's own plan last.
 
-    Within one microsecond the action may fall between other events than in the run, so whether a plan fails like
-    the run has to be tried.
+    Within a microsecond an action may fall between other events than in the run. So only a trial
+    shows whether a plan fails like the run.
     """
     plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
     sends = list(sends_of(result))
@@ -51,27 +51,30 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
 
 
 def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
-    """Return a plan that crashes, in place of *the controller*, the broker that was the controller in its run.
+    """Return a plan whose faults name the broker that *the controller* was in the run.
 
-    Which broker is the controller depends on all that happened before.
+    Which broker is the controller depends on everything that happened before.
     """
-    named: dict[tuple[int, Action | None], Action] = {
+    by_moment: dict[tuple[int, Action | None], Action] = {
         (fault.at_us, fault.concrete): fault.named for fault in result.faults if fault.named is not None
     }
     moments = [
-        replace(moment, action=named.get((moment.at_us, moment.action), moment.action))
+        replace(moment, action=by_moment.get((moment.at_us, moment.action), moment.action))
         for moment in timeline(plan)
     ]
     return with_timeline(plan, moments)
 
 
 def _producers(result: RunResult) -> frozenset[str]:
-    """Return the producers of a plan: clients of other kinds send and begin transactions again by themselves."""
+    """Return the producers of a plan.
+
+    Other clients repeat their sends and transactions by themselves.
+    """
     return frozenset(producer.name for producer in result.plan.producers)
 
 
 def sends_of(result: RunResult) -> Iterator[Moment]:
-    """Yield what producers sent in a run, and when."""
+    """Yield the sends of producers in a run, with their times."""
     names = result.evidence.process_names
     producers = _producers(result)
     for operation in result.evidence.operations:
@@ -83,7 +86,10 @@ def sends_of(result: RunResult) -> Iterator[Moment]:
 
 
 def _begun(result: RunResult) -> list[Moment]:
-    """Return the moments at which producers began transactions. Of one instant, these come before the sends."""
+    """Return the beginnings of producers' transactions.
+
+    At the same instant, they come before sends.
+    """
     producers = _producers(result)
     return [
         Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))
@@ -93,7 +99,7 @@ def _begun(result: RunResult) -> list[Moment]:
 
 
 def _ended(result: RunResult) -> list[Moment]:
-    """Return where producers ended their transactions: behind what was sent in the same instant."""
+    """Return the ends of producers' transactions. At the same instant, they come after sends."""
     producers = _producers(result)
     return [
         Moment(at_us=ending.at_us, action=_END[ending.committed](producer=ending.client))
@@ -109,7 +115,7 @@ def _faults(result: RunResult, *, scripted: bool) -> Iterator[Moment]:
 
 
 def _assigned(cluster: ClusterSpec, result: RunResult) -> ClusterSpec:
-    """Return the cluster with the assignment of replicas that the run had."""
+    """Return the cluster with the replica assignment of the run."""
     partitions = result.evidence.partitions
     return replace(
         cluster,

@@ -1,9 +1,9 @@
-"""A handful of records instead of all: plans that send them at moments that could matter.
+"""Replaces all records of a plan by a few, sent at moments that could matter.
 
-Removing records one by one shifts the messages of the others, and a failure that depends on the time of a
-fetch is gone although the removed record had no part in it. What matters is mostly when a record is sent: just
-before a fault, or well between two of them. So a few records are tried at those times, with the same latency
-for every message.
+Removing one record shifts the messages of the others. A failure that depends on the time of a fetch
+then disappears, although the removed record had no part in it. What matters is mostly the time of a
+send: just before a fault, or well between two faults. So this search tries a few records at such
+times, with the same latency for every message.
 """
 
 from collections.abc import Iterator
@@ -18,23 +18,23 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.faults.actions import Send
 
 _HOPS_MAX: Final = 8
-"""A record is sent at most so many latencies before something happens: metadata, id, produce, ack."""
+"""Most latencies between a send and its fault: metadata, producer id, produce, ack."""
 _FEW: Final = 3
-"""With so many records or fewer there is no need to try one latency after the other."""
+"""With this many records or fewer, one latency is enough to try."""
 _PLACES_MAX: Final = 40
 _PLANS_MAX: Final = 150
-"""So many plans are made at most of one network and one number of records."""
+"""Most plans for one network and one number of records."""
 
 
 def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
-    """Yield plans that send no record, one or two in place of all, where *plan* sends more or is slow."""
+    """Yield plans with no record, one or two, if *plan* sends more or has random latencies."""
     moments = timeline(plan)
     sends = [moment for moment in moments if isinstance(moment.action, Send)]
     faults = sorted({moment.at_us for moment in moments if moment.is_fault()})
     events = sorted({*faults, *(link.at_us for link in finding.chain if link.at_us is not None)})
     networks = list(_networks(plan, many=len(sends) > _FEW))
     if sends:
-        # A failure between controllers and brokers often takes no records.
+        # A failure between controllers and brokers often needs no records.
         for network in networks:
             yield _sending(network, (), sends, finding.partition)
     for count in (1, 2):
@@ -50,14 +50,17 @@ def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
 
 
 def _networks(plan: Plan, *, many: bool) -> Iterator[Plan]:
-    """Yield the plan with each latency that might do, the plainest first; without *many* records only that."""
+    """Yield the plan with each latency to try, the plainest first.
+
+    Without *many* records, the plainest is enough.
+    """
     return islice(chain(with_fixed_latency(plan), (plan,)), None if many else 1)
 
 
 def _sending(plan: Plan, times: tuple[int, ...], sends: list[Moment], partition: str) -> Plan:
     rest = [moment for moment in timeline(plan) if not isinstance(moment.action, Send)]
     actions = [moment.action for moment in sends if isinstance(moment.action, Send)]
-    # The producer that sends to the partition, the first of them if there are several.
+    # The first producer that sends to the partition.
     producer = next((send.producer for send in actions if send.partition == partition), actions[0].producer)
     records = [
         Moment(at_us=at_us, action=Send(producer=producer, value=f"m{number}", partition=partition))
@@ -81,13 +84,13 @@ def _pairs(near: list[int], far: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _just_before(events: list[int], latency_us: int) -> list[int]:
-    """Return times from which a request is on its way when something happens."""
-    found = [at_us - hops * latency_us for hops in range(1, _HOPS_MAX + 1) for at_us in events]
-    return [at_us for at_us in dict.fromkeys(found) if at_us >= 0]
+    """Return send times for which a request is in flight when an event happens."""
+    candidates = [at_us - hops * latency_us for hops in range(1, _HOPS_MAX + 1) for at_us in events]
+    return [at_us for at_us in dict.fromkeys(candidates) if at_us >= 0]
 
 
 def _between(events: list[int]) -> list[int]:
-    """Return the times in the middle between two events, and one after the last."""
+    """Return the times halfway between two events, and one after the last."""
     bounds = [0, *events]
     middles = [(one + other) // 2 for one, other in pairwise(bounds)]
     return list(dict.fromkeys((0, *middles, bounds[-1] + US_PER_SECOND)))

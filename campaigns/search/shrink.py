@@ -1,14 +1,14 @@
-"""From a failing run to a small campaign that fails in the same way.
+"""Shrinks a failing run to a small campaign that fails in the same way.
 
-The run is first written down as a plan in which nothing is left to draw (`explicit_plan`).
-Then simpler plans are tried, each by running it: one that still breaks the same rule for the
-same cause (`signature`) takes the place of the one before, until nothing simpler fails. What
-removes most comes first: what happens after the failure, faults, records, clients, brokers;
-then what is merely plainer: settings, faults, times, names. A plan is only ever replaced by
-one that is simpler in a fixed order, so this ends; a budget ends it earlier.
+The run is first written as a plan that leaves nothing to draw (`explicit_plan`). Then simpler plans
+are tried by running them. One that still breaks the same rule for the same cause (`signature`)
+replaces the plan before, until no simpler plan fails. The largest removals come first: everything
+after the failure, faults, records, clients, brokers. Then come plainer settings, faults, times and
+names. Each plan is simpler than the one before in a fixed order, so the search ends. A budget can
+end it earlier.
 
-What goes first decides what can go later, so where many faults are left the search is made
-again with the faults in another order, and the smallest that any of them came to is the best.
+What goes first decides what can go later. So if many faults are left, the search is repeated with
+the faults in another order, and the smallest of all results is the best.
 """
 
 import time
@@ -32,15 +32,15 @@ from harrow.faults.actions import Send
 
 RUNS_MAX: Final = 20_000
 _NAME_MAX: Final = 100
-# A smaller plan that takes many more events has fallen into a loop of its own.
+# A smaller plan with many times the events is caught in a loop.
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 10_000
 _RECOVERY_US: Final = 60 * US_PER_SECOND
 _OTHER_SEEDS: Final = (0, 1, 2)
-"""Tried too while the network is random: without an event, the others get other latencies."""
+"""Also tried while latencies are random, because removing an event changes the latencies of others."""
 
 _FAULTS_FEW: Final = 4
-"""With so few faults left there is no search in another order."""
+"""With this few faults left, no other order is tried."""
 
 _Order = Callable[[range], Sequence[int]]
 _ORDERS: Final[tuple[_Order, ...]] = (
@@ -49,25 +49,24 @@ _ORDERS: Final[tuple[_Order, ...]] = (
     lambda places: [*places[::2], *places[1::2]],
     lambda places: [*places[1::2], *places[::2]],
 )
-"""In which order faults are left out: from the first, from the last, every other one."""
+"""Orders in which faults are removed: from the first, from the last, every other one."""
 
 
 class NothingToShrinkError(ValueError):
-    """A run without the failure that was asked for; ``status`` is its verdict."""
+    """A run does not have the requested failure. ``status`` is its verdict."""
 
     def __init__(self, result: RunResult, rule: str | None) -> None:
-        """Say what came out instead, and what could be shrunk."""
         self.status = result.verdict.status
         super().__init__(_nothing(result, rule))
 
 
 class OutOfBudgetError(Exception):
-    """The time or the runs that a search may take are used up."""
+    """A search has used up its time or its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:
-    """A failing run, and what of it is the failure that is looked at."""
+    """A failing run, and the finding that is being shrunk."""
 
     plan: Plan
     seed: int
@@ -75,7 +74,7 @@ class Shrunk:
     finding: Finding
 
     def size(self) -> tuple[int, int]:
-        """Return how many faults a plan names, and how many records it sends."""
+        """Return the number of faults in a plan, and of records it sends."""
         moments = timeline(self.plan)
         records = sum(isinstance(m.action, Send) for m in moments)
         if _generates(self.plan):
@@ -84,7 +83,7 @@ class Shrunk:
 
 
 class Shrinker:
-    """A search for a smaller failure. ``best`` is the smallest so far, at any time."""
+    """A search for a smaller failure. ``best`` is the smallest so far."""
 
     def __init__(
         self,
@@ -96,12 +95,12 @@ class Shrinker:
         time_max_s: float | None = None,
         on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
     ) -> None:
-        """Run the plan, and see what it breaks.
+        """Run the plan, and pick the failure to shrink.
 
-        With *rule* that rule's anomaly is taken, also one that the settings permit.
+        With *rule*, that rule's anomaly is picked, even a permitted one.
 
         Raises:
-            NothingToShrinkError: nothing is broken, or there is no such anomaly.
+            NothingToShrinkError: Nothing is broken, or there is no such anomaly.
 
         """
         self._runs_max = runs_max
@@ -114,22 +113,21 @@ class Shrinker:
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
-        found = signatures(result, permitted=rule is not None)
-        wanted = [signature for signature in found if rule in (None, signature.rule)]
-        if not wanted or result.verdict.status == INCONCLUSIVE:
+        by_signature = signatures(result, permitted=rule is not None)
+        candidates = [signature for signature in by_signature if rule in (None, signature.rule)]
+        if not candidates or result.verdict.status == INCONCLUSIVE:
             raise NothingToShrinkError(result, rule)
-        self.signature: Signature = wanted[0]
-        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=found[self.signature])
+        self.signature: Signature = candidates[0]
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=by_signature[self.signature])
         self._now = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
 
     @property
     def best(self) -> Shrunk:
-        """The smallest failure so far."""
         return min((*self._ends, self._now), key=Shrunk.size) if self._ends else self._now
 
     def run(self) -> Shrunk:
-        """Search until nothing simpler fails or the budget is used up, and return the best."""
+        """Search until no simpler plan fails or the budget is used up, and return the best."""
         try:
             self._make_explicit()
             self._cut_after_failure()
@@ -150,23 +148,24 @@ class Shrinker:
         self._accept(with_named_controllers(self._now.plan, self._now.result), seed)
         plan = self._now.plan
         if self._now.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
-            # The search would spend nearly all its time waiting ten minutes for clusters that never recover.
+            # Otherwise nearly all time would go into waiting ten minutes for clusters that never
+            # recover.
             self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
 
     def _search_in_some_order(self) -> None:
         start, events_max = self._now, self._events_max
         for order in _ORDERS:
-            self._begin_anew(start, events_max)
+            self._restart(start, events_max)
             self._until_nothing_is_simpler(order)
             self._take(simpler_schedule.with_end_in_script, checked=True)
             self._ends.append(self._now)
             if self._now.size()[0] <= _FAULTS_FEW:
                 break
 
-    def _begin_anew(self, start: Shrunk, events_max: int) -> None:
+    def _restart(self, start: Shrunk, events_max: int) -> None:
         self._now, self._events_max = start, events_max
-        # A plan that failed on another way may be on this one too, and one that took too long for the other
-        # may not for this one; plans that did not fail are known.
+        # A plan that failed in another order may fail in this one too, and one that took too many
+        # events may not. Plans that passed stay known.
         self._tried -= self._accepted | self._given_up
 
     def _until_nothing_is_simpler(self, order: _Order) -> None:
@@ -174,7 +173,7 @@ class Shrinker:
         while before != (self._now.plan, self._now.seed):
             before = self._now.plan, self._now.seed
             if _generates(self._now.plan):
-                # What did not fail in the same way at first may do so now that there is less of it.
+                # A plan that did not fail in the same way at first may do so now, with less in it.
                 any(self._accept(plan, self._now.seed) for plan in explicit_plans(self._now.result))
             self._take(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
@@ -191,7 +190,7 @@ class Shrinker:
             self._take(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
             self._remove(faults=False)
-            # With the default seed it fails without an option.
+            # With the default seed, the campaign fails without an option.
             self._accept(self._now.plan, 0)
             self._take(simpler_cluster.with_fewer_settings, checked=True)
             self._take(simpler_cluster.with_defaults, checked=True)
@@ -202,37 +201,38 @@ class Shrinker:
             self._take(simpler_schedule.with_plain_values)
 
     def _cut_after_failure(self) -> None:
-        """Leave out what happens after the last event of the finding's chain."""
+        """Leave out everything after the last event of the finding's chain."""
         times = [link.at_us for link in self._now.finding.chain if link.at_us is not None]
         if times:
             plan = self._now.plan
-            kept = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
-            self._accept(with_timeline(plan, kept), self._now.seed)
+            before_failure = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
+            self._accept(with_timeline(plan, before_failure), self._now.seed)
 
     def _remove(self, order: _Order = _ORDERS[0], *, faults: bool) -> None:
         """Leave out faults, or else everything but faults."""
         moments = timeline(self._now.plan)
-        kept = [moment for moment in moments if moment.is_fault() != faults]
+        others = [moment for moment in moments if moment.is_fault() != faults]
         parts = [moment for moment in moments if moment.is_fault() == faults]
 
         def still_fails(places: Sequence[int]) -> bool:
-            left = [parts[place] for place in sorted(places)]
-            return self._accept_any(with_timeline(self._now.plan, [*kept, *left]))
+            subset = [parts[place] for place in sorted(places)]
+            return self._accept_any(with_timeline(self._now.plan, [*others, *subset]))
 
         fewest(order(range(len(parts))), still_fails)
 
     # Trying
 
     def _take(self, simpler: Callable[[Plan], Iterable[Plan]], *, checked: bool = False) -> None:
-        """Go to simpler plans while one of them fails.
+        """Move to simpler plans as long as one of them fails.
 
-        With *checked*, plans that no campaign file can express are not run: the model may not support them.
+        With *checked*, plans that no campaign file can express do not run, as the model may not
+        support them.
         """
         while any(self._accept_any(plan, checked=checked) for plan in simpler(self._now.plan)):
             pass
 
     def _accept_any(self, plan: Plan, *, checked: bool = False) -> bool:
-        """Run a plan with the seed so far, and with others where latencies are random."""
+        """Run a plan with the current seed, and with others if latencies are random."""
         network = plan.cluster.network
         seeds = [self._now.seed]
         if network.latency_min_us != network.latency_max_us:
@@ -240,7 +240,7 @@ class Shrinker:
         return any(self._accept(plan, seed, checked=checked) for seed in seeds)
 
     def _accept(self, plan: Plan, seed: int, *, checked: bool = False) -> bool:
-        """Run a plan; if it fails in the same way it is the best from now on."""
+        """Run a plan. If it fails in the same way, it becomes the current one."""
         key = plan.digest(), seed
         if key in self._tried or (plan == self._now.plan and seed == self._now.seed):
             return False
@@ -266,18 +266,18 @@ class Shrinker:
 
 
 def _nothing(result: RunResult, rule: str | None) -> str:
-    found = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
+    rules = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
     verdict = f"the verdict is {result.verdict.status}"
     if rule is not None:
-        others = f"; there is {', '.join(found)}" if found else ""
-        return f"no {rule} is found, {verdict}{others}"
+        others = f"; there is {', '.join(rules)}" if rules else ""
+        return f"{rule} has no finding, {verdict}{others}"
     text = f"no promise is broken, {verdict}"
-    if found:
-        text += f"; `--rule {next(iter(found))}` shrinks what is permitted"
+    if rules:
+        text += f"; `--rule {next(iter(rules))}` shrinks what is permitted"
     elif result.missed:
         text += (
-            f", and it is not as expected: {result.missed[0].message}. The less a campaign does, the more of what "
-            "it expects is missing, so nothing tells which smaller campaign is right: shrink it by hand"
+            f", and an expectation is missed: {result.missed[0].message}. A smaller campaign misses more of its "
+            "expectations, so no rule tells which one is right: shrink it by hand"
         )
     return text
 
@@ -291,5 +291,5 @@ def _is_writable(plan: Plan) -> bool:
 
 
 def _generates(plan: Plan) -> bool:
-    """Return whether producers send records that the plan does not name."""
+    """Return whether producers send records that the plan does not list."""
     return any(producer.interval_us is not None for producer in plan.producers)

@@ -1,4 +1,4 @@
-"""A shrunk failure as a campaign file that says what it shows and where it comes from."""
+"""Writes a shrunk failure as a campaign file that explains the failure and where it comes from."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ from harrow.checks.finding import PERMITTED, VIOLATED
 from harrow.checks.link import Link
 
 SHRUNK_BY: Final = "Shrunk by harrow"
-"""What a comment of such a campaign begins with."""
+"""The beginning of a comment in such a campaign."""
 
 
 def shrunk_text(shrinker: Shrinker, command: str) -> str:
-    """Return the text of the best that a search has found; *command* is what runs the original."""
+    """Return the text of a search's best campaign. *command* runs the original."""
     best = shrinker.best
     sentence = _sentence(best, shrinker.signature)
     comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
@@ -47,14 +47,17 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
 
 
 def prevention_comments(result: RunResult, signature: Signature) -> list[str]:
-    """Return what would have prevented a failure, as comments of a campaign; it is tried."""
+    """Return the tried remedies of a failure, as comments of a campaign."""
     finding = same_failure(proven(result), signature)
     lines = [] if finding is None else list(prevention_lines(finding))
     return ["", *(line for each in lines for line in _prevention_comment(each))] if lines else []
 
 
 def _prevention_comment(line: PreventionLine) -> list[str]:
-    """Return a line of what prevents a failure. A command stays whole, as all comments do that are indented so far."""
+    """Return a remedy's line, wrapped.
+
+    A command stays whole, as all comments with this indent do.
+    """
     if not line.depth:
         return [f"{line.text[:1].upper()}{line.text[1:]}"]
     indent = INDENT_OF_WHOLE + "  " * (line.depth - 1)
@@ -64,25 +67,25 @@ def _prevention_comment(line: PreventionLine) -> list[str]:
 
 
 def _sentence(best: Shrunk, signature: Signature) -> str:
-    found = [anomaly for anomaly in anomalies(best.result) if anomaly.rule == signature.rule]
-    return next(a.sentence() for a in found if a.permitted_by == signature.permitted_by)
+    matches = [anomaly for anomaly in anomalies(best.result) if anomaly.rule == signature.rule]
+    return next(a.sentence() for a in matches if a.permitted_by == signature.permitted_by)
 
 
 def _expected(best: Shrunk, rule: str) -> Expectation:
-    """Return what makes a campaign a test of an anomaly that no promise forbids."""
+    """Return expectations that make a campaign a test of a permitted anomaly."""
     statuses = {name: judged.status for name, judged in best.result.verdict.rules.items()}
     rules = [(name, status) for name, status in statuses.items() if name == rule or status == VIOLATED]
     return Expectation(rules=tuple((name, PERMITTED if name == rule else status) for name, status in rules))
 
 
 def _story(best: Shrunk) -> Iterator[str]:
-    """Yield what the finding tells, with the faults and the healing in their places."""
+    """Yield the story of the finding, with the faults and the healing in their places."""
     links = best.finding.chain
-    told = {(link.at_us, link.broker) for link in links if link.event in ("stopped", "paused")}
+    narrated = {(link.at_us, link.broker) for link in links if link.event in ("stopped", "paused")}
     events = [
         (fault.at_us, f"{seconds(fault.at_us)} {fault.fault} strikes ({fields_text(fault.details)})")
         for fault in best.result.faults
-        if (fault.at_us, dict(fault.details).get("broker")) not in told
+        if (fault.at_us, dict(fault.details).get("broker")) not in narrated
     ]
     healed_us = max([best.plan.duration_us, *(step.at_us or 0 for step in best.plan.script)])
     if all(step.at_us is not None for step in best.plan.script):
@@ -94,9 +97,9 @@ def _story(best: Shrunk) -> Iterator[str]:
 
 
 def _comes_before(at_us: int, links: Sequence[Link]) -> bool:
-    """Return whether what is done to the cluster comes before the rest of the story.
+    """Return whether a fault or the healing comes before the rest of the story.
 
-    At the same instant it comes after what stops, for that is done to the cluster as well, and is told.
+    At the same instant it follows the links of stopped brokers, which are effects of a fault too.
     """
     begin_us = links[0].at_us
     stops = any(link.event == "stopped" and link.at_us == at_us for link in links)

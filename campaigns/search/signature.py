@@ -1,6 +1,6 @@
-"""What makes two failures the same failure: the rule, the promise and the cause.
+"""The signature of a failure: its rule, promise and cause. Equal signatures are the same failure.
 
-What would have prevented it is no part of that: it takes runs to know (`harrow.campaigns.run.proof`).
+Remedies are not part of it, because finding them takes runs (`harrow.campaigns.run.proof`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,10 +18,10 @@ from harrow.checks.rules.catalogue import RULES
 class Signature:
     """A kind of failure.
 
-    ``promise`` is the promise to the producer of the record, empty where no producer's settings decide.
-    ``permitted_by`` is the setting that permits the anomaly, None for a broken promise. ``cause`` has the kinds of
-    the causes, without names and numbers: the loss of a committed record is another failure than that of a record
-    acked too early.
+    ``promise`` is the promise to the record's producer, empty if no producer's settings matter.
+    ``permitted_by`` is the setting that permits the anomaly, None for a broken promise. ``cause``
+    has the kinds of the causes, without names and numbers: losing a committed record is a different
+    failure from losing a record that was acked too early.
     """
 
     rule: str
@@ -30,9 +30,9 @@ class Signature:
     cause: frozenset[tuple[str | bool, ...]] = frozenset()
 
     def covers(self, other: "Signature") -> bool:
-        """Return whether another failure is the same, or a part of this one.
+        """Return whether another failure is the same as this one, or part of it.
 
-        A finding about several records can have several causes, and one of them will do.
+        A finding about several records can have several causes, and one of them is enough.
         """
         return (
             (other.rule, other.promise, other.permitted_by) == (self.rule, self.promise, self.permitted_by)
@@ -42,37 +42,36 @@ class Signature:
 
 
 def signatures(result: RunResult, *, permitted: bool = False) -> dict[Signature, Finding]:
-    """Return the broken promises of a run, each with its first finding, the worst for clients first.
+    """Return a run's broken promises, each with its first finding, the worst for clients first.
 
-    What clients saw comes before what only logs tell, and that before the invariants. With
-    *permitted*, what the settings permit follows in the same order.
+    Anomalies that clients saw come first, then those that only logs show, then broken invariants.
+    With *permitted*, permitted anomalies follow in the same order.
     """
-    found: dict[Signature, Finding] = {}
+    by_signature: dict[Signature, Finding] = {}
     for signature, finding in sorted(_anomalies(result), key=lambda pair: _rank(pair[0])):
         if permitted or signature.permitted_by is None:
-            found.setdefault(signature, finding)
-    return found
+            by_signature.setdefault(signature, finding)
+    return by_signature
 
 
-def same_failure(result: RunResult, wanted: Signature) -> Finding | None:
-    """Return the first finding of a run that is the failure that is *wanted*, None without one."""
-    for signature, finding in signatures(result, permitted=wanted.permitted_by is not None).items():
-        if wanted.covers(signature):
+def same_failure(result: RunResult, expected: Signature) -> Finding | None:
+    """Return the first finding with the *expected* signature, None if there is none."""
+    for signature, finding in signatures(result, permitted=expected.permitted_by is not None).items():
+        if expected.covers(signature):
             return finding
     return None
 
 
 def _anomalies(result: RunResult) -> Iterator[tuple[Signature, Finding]]:
-    found = {rule: judged for rule, judged in result.verdict.rules.items() if judged.findings}
-    senders = _senders(result.evidence) if found else {}
-    for rule, judged in found.items():
+    rules = {rule: judged for rule, judged in result.verdict.rules.items() if judged.findings}
+    senders = _senders(result.evidence) if rules else {}
+    for rule, judged in rules.items():
         for finding in judged.findings:
             if finding.permitted_by is not None or judged.status == VIOLATED:
                 yield _signature(rule, finding, result.evidence, senders), finding
 
 
 def _senders(evidence: Evidence) -> Mapping[str | int, int]:
-    """Return the process that first sent each record."""
     senders: dict[str | int, int] = {}
     for operation in evidence.operations:
         if not operation.is_completion:

@@ -1,4 +1,4 @@
-"""Smaller clusters: plans with fewer partitions, brokers, replicas and settings than a given one."""
+"""Smaller clusters: plans with fewer partitions, brokers, replicas and settings."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, is_dataclass, replace
@@ -18,13 +18,13 @@ _BROKERS: Final = (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarke
 _PARTITIONS: Final = (kinds.PartitionMarker,)
 _TOPICS: Final = (kinds.TopicMarker,)
 _ACKS: Final = "acks"
-"""Kept rather than what implies it, such as idempotence: it says what was promised."""
+"""Removed last, after settings that imply it, such as idempotence: it states the promise."""
 
 
 def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with a network that takes the same time for every message, a millisecond if that will do.
+    """Yield the plan with the same latency for every message, first a millisecond.
 
-    Then nothing is left to chance, and what is taken away does not change how the rest falls.
+    Without random latencies, a removal does not change the timing of the rest.
     """
     network = plan.cluster.network
     low_us, high_us = network.latency_min_us, network.latency_max_us
@@ -38,13 +38,13 @@ def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
 
 
 def with_one_partition(plan: Plan, partition: str) -> Iterator[Plan]:
-    """Yield the plan with this partition alone, as the first of its topic."""
+    """Yield the plan with only this partition, as the first of its topic."""
     name, _, number = partition.rpartition("-")
-    left = f"{name}-0"
-    if plan.cluster.partition_names() == (left,):
+    remaining = f"{name}-0"
+    if plan.cluster.partition_names() == (remaining,):
         return
     moments = [
-        replace(moment, action=with_values(moment.action, _PARTITIONS, lambda _: left))
+        replace(moment, action=with_values(moment.action, _PARTITIONS, lambda _: remaining))
         for moment in timeline(plan)
         if all(value in (None, partition) for value in values_of(moment.action, _PARTITIONS))
         and all(topic == name for topic in values_of(moment.action, _TOPICS))
@@ -75,7 +75,7 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
 
 
 def _with_fewer_voters(plan: Plan) -> Plan:
-    """Return the plan with no more voters than brokers to run them, so that its campaign file can be read."""
+    """Return the plan with at most as many voters as brokers, so that its campaign file is valid."""
     cluster = plan.cluster
     return _with_cluster(plan, voters=len(cluster.controller_ids())) if cluster.combined else plan
 
@@ -95,7 +95,7 @@ def _without_replica(plan: Plan, broker: int) -> Plan:
 
 
 def with_plain_numbers(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with brokers from 0 on, in the order of the replicas, and what is then by default."""
+    """Yield the plan with brokers numbered from 0 in the order of replicas, or without defaults."""
     cluster = plan.cluster
     first = next((topic.assignment[0] for topic in cluster.topics if topic.assignment), None)
     if first is not None:
@@ -126,7 +126,7 @@ def _renumbered(plan: Plan, numbers: Mapping[int, int]) -> Plan:
 
 
 def _with_core(plan: Plan, numbers: Mapping[int, int]) -> Plan:
-    """Return the plan with other brokers' ids in the order of healing, and without those that have none."""
+    """Return the plan with renumbered brokers in the order of healing, without removed ones."""
     if plan.core is None:
         return plan
     order = tuple(numbers[broker] for broker in plan.core.order if broker in numbers)
@@ -134,7 +134,7 @@ def _with_core(plan: Plan, numbers: Mapping[int, int]) -> Plan:
 
 
 def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with less that is not as by default: all settings at once, then one by one."""
+    """Yield plans with fewer settings and switches: without all settings, then without each one."""
     cluster = plan.cluster
     holders: list[Any] = [cluster, *cluster.brokers, *cluster.topics, *plan.producers, *plan.consumers]
     names = {name for holder in holders for name in holder.settings}
@@ -148,9 +148,9 @@ def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
 
 
 def with_defaults(spec: S) -> Iterator[S]:
-    """Yield a plan, or a part of one, with one field plainer that is declared to shrink.
+    """Yield a plan, or a part of one, with one shrinkable field plainer.
 
-    By default, as a shorter list, or with a plainer part of its own.
+    The field has its default, a shorter list, or a plainer part.
     """
     for item in fields_of(type(spec)):
         value = item.of(spec)
@@ -171,7 +171,7 @@ def _plainer_values(item: DeclaredField, value: Any) -> Iterator[Any]:
 
 
 def _plainer_in_each(specs: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield parts of one kind with the same field of each as by default."""
+    """Yield parts of one kind, with a field of each set to its default."""
     for item in fields_of(type(specs[0])) if specs else ():
         plain = item.options.shrinks and item.default is not MISSING and item.kind is not kinds.SettingsMarker
         changed = tuple(replace(spec, **item.named(item.default)) for spec in specs) if plain else specs
@@ -192,7 +192,7 @@ def _without_settings(plan: Plan, names: Collection[str]) -> Iterator[Plan]:
     )
     simpler = replace(simpler, producers=rest(plan.producers), consumers=rest(plan.consumers))
     behaviours = plan.behaviour_switches()
-    # Without a setting that was left out, Kafka may refuse the others of a producer.
+    # Kafka may reject a producer's other settings without the removed one.
     refused = any(list(conflicts(plan.kafka, client.settings, behaviours)) for client in simpler.producers)
     if simpler != plan and not refused:
         yield simpler

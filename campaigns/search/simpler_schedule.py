@@ -1,4 +1,4 @@
-"""Simpler schedules: plans with fewer clients, plainer faults and rounder times than a given one."""
+"""Simpler schedules: plans with fewer clients, plainer faults and rounder times."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, replace
@@ -31,16 +31,16 @@ GRIDS_US: Final = (
     10 * US_PER_MS,
     US_PER_MS,
 )
-"""What times are rounded to, the roundest first."""
+"""The grids for times, the roundest first."""
 
 PRODUCER: Final = "producer-0"
 HEALED: Final = "The cluster is healed."
 
 
 def with_fewer_clients(plan: Plan) -> Iterator[Plan]:
-    """Yield plans without consumers, without producers that do nothing, and with one producer for all.
+    """Yield plans without consumers, without idle producers, and with one producer for all.
 
-    A quota goes with its client.
+    A client's quota is removed with it.
     """
     for fewer in _with_fewer_clients(plan):
         names = {client.name for client in fewer.clients()}
@@ -79,7 +79,7 @@ def _sent_by(plan: Plan, name: str, other: str) -> Plan:
 
 
 def with_plain_values(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with records m0, m1 and so on, which go where the partitioner puts them."""
+    """Yield the plan with records m0, m1 and so on, placed by the partitioner."""
     numbers = count()
 
     def numbered(action: Action) -> Action:
@@ -97,7 +97,7 @@ def with_plain_values(plan: Plan) -> Iterator[Plan]:
 
 
 def with_plainer_faults(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with one fault that has less about it that is not as by default."""
+    """Yield plans with one fault plainer: closer to its defaults."""
     yield from with_one_fault(plan, _plainer)
 
 
@@ -112,13 +112,13 @@ def _plainer(fault: Any) -> Iterator[Fault]:
 
 
 def with_crashes(plan: Plan) -> Iterator[Plan]:
-    """Yield plans in which a broker crashes, by its id, where something else stops it."""
+    """Yield plans with a crash of a broker, by id, in place of another fault that stops it."""
     brokers = tuple(broker.id for broker in plan.cluster.brokers)
     yield from with_one_fault(plan, lambda fault: fault.crashes(brokers))
 
 
 def with_end_in_script(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with its end as the last step of the script, with a note, where nothing is generated."""
+    """Yield the plan with its end as the script's last step, if no records are generated."""
     generated = any(producer.interval_us is not None for producer in plan.producers)
     last_us = max((moment.at_us for moment in timeline(plan)), default=0)
     if plan.script and last_us < plan.duration_us and not generated and not plan.faults:
@@ -127,7 +127,7 @@ def with_end_in_script(plan: Plan) -> Iterator[Plan]:
 
 
 def with_rounder_times(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with rounder or earlier times: of what happens, of what lasts, of the end."""
+    """Yield plans with rounder or earlier times of moments, of durations or of the end."""
     last_us = max((moment.at_us for moment in timeline(plan) if not moment.scripted), default=0)
     if plan.duration_us:
         for end_us in (0, *_rounder_times(plan.duration_us, last_us)):
@@ -153,19 +153,19 @@ def _retimed(moments: tuple[Moment, ...]) -> Iterator[tuple[Moment, ...]]:
 
 
 def _rounder_times(time_us: int, least_us: int) -> Iterator[int]:
-    """Yield times from *least_us* on that are rounder than a time, or as round and earlier."""
-    seen: set[int] = set()
+    """Yield times from *least_us* on that are rounder than a time, or equally round and earlier."""
+    tried: set[int] = set()
     for grid_us in GRIDS_US:
         soonest_us = -(-least_us // grid_us) * grid_us
         down_us = time_us // grid_us * grid_us
         for at_us in (least_us, soonest_us, soonest_us + grid_us, down_us, down_us + grid_us):
-            if at_us >= least_us and at_us not in seen and _cost(at_us) < _cost(time_us):
-                seen.add(at_us)
+            if at_us >= least_us and at_us not in tried and _cost(at_us) < _cost(time_us):
+                tried.add(at_us)
                 yield at_us
 
 
 def _roughness(moments: tuple[Moment, ...]) -> tuple[int, int, int]:
-    """Return how far from plain the times are: fewer of them, rounder and earlier ones are plainer."""
+    """Return how rough the times are. Fewer, rounder and earlier times are plainer."""
     times = {moment.at_us for moment in moments}
     return sum(_grid(at_us) for at_us in times), len(times), sum(moment.at_us for moment in moments)
 

@@ -1,4 +1,4 @@
-"""What a plan does at fixed times, as one list: what is scripted and what strikes from outside; and other plans by it."""
+"""The timeline of a plan: all actions at fixed times, from its script and faults, as one list."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,37 +12,41 @@ from harrow.faults.injection import At, Injection
 
 A = TypeVar("A")
 Markers = tuple[type[Any], ...]
-"""Kinds of values (`harrow.cluster_model.fields`)."""
+"""Kinds of fields (`harrow.cluster_model.fields`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """One action at its time; ``scripted`` says where it stands in the plan."""
+    """An action at a time. ``scripted`` tells whether it is in the script or in ``faults``."""
 
     at_us: int
     action: Action
     scripted: bool = True
 
     def is_fault(self) -> bool:
-        """Return whether something goes wrong here."""
         return isinstance(self.action, Fault)
 
 
 def timeline(plan: Plan) -> tuple[Moment, ...]:
-    """Return what has a fixed time; a script that waits for something, and faults that are drawn, have none."""
-    found: list[Moment] = []
+    """Return the actions at fixed times. Scripts with conditions and random faults have none."""
+    moments: list[Moment] = []
     if _is_timed(plan):
         for step in plan.script:
             assert step.at_us is not None
-            found += [Moment(at_us=step.at_us, action=action) for action in step.actions]
+            moments += [Moment(at_us=step.at_us, action=action) for action in step.actions]
     for injection in plan.faults:
         if _is_single(injection) and isinstance(injection.timing, At):
-            found.append(Moment(at_us=injection.timing.at_us[0], action=injection.faults[0], scripted=False))
-    return tuple(sorted(found, key=lambda moment: moment.at_us))
+            moments.append(
+                Moment(at_us=injection.timing.at_us[0], action=injection.faults[0], scripted=False)
+            )
+    return tuple(sorted(moments, key=lambda moment: moment.at_us))
 
 
 def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
-    """Return the plan with these moments for those that `timeline` gave; what has no fixed time stays."""
+    """Return the plan with these moments in place of its timeline.
+
+    Actions without a fixed time stay.
+    """
     ordered = sorted(moments, key=lambda moment: moment.at_us)
     script = _steps(m for m in ordered if m.scripted) if _is_timed(plan) else plan.script
     faults = tuple(
@@ -59,7 +63,7 @@ def with_actions(plan: Plan, change: Callable[[Action], Action]) -> Plan:
 
 
 def with_one_fault(plan: Plan, simpler: Callable[[Fault], Iterable[Fault]]) -> Iterator[Plan]:
-    """Yield the plan with each of the simpler faults for one of its own."""
+    """Yield the plan with each simpler fault in place of one of its own."""
     moments = timeline(plan)
     for place, moment in enumerate(moments):
         if isinstance(moment.action, Fault):
@@ -69,7 +73,7 @@ def with_one_fault(plan: Plan, simpler: Callable[[Fault], Iterable[Fault]]) -> I
 
 
 def values_of(action: Action, markers: Markers) -> Iterator[Any]:
-    """Yield what an action has in fields of these kinds."""
+    """Yield the values of an action's fields of these kinds."""
     for item in fields_of(type(action)):
         if issubclass(item.kind, markers):
             value = item.of(action)
@@ -77,7 +81,7 @@ def values_of(action: Action, markers: Markers) -> Iterator[Any]:
 
 
 def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
-    """Return an action with other values in fields of these kinds."""
+    """Return an action with changed values in fields of these kinds."""
     changed: dict[str, Any] = {}
     for item in fields_of(type(action)):
         if issubclass(item.kind, markers):
@@ -87,7 +91,7 @@ def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
 
 
 def _steps(moments: Iterable[Moment]) -> tuple[Step, ...]:
-    """Return steps, one for all that happens at the same time."""
+    """Return steps, one for all actions at the same time."""
     together: dict[int, list[Action]] = {}
     for moment in moments:
         together.setdefault(moment.at_us, []).append(moment.action)

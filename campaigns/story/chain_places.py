@@ -1,6 +1,6 @@
-"""Where the links of findings stand among the events of a run.
+"""Finds the events of a run that the links of findings come from.
 
-Only events are looked at, never their words: a diff asks for the places of a few links in a run of many events.
+It looks at events only, never at their text. A diff needs a few links in a run of many events.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,11 +27,11 @@ class ChainPlaces:
 
     @cached_property
     def end(self) -> ClusterState:
-        """The cluster at the end of the run, with every copy of a record that ever was in a log."""
+        """The cluster at the end of the run, with every copy of a record that was ever in a log."""
         return state_at(self._run)
 
     def of(self, finding: Finding) -> list[int | None]:
-        """Return the position of the event of each link of a finding's chain, None where there is none."""
+        """Return the event position of each link of a chain, None for a link without one."""
         value = None if finding.value is None else str(finding.value)
         positions: list[int | None] = []
         last = -1
@@ -42,9 +42,10 @@ class ChainPlaces:
         return positions
 
     def decided(self, finding: Finding) -> int:
-        """Return the position of the last event of a finding's chain: then it had come about, though rules judge the whole run.
+        """Return the event position at which a finding comes about: the last one of its chain.
 
-        One whose chain has no event comes about at the end.
+        Rules judge the whole run, but by then the finding is certain. A finding whose chain has no
+        event comes about at the end.
         """
         last = -1
         for link, position in zip(finding.chain, self.of(finding), strict=True):
@@ -59,7 +60,7 @@ class ChainPlaces:
         return bisect_right(self._run.events, at_us, key=_AT_US) - 1
 
     def _of_link(self, link: Link, value: str | None, last: int) -> int | None:
-        """Return the position of a link's event, rather after that of the link before than before it."""
+        """Return the position of a link's event, preferably behind that of the previous link."""
         if link.at_us is None:
             return None
         begin = bisect_left(self._run.events, link.at_us, key=_AT_US)
@@ -69,26 +70,27 @@ class ChainPlaces:
             for position in range(begin, self.last_at(link.at_us) + 1)
             if self._run.events[position][1] in names
         ]
-        wishes: tuple[Callable[[int], Any], ...] = (
+        criteria: tuple[Callable[[int], Any], ...] = (
             lambda position: _concerns(self._run.events[position], link.broker),
             lambda position: position >= last,
             lambda position: value is None or not self._is_about_others(position, value),
             lambda position: -names.index(self._run.events[position][1]),
         )
-        for wish in wishes:
-            # Which records an event removed takes a replay of the run, so it is asked only if it can make a difference.
+        for criterion in criteria:
+            # Finding the records that an event removed takes a replay of the run. It happens only
+            # when it can decide.
             if len(candidates) > 1:
-                most = max(map(wish, candidates))
-                candidates = [position for position in candidates if wish(position) == most]
+                most = max(map(criterion, candidates))
+                candidates = [position for position in candidates if criterion(position) == most]
         return candidates[0] if candidates else None
 
     def _is_about_others(self, position: int, value: str) -> bool:
-        """Return whether an event is about records, and not about that with a value."""
+        """Return whether an event is about records other than the one with this value."""
         values = {*values_of(decode(self._run.events[position])), *self._removed(position)}
         return bool(values) and value not in values
 
     def _removed(self, position: int) -> Iterator[str]:
-        """Yield the records that an event removed from the log that it is about."""
+        """Yield the records that an event removed from its log."""
         fields = named_fields(self._run.events[position])
         partition = self.end.partitions.get(fields.get("partition", ""))
         replica = None if partition is None else partition.replicas.get(fields.get("broker", -1))
@@ -98,7 +100,6 @@ class ChainPlaces:
 
 
 def values_of(event: Event) -> Iterator[str]:
-    """Yield the records that an event names."""
     yield from map(str, getattr(event, "values", ()))
     if isinstance(event, kinds.ClientPolled):
         yield from (str(value) for _, value in event.records)

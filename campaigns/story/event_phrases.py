@@ -1,4 +1,4 @@
-"""The words for each kind of event: whose lane it is in, what it says, and a noun where many are only counted."""
+"""The words for each kind of event: its lane, its text, and a noun for counting."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -27,11 +27,12 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True, slots=True)
 class Phrase(Generic[E]):
-    """How a kind of event is narrated.
+    """How to narrate a kind of event.
 
-    ``text`` is a function, or a template with names of the event's fields and of its context. ``lane`` and
-    ``to`` name such fields, too, or a lane; by default the lane is that of the first process among the fields.
-    ``at_start`` is what every cluster does as it starts, before time zero: worth no line then.
+    ``text`` is a function, or a template with names of the event's fields and of its context.
+    ``lane`` and ``to`` name such a field, or a lane. The default lane is that of the first process
+    among the fields. ``at_start`` marks what every cluster does as it starts. Before time zero it
+    is not worth a line.
     """
 
     event: type[E]
@@ -44,7 +45,7 @@ class Phrase(Generic[E]):
     at_start: bool = False
 
     def counted(self, count: int) -> str:
-        """Return how many there are of these events."""
+        """Return a count of these events in words."""
         noun = self.noun or words(self.event.name)
         if count == 1:
             return f"1 {noun}"
@@ -54,7 +55,7 @@ class Phrase(Generic[E]):
 
 
 def narrate(event: Event, context: EventContext) -> Narration:
-    """Return what an event says, with nothing in it that could disturb a terminal."""
+    """Return the words for an event, safe to print on a terminal."""
     phrase = phrase_of(type(event))
     terms = _Terms(event, context)
     text = phrase.text.format_map(terms) if isinstance(phrase.text, str) else phrase.text(event, context)
@@ -70,7 +71,7 @@ def narrate(event: Event, context: EventContext) -> Narration:
 
 
 def phrase_of(kind: type[Event]) -> Phrase[Any]:
-    """Return the phrase of a kind of event; one without words says its fields."""
+    """Return the phrase of a kind of event. Without one, the event's fields are listed."""
     return PHRASES.get(kind) or Phrase(kind, topics.REQUEST, _fields)
 
 
@@ -78,7 +79,7 @@ _PROCESSES: Final = frozenset({FieldKind.BROKER, FieldKind.CLIENT, FieldKind.PRO
 
 
 class _Terms(dict[str, str]):
-    """What a template can name: the fields of an event and those of its context."""
+    """The names in a template: fields of the event and of its context."""
 
     def __init__(self, event: Event, context: EventContext) -> None:
         super().__init__()
@@ -113,7 +114,7 @@ _TEXTS: Final[dict[FieldKind, Callable[[Any], str]]] = {
 
 
 def _range(first: int, end: int) -> str:
-    """Return the offsets from *first* to before *end*."""
+    """Return the offsets from *first* up to, but without, *end*."""
     return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
 
 
@@ -131,16 +132,16 @@ def _fetch(event: events.FetchDelayed | events.FetchExpired) -> str:
 
 
 def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
-    """Return a fault as one line; a field that is null is left out."""
+    """Return a fault as one line, without fields that are null."""
     details = {name: value for name, value in event.details if value is not None}
     name = event.fault
     if name == "message":
-        # One phrase that names the message is easier to read than its fields.
+        # One phrase for the message is easier to read than its fields.
         what = [str(details.pop(key)) for key in ("action", "api", "kind") if key in details]
         sender, receiver = details.pop("from", "*"), details.pop("to", "*")
         name = f"message: {' '.join(what)} {value_text(sender)} -> {value_text(receiver)}"
     elif name == NetworkSplit.name:
-        # Who stands where says more than an order does.
+        # The groups of nodes say more than their order.
         struck = struck_fault(name, event.details)
         assert isinstance(struck, NetworkSplit)
         for key in ("shape", "nodes", "order"):
@@ -155,7 +156,7 @@ def _fault_struck(event: events.FaultStruck, _context: EventContext) -> str:
 
 
 def _stopped(event: events.BrokerStopped, _context: EventContext) -> str:
-    causes = {events.KILLED: "crashed", events.POWER_LOSS: "lost power", events.SHUT_DOWN: "has stopped"}
+    causes = {events.KILLED: "crashed", events.POWER_LOSS: "lost power", events.SHUT_DOWN: "shut down"}
     return causes.get(event.cause) or f"stopped: {words(event.cause)}"
 
 
@@ -167,7 +168,7 @@ def _shutdown_answered(event: events.ControlledShutdownAnswered, _context: Event
         return f"{begin}: {broker_lane(event.controller)} answered {event.error}"
     if event.remaining:
         return f"{begin}: still leads {_records(event.remaining)}"
-    return f"{begin}: leads nothing any more that others have"
+    return f"{begin}: no longer leads a partition that others could lead"
 
 
 def _broker_registered(event: events.BrokerRegistered, _context: EventContext) -> str:
@@ -175,7 +176,8 @@ def _broker_registered(event: events.BrokerRegistered, _context: EventContext) -
 
 
 def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
-    # A broker that restarts before its session expires has a new one by then, and the old one nothing.
+    # A broker that restarts before its session expires has a new session. Nothing depends on the
+    # old one.
     fenced = ", and it was fenced" if events.REGISTRATION in event.ephemerals else ""
     return f"{'its' if event.ephemerals else 'an older'} session expired{fenced}"
 
@@ -192,13 +194,13 @@ def _clock_stepped(event: events.ClockStepped, _context: EventContext) -> str:
 
 
 def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> str:
-    actions = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "doubled"}
+    actions = {"hold": "held", "drop": "dropped", "delay": "delayed", "duplicate": "duplicated"}
     message = f"{event.api} {event.kind} from {lane_of(event.sender)} to {lane_of(event.receiver)}"
     return f"{actions.get(event.action, event.action)} the {message}"
 
 
 def _election(event: events.LeaderElected, at: EventContext) -> str:
-    # Why the first leader of a partition leads is not known of real brokers.
+    # Real brokers do not show why the first leader of a partition was elected.
     reason = f" ({words(event.reason)})" if event.reason else ""
     rest = f"epoch {event.leader_epoch}, ISR [{_records(event.isr)}]{reason}"
     if event.leader < 0:
@@ -219,10 +221,10 @@ def _copied(event: events.BatchReplicated, at: EventContext) -> str:
 
 
 def _marker(event: events.TransactionMarkerWritten, at: EventContext) -> str:
-    ended = "COMMITTED" if event.committed else "ABORTED"
-    whose = f"producer id {event.producer_id} epoch {event.producer_epoch}"
-    began = "nothing" if event.first_offset < 0 else f"what it wrote from offset {event.first_offset} on"
-    return f"has at offset {event.offset}{at.on} that {whose} {ended} {began} (coordinator epoch {event.coordinator_epoch})"
+    marker = "COMMIT" if event.committed else "ABORT"
+    producer = f"producer id {event.producer_id} epoch {event.producer_epoch}"
+    records = "no records" if event.first_offset < 0 else f"records from offset {event.first_offset} on"
+    return f"has {marker} marker at offset {event.offset}{at.of}: {producer}, {records}, coordinator epoch {event.coordinator_epoch}"
 
 
 def _transaction_state(event: events.TransactionStateChanged, _context: EventContext) -> str:
@@ -242,81 +244,81 @@ def _isr_changed(event: events.IsrChanged, at: EventContext) -> str:
 
 def _truncated(event: events.LogTruncated, at: EventContext) -> str:
     leo, before = sorted((event.from_offset, event.to_offset))
-    cut = f", cut off {_records(at.gone)}" if at.gone else ""
-    return f"TRUNCATED{at.which} from {before} to {leo} ({words(event.reason)}){cut}"
+    removed = f", removing {_records(at.removed)}" if at.removed else ""
+    return f"TRUNCATED{at.which} from {before} to {leo} ({words(event.reason)}){removed}"
 
 
 def _opened(event: events.LogOpened, at: EventContext) -> str:
-    gone = f", without {_records(at.gone)}" if at.gone else ""
-    return f"opened its log{at.of}: LEO {event.leo}, HW {event.hw}{gone}"
+    removed = f", without {_records(at.removed)}" if at.removed else ""
+    return f"opened its log{at.of}: LEO {event.leo}, HW {event.hw}{removed}"
 
 
 def _unflushed_lost(event: events.UnflushedLost, at: EventContext) -> str:
-    gone = f": {_records(at.gone)}" if at.gone else ""
-    return f"LOST what was not flushed{at.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{gone}"
+    removed = f": {_records(at.removed)}" if at.removed else ""
+    return f"LOST unflushed records{at.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{removed}"
 
 
 def _log_lost(event: events.LogLost, at: EventContext) -> str:
-    gone = f": {_records(at.gone)}" if at.gone else ""
-    return f"LOST its disk, and its log{at.of} with it, {_range(event.from_offset, event.to_offset)}{gone}"
+    removed = f": {_records(at.removed)}" if at.removed else ""
+    return f"LOST its disk with its log{at.of}, {_range(event.from_offset, event.to_offset)}{removed}"
 
 
 def _metadata_log_lost(event: events.MetadataLogLost, _context: EventContext) -> str:
-    without = "" if event.is_kept else ", of which no majority is left"
-    return f"LOST its disk, and its metadata log with it, up to {event.end_offset}{without}"
+    without = "" if event.is_kept else "; no majority has one any more"
+    return f"LOST its disk with its metadata log up to {event.end_offset}{without}"
 
 
 def _log_deleted(_: events.LogDeleted, at: EventContext) -> str:
-    gone = f", with {_records(at.gone)}" if at.gone else ""
-    return f"DELETED its log{at.of}, being no replica any more{gone}"
+    removed = f", with {_records(at.removed)}" if at.removed else ""
+    return f"DELETED its log{at.of}, as it is no longer a replica{removed}"
 
 
 def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
-    gone = f": {_records(at.gone)}" if at.gone else ""
+    removed = f": {_records(at.removed)}" if at.removed else ""
     if event.reason == LEADER_LOG_START:
-        return f"gave up its log{at.of} below offset {event.offset}, where its leader's begins{gone}"
+        return f"DELETED its log{at.of} below offset {event.offset}, where its leader's log starts{removed}"
     if event.reason == LOG_START_OFFSET_CHECKPOINT:
-        return f"begins its log{at.of} at offset {event.offset}, as {event.reason} says{gone}"
-    return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){gone}"
+        return f"starts its log{at.of} at offset {event.offset}, from {event.reason}{removed}"
+    return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){removed}"
 
 
 def _delete_records_answered(event: events.DeleteRecordsAnswered, at: EventContext) -> str:
     what = f"DeleteRecords{at.of} below offset {event.offset}"
     if event.error == NONE:
-        return f"answers that {what} is done on all live replicas"
-    return f"answers {what}: {event.error}"
+        return f"answered {what}: done on all live replicas"
+    return f"answered {what}: {event.error}"
 
 
 def _log_start_reverted(event: events.LogStartReverted, at: EventContext) -> str:
-    return f"begins its log{at.of} AGAIN at offset {event.to_offset}: that it began at {event.from_offset} was in no checkpoint yet"
+    return f"starts its log{at.of} AGAIN at offset {event.to_offset}, as no checkpoint had its start at {event.from_offset} yet"
 
 
 def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
     if event.position == NO_POSITION:
-        return f"BEGINS to read{at.of} at offset {event.offset} (auto.offset.reset={event.policy})"
+        return f"STARTS to read{at.which} at offset {event.offset} (auto.offset.reset={event.policy})"
     return f"RESET its position{at.of} from {event.position} to {event.offset} (auto.offset.reset={event.policy})"
 
 
-def _log_started_anew(event: events.LogStartedAnew, at: EventContext) -> str:
-    gone = f", without {_records(at.gone)}" if at.gone else ""
-    return f"STARTED its log{at.of} ANEW at offset {event.offset}, where its leader's begins; it ended at {event.leo}{gone}"
+def _log_restarted(event: events.LogStartedAnew, at: EventContext) -> str:
+    removed = f", without {_records(at.removed)}" if at.removed else ""
+    return f"RESTARTED its log{at.of} at offset {event.offset}, where its leader's log starts; it ended at {event.leo}{removed}"
 
 
 def _replication_throttle_set(event: events.ReplicationThrottleSet, _context: EventContext) -> str:
-    rate = "is UNTHROTTLED"
+    rate = "UNTHROTTLED"
     if event.bytes_per_second >= 0:
-        rate = f"is THROTTLED to {event.bytes_per_second} bytes a second on each broker"
-    return f"what is replicated of throttled partitions {rate}"
+        rate = f"THROTTLED to {event.bytes_per_second} bytes a second on each broker"
+    return f"replication of throttled partitions is {rate}"
 
 
 def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
-    gone = f": {_records(at.gone)}" if at.gone else ": nothing was to be removed"
-    return f"COMPACTED its log{at.of} up to offset {event.to_offset}{gone}"
+    removed = _records(at.removed) or "nothing"
+    return f"COMPACTED its log{at.of} up to offset {event.to_offset}, removing {removed}"
 
 
 def _keyed_send(event: events.KeyedRecordSent, at: EventContext) -> str:
     what = f"a tombstone, {event.value}," if event.tombstone else event.value
-    return f"handed {what} with key {event.key} to its producer{at.of}"
+    return f"handed {what} with key {event.key} to its producer{at.partition and f' for {at.partition}'}"
 
 
 def _transaction_ending(event: events.TransactionEnding, _context: EventContext) -> str:
@@ -324,30 +326,28 @@ def _transaction_ending(event: events.TransactionEnding, _context: EventContext)
 
 
 def _transaction_reported(event: events.TransactionReported, _context: EventContext) -> str:
-    return f"was told that its transaction is {'COMMITTED' if event.committed else 'ABORTED'}"
+    return f"learned that its transaction is {'COMMITTED' if event.committed else 'ABORTED'}"
 
 
 def _transaction_error(event: events.TransactionError, _context: EventContext) -> str:
-    left = "can do NOTHING any more" if event.fatal else "can only abort its transaction"
-    return f"{left}: {event.error}"
+    consequence = "can do NOTHING more" if event.fatal else "can only abort its transaction"
+    return f"{consequence}: {event.error}"
 
 
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
-    gone = f", without {_records(at.gone)}" if at.gone else ""
+    removed = f", without {_records(at.removed)}" if at.removed else ""
     what = "a torn batch" if event.torn else "a bad CRC"
-    return (
-        f"CUT its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery met {what}{gone}"
-    )
+    return f"CUT its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery found {what}{removed}"
 
 
 def _log_dir_failed(event: events.LogDirFailed, _context: EventContext) -> str:
-    without = f", without {', '.join(event.partitions)} from now on" if event.partitions else ""
+    without = f", so {', '.join(event.partitions)} went offline" if event.partitions else ""
     return f"CANNOT WRITE to its log directory {event.log_dir}{without}"
 
 
 def _checkpoint_reverted(event: events.CheckpointReverted, _context: EventContext) -> str:
     offsets = ", ".join(f"{partition} {offset}" for partition, offset in event.offsets)
-    return f"has an OLD {event.kind} on its disk: {offsets or 'the same'}"
+    return f"has an OLD {event.kind} on its disk: {offsets or 'unchanged'}"
 
 
 def _checkpoint(event: events.CheckpointWritten, _context: EventContext) -> str:
@@ -361,9 +361,9 @@ def _epoch_end(event: events.EpochEndAnswered, at: EventContext) -> str:
 
 
 def _outdated_fetch(event: events.OutdatedFetchAnswered, at: EventContext) -> str:
-    done = "TOOK" if event.taken else "ignored"
-    sent = f"a fetch{at.of} that it sent in epoch {event.fetch_epoch}, in epoch {event.leader_epoch}"
-    return f"{done} broker {event.leader}'s answer to {sent}"
+    verb = "ACCEPTED" if event.taken else "ignored"
+    fetch = f"a fetch{at.of} from epoch {event.fetch_epoch}, in epoch {event.leader_epoch}"
+    return f"{verb} broker {event.leader}'s response to {fetch}"
 
 
 def _served(event: events.RecordsServed, at: EventContext) -> str:
@@ -394,7 +394,7 @@ def _polled(event: events.ClientPolled, at: EventContext) -> str:
 _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.BrokerStarted, topics.PROCESS, "started", "start", at_start=True),
     Phrase(events.BrokerStopped, topics.PROCESS, _stopped),
-    Phrase(events.BrokerStopping, topics.PROCESS, "begins to stop", "stop"),
+    Phrase(events.BrokerStopping, topics.PROCESS, "is shutting down", "stop"),
     Phrase(
         events.ControlledShutdownBegun,
         topics.CONTROLLER,
@@ -406,11 +406,11 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.ControlledShutdownGivenUp,
         topics.PROCESS,
-        "GAVE UP controlled shutdown (attempts: {attempts}), and stops all the same",
+        "GAVE UP controlled shutdown (attempts: {attempts}) and stops anyway",
         "controlled shutdown given up",
     ),
     Phrase(events.BrokerPaused, topics.PROCESS, "PAUSED"),
-    Phrase(events.BrokerResumed, topics.PROCESS, "woke up"),
+    Phrase(events.BrokerResumed, topics.PROCESS, "resumed"),
     Phrase(events.ClientStopped, topics.PROCESS, "stopped"),
     Phrase(
         events.BrokerRegistered,
@@ -423,18 +423,18 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(events.SessionClosed, topics.SESSION, "closed its session"),
     Phrase(events.FaultStruck, topics.FAULT, _fault_struck),
     Phrase(events.FaultEnded, topics.FAULT, lambda event, _: f"{_fault(event)} is over"),
-    Phrase(events.Healed, topics.FAULT, "all is healed"),
+    Phrase(events.Healed, topics.FAULT, "every fault is healed"),
     Phrase(events.ClockStepped, topics.FAULT, _clock_stepped, "clock", lane=FAULTS),
-    Phrase(events.CoreHealed, topics.FAULT, "healed brokers {brokers} alone"),
+    Phrase(events.CoreHealed, topics.FAULT, "healed only brokers {brokers}"),
     Phrase(
         events.MessageDelivered, topics.REQUEST, "{api} {kind} to {receiver}", to="receiver", routine=True
     ),
-    Phrase(events.MessageRuleApplied, topics.FAULT, _message_rule, "touched message", lane=FAULTS),
+    Phrase(events.MessageRuleApplied, topics.FAULT, _message_rule, "affected message", lane=FAULTS),
     Phrase(
         events.EnsembleLeaderElected, topics.CONTROLLER, "LEADS the ensemble (epoch {epoch})", at_start=True
     ),
     Phrase(
-        events.EnsembleServerSuspended, topics.CONTROLLER, "serves no client: it has no majority any more"
+        events.EnsembleServerSuspended, topics.CONTROLLER, "stops serving clients, as it lost its majority"
     ),
     Phrase(
         events.ControllerElected, topics.CONTROLLER, "became CONTROLLER (controller epoch {controller_epoch})"
@@ -450,7 +450,7 @@ _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.MetadataSnapshotFetched,
         topics.CONTROLLER,
-        "begins anew with a metadata SNAPSHOT up to {end_offset}; its log ended at {log_end}",
+        "restarts from a metadata SNAPSHOT up to {end_offset}; its log ended at {log_end}",
         "fetched metadata snapshot",
         to="leader",
     ),
@@ -496,7 +496,7 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.TransactionBegun,
         topics.LOG,
-        "has the first batch of a transaction of producer id {producer_id} epoch {producer_epoch}{on} at offset {first_offset}",
+        "has the first batch of a transaction{on} at offset {first_offset}: producer id {producer_id} epoch {producer_epoch}",
         "begun transaction",
     ),
     Phrase(events.TransactionMarkerWritten, topics.LOG, _marker, "marker"),
@@ -515,21 +515,21 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.IsrPending,
         topics.ISR,
-        "counts the ISR{of} as [{isr}], epoch {leader_epoch}",
+        "counts on the pending ISR{of} [{isr}], epoch {leader_epoch}",
         "pending ISR",
         routine=True,
     ),
     Phrase(
         events.IsrForgotten,
         topics.ISR,
-        "FORGETS the ISR{of} that it has asked for: it hears again of [{isr}], epoch {leader_epoch}",
+        "FORGETS its pending ISR{of}, as it receives [{isr}], epoch {leader_epoch}, again",
         "forgotten ISR",
     ),
     Phrase(events.IsrRefused, topics.ISR, "was REFUSED the ISR{of} [{isr}], epoch {leader_epoch}"),
     Phrase(
         events.IsrWritten,
         topics.ISR,
-        "the control plane has the ISR{of} [{isr}], epoch {leader_epoch}",
+        "the control plane stored the ISR{of} [{isr}], epoch {leader_epoch}",
         "written ISR",
         routine=True,
     ),
@@ -555,7 +555,7 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         events.OutdatedFetchAnswered,
         topics.FETCH,
         _outdated_fetch,
-        "outdated fetch answer",
+        "outdated fetch response",
         to="leader",
     ),
     Phrase(
@@ -579,11 +579,11 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.DeleteRecordsObeyed,
         topics.TRUNCATION,
-        "DELETES what is below offset {offset}{of}, as an administrator wants",
+        "DELETES records{of} below offset {offset} for an administrator",
     ),
     Phrase(events.DeleteRecordsAnswered, topics.TRUNCATION, _delete_records_answered),
     Phrase(events.LogStartReverted, topics.TRUNCATION, _log_start_reverted),
-    Phrase(events.LogStartedAnew, topics.TRUNCATION, _log_started_anew),
+    Phrase(events.LogStartedAnew, topics.TRUNCATION, _log_restarted),
     Phrase(events.LogCleaned, topics.TRUNCATION, _log_cleaned, "compacted its log"),
     Phrase(
         events.HoleReplicated,
@@ -628,7 +628,7 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.RequestQueueFull,
         topics.DISK,
-        "has a FULL queue of requests: {requests} wait",
+        "has a FULL request queue: {requests} wait",
         "full request queue",
     ),
     Phrase(events.CheckpointReverted, topics.DISK, _checkpoint_reverted, "old checkpoint"),
@@ -657,27 +657,29 @@ def _group_assigned(event: events.GroupAssigned, _: EventContext) -> str:
     reads = "; ".join(
         f"{member} reads {', '.join(names) or 'nothing'}" for member, names in event.assignments
     )
-    return f"in generation {event.generation} of group {event.group} {reads}"
+    return f"assigned generation {event.generation} of group {event.group}: {reads}"
 
 
 def _target_assigned(event: events.TargetAssigned, _: EventContext) -> str:
     reads = "; ".join(
-        f"{member} is to read {', '.join(names) or 'nothing'}" for member, names in event.assignments
+        f"{member} should read {', '.join(names) or 'nothing'}" for member, names in event.assignments
     )
-    return f"in epoch {event.epoch} of group {event.group}, by {event.assignor}, {reads or 'no member reads'}"
+    return f"set the target of group {event.group} in epoch {event.epoch} ({event.assignor}): {reads or 'no member'}"
 
 
 def _member_reconciled(event: events.MemberReconciled, _: EventContext) -> str:
     if event.epoch == -1:
-        return f"{event.member} is no member of group {event.group} any more, and owns nothing"
-    revoking = f", is to give up {', '.join(event.revoking)}" if event.revoking else ""
+        return f"{event.member} is no longer in group {event.group} and owns nothing"
+    revoking = f", has to revoke {', '.join(event.revoking)}" if event.revoking else ""
     owns = ", ".join(event.assigned) or "nothing"
     return f"{event.member} of group {event.group} is {event.state} in epoch {event.epoch}: it owns {owns}{revoking}"
 
 
 def _offsets_committed(event: events.OffsetsCommitted, _: EventContext) -> str:
-    who = f"{event.member} in generation {event.generation}" if event.member else "who is no member"
-    return f"has stored that group {event.group} has read {_pairs(event.offsets)}, says {who}"
+    author = (
+        f"{event.member} in generation {event.generation}" if event.member else "a client outside the group"
+    )
+    return f"stored the offsets of group {event.group}: {_pairs(event.offsets)}, committed by {author}"
 
 
 def _partitions_assigned(event: events.PartitionsAssigned, _: EventContext) -> str:
@@ -686,14 +688,14 @@ def _partitions_assigned(event: events.PartitionsAssigned, _: EventContext) -> s
 
 
 def _partitions_revoked(event: events.PartitionsRevoked, _: EventContext) -> str:
-    why = "they may be others' by now" if event.lost else "others may get them"
-    return f"GIVES UP {', '.join(event.partitions) or 'nothing'} of group {event.group}: {why}"
+    reason = "others may have them already" if event.lost else "others may get them"
+    return f"GIVES UP {', '.join(event.partitions) or 'nothing'} of group {event.group}: {reason}"
 
 
-def _offset_found(event: events.GroupOffsetFound, _: EventContext) -> str:
+def _group_offset(event: events.GroupOffsetFound, _: EventContext) -> str:
     if event.offset < 0:
-        return f"finds nothing committed of {event.partition}"
-    return f"begins with {event.partition} where its group has committed, at offset {event.offset}"
+        return f"finds no committed offset of {event.partition}"
+    return f"resumes {event.partition} at offset {event.offset}, which its group committed"
 
 
 _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
@@ -724,7 +726,7 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
         events.ClientThrottled,
         topics.REQUEST,
         lambda event, _: (
-            f"THROTTLES {event.client} for {duration_text(event.throttle_us)} ({event.api}): it has exceeded its quota"
+            f"THROTTLES {event.client} for {duration_text(event.throttle_us)} ({event.api}): it exceeded its quota"
         ),
         "throttled request",
         lane="broker",
@@ -733,7 +735,7 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.ReplicaThrottled,
         topics.REQUEST,
-        "has nothing for {replica}{on} from offset {offset} on: leader.replication.throttled.rate is exceeded",
+        "sends {replica} nothing{of} from offset {offset} on: leader.replication.throttled.rate is exceeded",
         "throttled fetch",
         to="replica",
         routine=True,
@@ -792,15 +794,15 @@ _CLIENTS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.RequestRejected,
         topics.REQUEST,
-        "refused {api} of {sender}{on}: {error}",
-        "refusal",
+        "rejected {api} from {sender}{on}: {error}",
+        "rejection",
         to="sender",
     ),
     Phrase(
         events.FetchFenced,
         topics.REQUEST,
-        "fenced a fetch of {sender} at offset {offset}{on}: it was of epoch {fetch_epoch}, not {leader_epoch}",
-        "refusal",
+        "fenced a fetch from {sender} at offset {offset}{on}: its epoch was {fetch_epoch}, not {leader_epoch}",
+        "rejection",
         to="sender",
     ),
     Phrase(events.ClientSent, topics.SEND, "sends {value}{to}", "send"),
@@ -821,16 +823,16 @@ _GROUPS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.PartitionsAssigned, topics.GROUP, _partitions_assigned, "assignment"),
     Phrase(events.PartitionsRevoked, topics.GROUP, _partitions_revoked, "revocation"),
-    Phrase(events.GroupOffsetFound, topics.COMMIT, _offset_found, "committed offset"),
+    Phrase(events.GroupOffsetFound, topics.COMMIT, _group_offset, "committed offset"),
     Phrase(
         events.RecordsProcessed,
         topics.COMMIT,
-        "has processed {values} of {partition}",
+        "processed {values} of {partition}",
         "processed poll",
         routine=True,
     ),
-    Phrase(events.ApplicationStep, topics.STEP, "comes to the step {step}", "step", routine=True),
-    Phrase(events.ApplicationEnded, topics.GROUP, "ENDS by itself: {error}", "ended application"),
+    Phrase(events.ApplicationStep, topics.STEP, "reaches step {step}", "step", routine=True),
+    Phrase(events.ApplicationEnded, topics.GROUP, "ENDS with an error: {error}", "ended application"),
     Phrase(
         events.CommitFailed,
         topics.COMMIT,
@@ -840,7 +842,7 @@ _GROUPS: Final[tuple[Phrase[Any], ...]] = (
     Phrase(
         events.MembershipLost,
         topics.GROUP,
-        "is no member of group {group} any more: {reason}",
+        "is no longer in group {group}: {reason}",
         "lost membership",
     ),
 )

@@ -1,4 +1,4 @@
-"""Which faults are in force at a moment of a run."""
+"""Tracks the faults in force at any moment of a run."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ from harrow.faults.fault import BrokerProcesses, Fault, LastingFault, MessageFau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultInForce:
-    """A fault that has struck and not ended.
+    """A fault that struck and has not ended.
 
-    ``details`` are as in the trace; ``number`` is its event's, ``strike`` the fault's own among those that
-    struck. ``left`` is how many messages more it touches before it is over, None where their number ends nothing.
-    ``struck`` is the fault itself.
+    ``details`` come from the trace. ``number`` is the number of its event, ``strike`` its own
+    number among the faults that struck. ``left`` is how many more messages it affects, None if no
+    number ends it. ``struck`` is the fault itself.
     """
 
     fault: str
@@ -33,12 +33,12 @@ class FaultInForce:
     left: int | None = None
 
     def detail(self, name: str) -> Any:
-        """Return what was given for a field, None if nothing was."""
+        """Return the value of a field, None if the trace has none."""
         return dict(self.details).get(name)
 
 
 class FaultsInForce:
-    """The faults in force, moved forward event by event, each after *processes* have been."""
+    """The faults in force, updated event by event. *processes* must be updated first."""
 
     __slots__ = ("_processes", "faults")
 
@@ -47,7 +47,7 @@ class FaultsInForce:
         self.faults: list[FaultInForce] = []
 
     def advance(self, event: TraceEvent, number: int) -> None:
-        """Take the next event into account; *number* is its line of ``trace.jsonl``."""
+        """Apply the next event. *number* is its line of ``trace.jsonl``."""
         handler = _HANDLERS.get(event[1])
         if handler is not None:
             handler(self, number, decode(event))
@@ -71,7 +71,7 @@ class FaultsInForce:
     def _end_strike(self, _: int, event: events.FaultEnded) -> None:
         self._end(lambda other: other.strike == event.strike)
 
-    def _touch(self, _: int, event: events.MessageRuleApplied) -> None:
+    def _affect_message(self, _: int, event: events.MessageRuleApplied) -> None:
         for position, fault in enumerate(self.faults):
             if fault.strike == event.strike:
                 if fault.left == 1:
@@ -80,10 +80,10 @@ class FaultsInForce:
                     self.faults[position] = replace(fault, left=fault.left - 1)
                 return
 
-    def _look(
+    def _processes_changed(
         self, _: int, _event: events.BrokerStarted | events.BrokerResumed | events.BrokerStopped
     ) -> None:
-        """End what a change of a broker's process has ended: a pause by its death, a crash by its start."""
+        """End faults that a change of a process ends, such as a pause when the process dies."""
         self._end(lambda fault: not fault.struck.is_in_force(self._processes))
 
     def _heal(self, _: int, _event: events.Healed) -> None:
@@ -99,35 +99,35 @@ class FaultsInForce:
     HANDLERS: ClassVar[Mapping[type[Event], Callable[..., None]]] = {
         events.FaultStruck: _strike,
         events.FaultEnded: _end_strike,
-        events.MessageRuleApplied: _touch,
-        events.BrokerStarted: _look,
-        events.BrokerResumed: _look,
-        events.BrokerStopped: _look,
+        events.MessageRuleApplied: _affect_message,
+        events.BrokerStarted: _processes_changed,
+        events.BrokerResumed: _processes_changed,
+        events.BrokerStopped: _processes_changed,
         events.Healed: _heal,
         events.CoreHealed: _heal_core,
     }
-    """What each kind of event changes: called with its number, and the event."""
+    """The handler of each kind of event, called with the event's number and the event."""
 
 
 _HANDLERS: Final = {kind.name: handler for kind, handler in FaultsInForce.HANDLERS.items()}
 
 
 def struck_fault(name: str, details: Iterable[tuple[str, Any]]) -> Fault:
-    """Return the fault that the details of a strike tell of."""
-    told = {key: value for key, value in details if value is not None}
+    """Rebuild a fault from the details of its strike."""
+    by_key = {key: value for key, value in details if value is not None}
     values: dict[str, Any] = {}
     for item in all_fields_of(FAULTS[name]):
         key = item.key or item.attribute
-        if key in told:
+        if key in by_key:
             read = by_kind(_UNITS, item.kind)
-            values[item.attribute] = told[key] if read is None else read(told[key])
+            values[item.attribute] = by_key[key] if read is None else read(by_key[key])
     return FAULTS[name](**values)
 
 
 def _ends(value: Any) -> Any:
-    """Return a broker, an end of a link, or several, with the ids of servers that are told by their names."""
+    """Return brokers and ends of links with the ids of servers in place of their names."""
     if isinstance(value, tuple):
-        return tuple([_ends(each) for each in value])
+        return tuple([_ends(item) for item in value])
     server = node_id(value) if isinstance(value, str) else None
     return value if server is None else server
 
@@ -142,9 +142,9 @@ _UNITS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
 
 
 def brokers_of(fault: Fault) -> frozenset[int]:
-    found: list[Any] = []
+    ends: list[Any] = []
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)):
             value = item.of(fault)
-            found += value if isinstance(value, tuple) else (value,)
-    return frozenset(broker for broker in found if isinstance(broker, int))
+            ends += value if isinstance(value, tuple) else (value,)
+    return frozenset(broker for broker in ends if isinstance(broker, int))

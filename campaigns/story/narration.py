@@ -1,4 +1,4 @@
-"""What an event of a run says: its lane, its topic and a few words; and the context that the words need."""
+"""The narration of an event: its lane, topic and text, and the context that the text needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from harrow.campaigns.story.topics import Topic
 from harrow.cluster_model.topology import node_text
 
 FAULTS: Final = "faults"
-"""The lane of faults and of the rules for single messages."""
+"""The lane of faults and of message rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Narration:
-    """What an event says. ``to`` is the lane of the other process that it concerns, None without one."""
+    """The words for an event. ``to`` is the lane of another process that it concerns, if any."""
 
     lane: str
     topic: Topic
@@ -25,18 +25,19 @@ class Narration:
 
 @dataclass(frozen=True, slots=True)
 class EventContext:
-    """What is known when an event happens, and its own fields do not say.
+    """The context of an event: facts that its own fields lack.
 
-    ``partition`` is named where there are several, else it is empty. ``sender`` is the client
-    that sent the event's records, ``leader`` the lane of the leader that its replica follows, ``hw_before`` the
-    replica's high watermark until now; ``gone`` are the values that the event removed from its log.
+    ``partition`` is empty if the run has only one. ``sender`` is the client that sent the event's
+    records. ``leader`` is the lane of the leader that the replica follows. ``hw_before`` is the
+    replica's previous high watermark. ``removed`` are the values that the event removed from its
+    log.
     """
 
     partition: str = ""
     sender: str | None = None
     leader: str | None = None
     hw_before: int | None = None
-    gone: Sequence[str] = ()
+    removed: Sequence[str] = ()
 
     @property
     def which(self) -> str:
@@ -61,17 +62,17 @@ class EventContext:
 
 @cache
 def broker_lane(broker: int) -> str:
-    """Return the lane of a broker, or of a server of the control plane that is none."""
+    """Return the lane of a broker, or of a server of the control plane."""
     return node_text(broker)
 
 
 def lane_of(process: str) -> str:
-    """Return the lane of a process by the name that traces give it: ``broker-1`` is broker 1."""
+    """Return the lane of a process by its name in traces: ``broker-1`` has the lane of broker 1."""
     kind, _, number = process.rpartition("-")
     return broker_lane(int(number)) if kind == "broker" and number.isdecimal() else process
 
 
 def broker_of_lane(lane: str) -> int | None:
-    """Return the broker whose lane it is, None for any other lane."""
+    """Return the broker that has a lane, None for any other lane."""
     kind, _, number = lane.partition(" ")
     return int(number) if kind == "broker" and number.isdecimal() else None

@@ -1,6 +1,6 @@
-"""A run that is over, played again: the cluster at each moment, what had just happened, what was broken by then.
+"""Plays a finished run: the cluster at each moment, recent events, and findings so far.
 
-Nothing is simulated again and no clock is read: who plays it decides how fast.
+It simulates nothing and reads no clock. The caller sets the pace.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
 
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
-"""Events of every record's way: where they stand in a log, and who may know."""
+"""Events that move a record along: its appends and copies, the high watermark, its ack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultShown:
-    """A fault in force. The run is over, so the end is known; None where only the end of the run ends it."""
+    """A fault in force, and when it ends; None if it lasts until the run ends."""
 
     text: str
     since_us: int
@@ -37,7 +37,7 @@ class FaultShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventShown:
-    """An event that has just happened; *folded* of its kind came right before it."""
+    """A recent event, which *folded* events of the same kind directly preceded."""
 
     event: StoryEvent
     folded: int = 0
@@ -45,10 +45,12 @@ class EventShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A moment of a run. ``state`` goes on with the playback: a scene is to be shown before the next is taken.
+    """A moment of a run.
 
-    ``anomalies`` are those whose last event has happened by now, with their findings so far. ``sends`` counts
-    sends by what their applications know of them (`harrow.checks.replay.partition_state.ACKED` and so on).
+    ``state`` moves on with the playback, so show a scene before taking the next.
+
+    ``anomalies`` are the ones whose last event has happened, with their findings so far. ``sends``
+    counts sends by their status (`harrow.checks.replay.partition_state.ACKED` and so on).
     """
 
     title: str
@@ -85,28 +87,28 @@ class Playback:
 
     @property
     def at_us(self) -> int:
-        """The time that has been reached; a cluster is not shown before time zero."""
+        """The current time. A cluster is not shown before time zero."""
         return max(0, self._state.at_us)
 
     def is_turning_point(self, position: int) -> bool:
-        """Return whether the cluster is not what it was after the event at a position."""
+        """Return whether the event at a position changes the cluster."""
         event = self.events[position]
         return event.narration.topic.is_turning_point and not event.narration.routine
 
     def is_move(self, position: int) -> bool:
-        """Return whether a record went a step of its way at a position."""
+        """Return whether the event at a position moves a record along."""
         event = self.events[position]
         return isinstance(event.source, _MOVES) and not event.narration.routine
 
     def advance(self, position: int) -> None:
-        """Take everything up to the event at a position into account, that one included."""
+        """Apply all events up to and including the one at a position."""
         for here in range(self._next, min(position + 1, len(self.events))):
             self._state.advance(self._run.events[here], self._run.numbers[here])
             self._show(here)
             self._next = here + 1
 
     def scene(self, at_us: int | None = None, *, events_max: int = 20) -> Scene:
-        """Return the moment that has been reached; *at_us* is its time, where nothing has happened since."""
+        """Return the current moment. *at_us* is its time if nothing has happened since."""
         state = self._state
         sends = [
             send for p in state.partitions.values() for of_value in p.sends.values() for send in of_value
@@ -119,19 +121,19 @@ class Playback:
             state=state,
             faults=tuple(self._fault(fault) for fault in state.faults),
             events=tuple(self._shown[-events_max:]),
-            anomalies=tuple(self._come_about()),
+            anomalies=tuple(self._anomalies_so_far()),
             sends=Counter(send.status for send in sends),
             reads=sum(len(partition.reads) for partition in state.partitions.values()),
         )
 
     def _show(self, position: int) -> None:
         event = self.events[position]
-        is_answer = event.narration.topic is ACK
+        is_ack = event.narration.topic is ACK
         is_bad_end = isinstance(event.source, kinds.ClientEnded) and event.source.status != ACKED
-        if event.at_us < 0 or not (is_answer or is_bad_end or self.is_turning_point(position)):
+        if event.at_us < 0 or not (is_ack or is_bad_end or self.is_turning_point(position)):
             return
         last = self._shown[-1] if self._shown else None
-        if last is not None and (is_answer or is_bad_end) and last.event.event == event.event:
+        if last is not None and (is_ack or is_bad_end) and last.event.event == event.event:
             self._shown[-1] = EventShown(event=event, folded=last.folded + 1)
         else:
             self._shown.append(EventShown(event=event))
@@ -144,27 +146,27 @@ class Playback:
             until_us=self._ends.get(fault.number),
         )
 
-    def _come_about(self) -> Iterator[FindingGroup]:
-        for anomaly, decided in self._anomalies:
-            pairs = zip(anomaly.findings, decided, strict=True)
-            by_now = tuple(finding for finding, position in pairs if position < self._state.taken)
-            if by_now:
+    def _anomalies_so_far(self) -> Iterator[FindingGroup]:
+        for anomaly, positions in self._anomalies:
+            pairs = zip(anomaly.findings, positions, strict=True)
+            findings = tuple(finding for finding, position in pairs if position < self._state.taken)
+            if findings:
                 yield FindingGroup(
                     rule=anomaly.rule,
                     promise=anomaly.promise,
                     permitted_by=anomaly.permitted_by,
-                    findings=by_now,
+                    findings=findings,
                 )
 
 
 def _ends_of_faults(run: RunEvents) -> dict[int, int]:
     """Return when faults ended, by the numbers of the events with which they struck."""
     state, ends = before(run), dict[int, int]()
-    standing: set[int] = set()
+    in_force: set[int] = set()
     for event, number in zip(run.events, run.numbers, strict=True):
         state.advance(event, number)
         now = {fault.number for fault in state.faults}
-        if now != standing:
-            ends |= {ended: int(event[0]) for ended in standing - now}
-            standing = now
+        if now != in_force:
+            ends |= {ended: int(event[0]) for ended in in_force - now}
+            in_force = now
     return ends

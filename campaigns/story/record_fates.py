@@ -1,7 +1,8 @@
-"""What became of the records of a partition: the findings of the judge, and the moments that decided them.
+"""The fates of a partition's records: the judge's findings and the moments that decided them.
 
-The rules judge a run as a whole, so a finding has a moment only through its chain: it has come about with the last event of that.
-Until then a diff says what is still to come. Nothing here looks at a log to say what is lost.
+Rules judge a run as a whole. A finding has a moment only through its chain: it comes about with the
+last event there. Until then a diff lists it as still to come. This module never decides from a log
+that a record is lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,13 +22,13 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import HISTORY_EVENTS
 
 FOLDED_MIN: Final = 4
-"""So many records in a row are told as one range."""
+"""Fewest consecutive records that are shown as one range."""
 _SHOWN_MAX: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMoment:
-    """A moment worth looking at: after the event with this line of ``trace.jsonl``."""
+    """A moment worth looking at, after the event with this line of ``trace.jsonl``."""
 
     number: int
     at_us: int
@@ -38,9 +39,10 @@ class RecordMoment:
 class RecordNote:
     """A finding about records of a partition, or about a place in its logs.
 
-    ``kind`` is the fate that its rule declares (`harrow.checks.rule.Rule`), ``at_us`` when it comes about, ``places`` the offsets
-    to look at. ``has_come_about`` says whether that is so at a moment, ``instead`` what stands then at the offsets of lost
-    records, in the log that consumers read.
+    ``kind`` is the fate that its rule declares (`harrow.checks.rule.Rule`). ``at_us`` is when the
+    finding comes about, and ``has_come_about`` tells whether it has by the moment of the diff.
+    ``places`` are the offsets to look at. ``instead`` are the records that then stand at the
+    offsets of lost ones, in the log that consumers read.
     """
 
     finding: NumberedFinding
@@ -53,7 +55,6 @@ class RecordNote:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The records, each once."""
         return tuple(dict.fromkeys(self.finding.values))
 
     @property
@@ -62,19 +63,21 @@ class RecordNote:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets of the records, in order; of a doubled one all."""
+        """The offsets of the records, in order; all offsets of a record that is stored twice."""
         if self.kind == DOUBLED and len(self.values) == 1 and self.places:
             return list(self.places)
-        found = {each.offset for each in self.finding.incident.findings}
-        return sorted(offset for offset in found if offset is not None)
+        offsets = {finding.offset for finding in self.finding.incident.findings}
+        return sorted(offset for offset in offsets if offset is not None)
 
     @property
     def chain(self) -> Sequence[Link]:
-        """How it came about."""
         return self.finding.finding.chain
 
     def subject(self) -> str:
-        """Return the records and their offsets, as in ``m1, offset 1`` or ``m0..m279, offsets 0..279 (280)``."""
+        """Return the records and their offsets, such as ``m1, offset 1``.
+
+        Many are shortened: ``m0..m279, offsets 0..279 (280)``.
+        """
         offsets = self.offsets
         words = [_values_text(self.values, offsets)] if self.values else []
         if len(offsets) > 1:
@@ -85,40 +88,40 @@ class RecordNote:
         return ", ".join(words)
 
     def head(self) -> str:
-        """Return the subject, what stands in its place, and what the judge says of it."""
+        """Return the subject, the records in its place, and the judge's words."""
         instead = ""
         if self.instead:
             values = _values_text([entry.value for entry in self.instead], [e.offset for e in self.instead])
             epochs = sorted({entry.leader_epoch for entry in self.instead})
-            which = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {_ranges_text(epochs)}"
-            instead = f", replaced by {values} ({which})"
+            epochs_text = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {_ranges_text(epochs)}"
+            instead = f", replaced by {values} ({epochs_text})"
         return f"{self.subject()}{instead}: {self.finding.judged()}"
 
 
 def record_notes(story: TraceStory, state: RunState) -> Mapping[str, list[RecordNote]]:
-    """Return the findings about records by partition, as they are at a moment: broken promises first."""
+    """Return the findings about records by partition, as of a moment, in the order of the story."""
     notes: dict[str, list[RecordNote]] = {}
     for finding in story.findings:
-        rule, of = RULES.get(finding.rule), finding.finding
+        rule, judged = RULES.get(finding.rule), finding.finding
         if rule is None or not rule.fate:
             continue
-        decided = story.places.decided(of)
+        decided = story.places.decided(judged)
         note = RecordNote(
             finding=finding,
             kind=rule.fate,
             at_us=story.run.events[decided][0] if story.run.events else 0,
             has_come_about=decided < state.taken,
-            places=tuple(dict(of.details).get("offsets", ())),
+            places=tuple(dict(judged.details).get("offsets", ())),
             moments=tuple(moments_of(story, finding)),
         )
         if note.kind == LOST and note.has_come_about:
-            note = replace(note, instead=_standing_instead(note, state.partition(of.partition)))
-        notes.setdefault(of.partition, []).append(note)
+            note = replace(note, instead=_standing_instead(note, state.partition(judged.partition)))
+        notes.setdefault(judged.partition, []).append(note)
     return notes
 
 
 def lost_values(notes: Mapping[str, Sequence[RecordNote]]) -> Mapping[str, Sequence[str]]:
-    """Return the records that are lost by a moment, by partition."""
+    """Return the records lost so far, by partition."""
     return {
         name: [
             value
@@ -131,7 +134,7 @@ def lost_values(notes: Mapping[str, Sequence[RecordNote]]) -> Mapping[str, Seque
 
 
 def _standing_instead(note: RecordNote, partition: PartitionState) -> tuple[LogEntry, ...]:
-    """Return what stands at the offsets of lost records in the leader's log, or in the longest without a leader."""
+    """Return the records at the offsets of lost ones, in the leader's log or else the longest."""
     replicas = partition.replicas
     replica = replicas.get(partition.leader) or max(replicas.values(), key=attrgetter("leo"), default=None)
     standing = [] if replica is None else [replica.entry(offset) for offset in note.offsets]
@@ -139,7 +142,7 @@ def _standing_instead(note: RecordNote, partition: PartitionState) -> tuple[LogE
 
 
 def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMoment]:
-    """Yield the moments right before the events that decided a finding; where none decides, before the last of its chain."""
+    """Yield the moments before the events that decided a finding, or before its last event."""
     chain = finding.finding.chain
     pairs = [
         (link, position)
@@ -154,7 +157,7 @@ def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMo
 
 
 def _values_text(values: Sequence[str], offsets: Sequence[int]) -> str:
-    """Return records; many of one run of offsets by the first and the last."""
+    """Return records as text; many with consecutive offsets as a range."""
     is_run = bool(offsets) and offsets[-1] - offsets[0] + 1 == len(offsets) == len(values)
     if is_run and len(values) >= FOLDED_MIN:
         return f"{printable(values[0])}..{printable(values[-1])}"
@@ -162,11 +165,11 @@ def _values_text(values: Sequence[str], offsets: Sequence[int]) -> str:
 
 
 def _ranges_text(numbers: Iterable[int]) -> str:
-    """Return rising numbers as ranges, as in ``0..279, 300``."""
+    """Return ascending numbers as ranges, such as ``0..279, 300``."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][-1] == number - 1:
             ranges[-1][1:] = [number]
         else:
             ranges.append([number])
-    return ", ".join("..".join(map(str, each)) for each in ranges)
+    return ", ".join("..".join(map(str, bounds)) for bounds in ranges)

@@ -1,6 +1,7 @@
 """The replica logs of a partition side by side: a row for each offset, a cell for each replica.
 
-Rows are plain data: `harrow.cli.render.diff` folds and shows them, `harrow.campaigns.story.record_fates` explains them.
+Rows are plain data. `harrow.cli.render.diff` folds and shows them, and
+`harrow.campaigns.story.record_fates` explains them.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,18 +23,18 @@ SAME: Final = "same"
 DIFFERENT: Final = "different"
 MISSING: Final = "missing"
 REMOVED: Final = "removed"
-"""What a cell is: the row's record, another one, none, or one that stood there once."""
+"""The states of a cell: the row's record, a different one, none, or one that was removed."""
 
 _RANK: Final = (ACKED, SENDING, UNKNOWN, FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCell:
-    """What a replica has at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
+    """A replica at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
 
-    ``committed`` says whether it is below the replica's own high watermark, or below the checkpointed one
-    of a log that is not open (of a removed one: whether it was), ``flushed`` whether power loss would
-    leave it. ``removed`` is how a record went.
+    ``committed`` tells whether the record is below the replica's own high watermark, or below the
+    checkpointed one if the log is not open. For a removed record it tells whether it was. A
+    ``flushed`` record survives power loss. ``removed`` tells how a record was removed.
     """
 
     state: str
@@ -45,13 +46,14 @@ class LogCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFate:
-    """What clients know of a record that stands, or stood, at an offset.
+    """What clients know of a record that is, or was, at an offset.
 
-    ``status`` is `harrow.checks.replay.partition_state.ACKED` and so on, None for a record that no client of the
-    run sent. ``acks`` is "all", "1" or "0", None where no broker answered; ``isr`` is the ISR of the broker that
-    answered. ``acked_us`` and ``acked_offset`` are from the answer: with retries the offset may be that of another
-    copy. ``readers`` are consumers in the order in which they first read it. ``held_by`` are the replicas
-    have the record, at whatever offset, and can read it. ``is_lost`` says whether the judge has found it lost by then.
+    ``status`` is `harrow.checks.replay.partition_state.ACKED` and so on, None if no client of the
+    run sent it. ``acks`` is "all", "1" or "0", None if no broker answered. ``isr`` is the ISR of
+    the broker that answered. ``acked_us`` and ``acked_offset`` come from the response: with retries
+    the offset may be that of another copy. ``readers`` are consumers in the order of their first
+    read. ``held_by`` are the replicas that have the record at any offset and can read it.
+    ``is_lost`` tells whether the judge's finding of its loss has come about.
     """
 
     entry: LogEntry
@@ -68,10 +70,10 @@ class RecordFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRow:
-    """An offset of a partition, a cell for each replica; or what once stood there (``is_past``).
+    """An offset of a partition with a cell for each replica, or a past record there.
 
-    ``is_again`` says of what is past that the same value stands there now, stored once more.
-    ``fates`` are of the different records in the row, the leader's first.
+    ``is_past`` marks a record that was removed. ``is_again`` tells of it that its value is stored
+    there a second time. ``fates`` describe the different records in the row, the leader's first.
     """
 
     offset: int
@@ -81,23 +83,23 @@ class DiffRow:
     is_again: bool = False
 
     def is_equal(self) -> bool:
-        """Return whether every replica has the same record, and had no other."""
+        """Return whether every replica has the same record and never had another."""
         return not self.is_past and all(cell.state == SAME for cell in self.cells.values())
 
 
 def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[DiffRow]:
-    """Return the rows of a partition by offset; what once stood at one comes after what stands there.
+    """Return the rows of a partition by offset, past records behind present ones.
 
-    *lost* are the records that the judge has found lost.
+    *lost* are the records that the judge counts as lost.
     """
     logs, fates = _Logs(partition), Fates(partition, lost)
     return [row for offset in range(logs.end) for row in logs.rows(offset, fates)]
 
 
 def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict[int, list[LogCell]]]:
-    """Return the last offsets at which a record stands or once stood, and each replica's cells there.
+    """Return the last offsets that have or had a record, and each replica's cells there.
 
-    Without the fates of records: the screen of a run asks for this many times a second.
+    Without the fates of records, because the screen of a run needs this many times a second.
     """
     logs = _Logs(partition)
     offsets = range(max(0, logs.end - count_max), logs.end)
@@ -106,12 +108,12 @@ def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict
 
 
 class Fates:
-    """Looks up what clients know of the records of a partition, of which the judge has found some *lost*."""
+    """Looks up what clients know of the records of a partition. *lost* ones are the judge's."""
 
     def __init__(self, partition: PartitionState, lost: Collection[str]) -> None:
         self._partition = partition
         self._lost = frozenset(lost)
-        self._held = {
+        self._values = {
             broker: frozenset(entry.value for entry in replica.log if entry.damaged is None)
             for broker, replica in sorted(partition.replicas.items())
         }
@@ -120,16 +122,16 @@ class Fates:
         partition = self._partition
         place = (entry.offset, entry.value)
         sends = partition.sends.get(entry.value, [])
-        # Of a value that was sent again by its application: what went best.
+        # The best outcome counts for a value that its application sent more than once.
         send = min(
             sends, key=lambda send: (_RANK.index(send.status), send.offset != entry.offset), default=None
         )
         answers = [ack for ack in partition.acks.get(entry.value, ()) if ack.offset == entry.offset]
         acks = next(("all" if answer.acks < 0 else str(answer.acks) for answer in answers), None)
         if acks is None and send is not None and send.status == ACKED:
-            # Without acks there is no answer; an answer for another offset is of another copy.
+            # With acks=0 there is no response. A response for another offset is for another copy.
             acks = "0" if send.offset is None else None
-        held_by = tuple(broker for broker, values in self._held.items() if entry.value in values)
+        held_by = tuple(broker for broker, values in self._values.items() if entry.value in values)
         readers = tuple(partition.reads.get(place, ()))
         return RecordFate(
             entry=entry,
@@ -146,7 +148,7 @@ class Fates:
 
 
 class _Logs:
-    """The replicas of a partition: what stands at an offset, and what stood there once."""
+    """The logs of a partition's replicas, with removed records."""
 
     def __init__(self, partition: PartitionState) -> None:
         self.replicas = dict(sorted(partition.replicas.items()))
@@ -159,8 +161,8 @@ class _Logs:
 
     def rows(self, offset: int, fates: Fates) -> Iterator[DiffRow]:
         reference = self.reference(offset)
-        standing = [replica.entry(offset) for replica in self.replicas.values()]
-        values = {entry.value for entry in (reference, *standing) if entry is not None}
+        present = [replica.entry(offset) for replica in self.replicas.values()]
+        values = {entry.value for entry in (reference, *present) if entry is not None}
         if reference is not None:
             cells = self.cells(offset, reference)
             others = [
@@ -183,16 +185,16 @@ class _Logs:
                 )
 
     def reference(self, offset: int) -> LogEntry | None:
-        """Return the record that the others are compared with: the leader's, else the most frequent one.
+        """Return the record to compare with: the leader's, or else the most frequent one.
 
-        Where no replica has any, the one that was there last.
+        If no replica has one, the one that was removed last.
         """
-        standing = {broker: replica.entry(offset) for broker, replica in self.replicas.items()}
-        entries = [entry for entry in standing.values() if entry is not None]
+        present = {broker: replica.entry(offset) for broker, replica in self.replicas.items()}
+        entries = [entry for entry in present.values() if entry is not None]
         last = max(self._removed.get(offset, ()), key=attrgetter("number"), default=None)
         if not entries:
             return None if last is None else last.entry
-        return standing.get(self._leader) or max(entries, key=entries.count)
+        return present.get(self._leader) or max(entries, key=entries.count)
 
     def cells(self, offset: int, reference: LogEntry | None) -> dict[int, LogCell]:
         cells = {}

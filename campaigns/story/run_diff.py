@@ -1,4 +1,4 @@
-"""`harrow diff`: the replica logs of a recorded run at a moment, and the same as JSON has it."""
+"""`harrow diff`: the replica logs of a recorded run at one moment, as data and as JSON."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,22 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.replay.cluster_state import BrokerState
 from harrow.checks.replay.coordination_state import GroupState, TransactionalIdState
 from harrow.checks.replay.partition_state import PartitionState, ReplicaState
-from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, is_server, process_name
+from harrow.cluster_model.topology import CONTROL_PLANES, INTERNAL_TOPICS, is_server, process_name
 from harrow.cluster_model.trace import TraceEvent
 
 SCHEMA: Final = "harrow.diff/1"
 END: Final = "end"
-CONTROL_PLANES: Final = {ZOOKEEPER: "ZooKeeper", KRAFT: "KRaft"}
 
 _SECONDS: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 class DiffError(ValueError):
-    """What was asked for is not in the run; the message says what there is."""
+    """The run lacks the requested moment or partition. The message says what it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffMoment:
-    """The moment that was asked for: a time in virtual microseconds, an event's number, or the end."""
+    """The requested moment: a time in virtual microseconds, an event's number, or the end."""
 
     at_us: int | None = None
     number: int | None = None
@@ -54,10 +53,11 @@ class DiffMoment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDiff:
-    """The logs of a partition at a moment, and what the judge found of its records.
+    """The logs of a partition at a moment, and the judge's findings about its records.
 
-    ``notes`` are the findings that had come about by then, ``to_come`` those that had not. ``finding_moments`` are those of other
-    findings, used where there are no notes. ``stages`` are there if they are asked for.
+    ``notes`` are the findings that had come about by then, ``to_come`` the later ones.
+    ``finding_moments`` belong to other findings, and stand in if there are no notes. ``stages`` are
+    optional.
     """
 
     partition: PartitionState
@@ -70,18 +70,18 @@ class PartitionDiff:
     def moments(self) -> list[RecordMoment]:
         """Return the moments worth looking at, in order, one for each event."""
         notes = (*self.notes, *self.to_come)
-        found: dict[int, RecordMoment] = {}
+        by_number: dict[int, RecordMoment] = {}
         for moment in [moment for note in notes for moment in note.moments] or self.finding_moments:
-            found.setdefault(moment.number, moment)
-        return [found[number] for number in sorted(found)]
+            by_number.setdefault(moment.number, moment)
+        return [by_number[number] for number in sorted(by_number)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDiff:
     """A run at a moment, after ``event``.
 
-    ``hidden`` are partitions without a finding, left out by default. ``lost`` are the records of each partition that the judge
-    found lost, as far as that had come about by then.
+    ``hidden`` are partitions without a finding, which are left out by default. ``lost`` are the
+    records of each partition whose loss had come about by then.
     """
 
     recorded: RecordedRun
@@ -95,15 +95,15 @@ class RunDiff:
 
     @property
     def control_plane(self) -> str:
-        """What keeps the cluster's metadata, as people call it."""
+        """The name of the control plane."""
         return CONTROL_PLANES[self.run.plan.metadata]
 
 
 def parse_at(text: str) -> DiffMoment:
-    """Return the moment of ``12.5s``, ``12.5`` or ``-1s``, of ``143`` (an event of trace.jsonl) or of ``end``.
+    """Parse ``12.5s``, ``12.5`` or ``-1s`` (a time), ``143`` (an event number) or ``end``.
 
     Raises:
-        DiffError: it is none of these.
+        DiffError: The text is none of these.
 
     """
     if text == END:
@@ -113,20 +113,21 @@ def parse_at(text: str) -> DiffMoment:
     try:
         return DiffMoment(at_us=time_of_run(f"{text}s" if _SECONDS.fullmatch(text) else text))
     except LiteralError:
-        message = f"--at {quoted(text)}: a time such as 12.5s or 12.5, an event's number such as 143, or end is wanted"
+        message = f"--at {quoted(text)}: expected a time such as 12.5s, an event number such as 143, or end"
         raise DiffError(message) from None
 
 
 def diff_run(
     recorded: RecordedRun, at: DiffMoment, partitions: Sequence[str] = (), *, with_stages: bool = False
 ) -> RunDiff:
-    """Return the replica logs of a run at a moment: of these partitions, else of those with a finding, else all but internal ones.
+    """Return the replica logs of a run at a moment.
 
-    *with_stages* also returns the moments up to then in which the ends of their logs changed.
+    Without *partitions*, those with a finding are chosen, or else all but internal ones.
+    *with_stages* adds the moments up to then in which the ends of the logs moved.
 
     Raises:
-        DiffError: the run has no such moment, or no such partition.
-        RecordError: the run cannot be read.
+        DiffError: The run has no such moment or partition.
+        RecordError: The run cannot be read.
 
     """
     return diff_story(story_of(recorded), at, partitions, with_stages=with_stages)
@@ -135,23 +136,23 @@ def diff_run(
 def diff_story(
     story: TraceStory, at: DiffMoment, partitions: Sequence[str] = (), *, with_stages: bool = False
 ) -> RunDiff:
-    """Return the same of a run whose story is known.
+    """Return the same for a run whose story exists already.
 
     Raises:
-        DiffError: the run has no such moment, or no such partition.
+        DiffError: The run has no such moment or partition.
 
     """
     run = story.run
     _check_at(at, run)
-    known = tuple(run.replicas)
+    names = tuple(run.replicas)
     for name in partitions:
-        if name not in known:
+        if name not in names:
             raise DiffError(
-                f"--partition {quoted(name)}: the run has {listed(known)}{suggestion(name, known)}"
+                f"--partition {quoted(name)}: the run has {listed(names)}{suggestion(name, names)}"
             )
-    wanted = partitions or {finding.finding.partition for finding in story.findings}
-    chosen = [name for name in known if name in wanted] or [
-        name for name in known if name.rpartition("-")[0] not in INTERNAL_TOPICS
+    requested = partitions or {finding.finding.partition for finding in story.findings}
+    chosen = [name for name in names if name in requested] or [
+        name for name in names if name.rpartition("-")[0] not in INTERNAL_TOPICS
     ]
     state = state_at(run, at_us=at.at_us, number=at.number)
     notes = record_notes(story, state)
@@ -159,7 +160,9 @@ def diff_story(
     diffs = []
     for name in chosen:
         partition = state.partitions[name]
-        others = [each for each in story.findings if each.finding.partition == name] if at.is_end else []
+        others = (
+            [finding for finding in story.findings if finding.finding.partition == name] if at.is_end else []
+        )
         of_partition = notes.get(name, ())
         diffs.append(
             PartitionDiff(
@@ -167,7 +170,7 @@ def diff_story(
                 rows=partition_rows(partition, lost.get(name, ())),
                 notes=[note for note in of_partition if note.has_come_about],
                 to_come=[note for note in of_partition if not note.has_come_about],
-                finding_moments=[moment for each in others for moment in moments_of(story, each)],
+                finding_moments=[moment for finding in others for moment in moments_of(story, finding)],
                 stages=stages_of(run, name, state.taken) if with_stages else (),
             )
         )
@@ -178,13 +181,13 @@ def diff_story(
         state=state,
         event=run.trace_event(state.number),
         partitions=diffs,
-        hidden=() if partitions else [name for name in known if name not in chosen],
+        hidden=() if partitions else [name for name in names if name not in chosen],
         lost=lost,
     )
 
 
 def run_title(recorded: RecordedRun, run: RunEvents) -> str:
-    """Return which run it is, as in ``loss[0.11], seed 3, Kafka 0.11``."""
+    """Return the name of a run: ``loss[0.11], seed 3, Kafka 0.11``."""
     return f"{run_name(run.plan.campaign, recorded.variant)}, seed {recorded.seed}, Kafka {run.plan.kafka}"
 
 
@@ -201,16 +204,16 @@ def _check_at(at: DiffMoment, run: RunEvents) -> None:
 # JSON
 
 
-def diff_document(found: RunDiff) -> dict[str, Any]:
-    """Return a diff as JSON has it: every row, nothing folded."""
-    recorded, state = found.recorded, found.state
+def diff_document(diff: RunDiff) -> dict[str, Any]:
+    """Return a diff as JSON, with every row and nothing folded."""
+    recorded, state = diff.recorded, diff.state
     return {
         "schema": SCHEMA,
         "run": str(recorded.folder),
-        **run_mapping(recorded, found.run),
-        "at": {"event": state.number, "at_us": state.at_us, "is_end": found.at.is_end},
+        **run_mapping(recorded, diff.run),
+        "at": {"event": state.number, "at_us": state.at_us, "is_end": diff.at.is_end},
         "controller": None if state.controller < 0 else state.controller,
-        "metadata": found.run.plan.metadata,
+        "metadata": diff.run.plan.metadata,
         "brokers": {
             str(number): {**_process_mapping(broker), "registered": broker.is_registered}
             for number, broker in sorted(state.brokers.items())
@@ -226,12 +229,12 @@ def diff_document(found: RunDiff) -> dict[str, Any]:
             for fault in state.faults
         ],
         "transactional_ids": {
-            name: _transactional_id_mapping(known)
-            for name, known in state.coordination.transactional_ids.items()
+            name: _transactional_id_mapping(transaction)
+            for name, transaction in state.coordination.transactional_ids.items()
         },
-        "groups": {name: _group_mapping(known) for name, known in state.coordination.groups.items()},
-        "partitions": [_partition_mapping(diff) for diff in found.partitions],
-        "partitions_without_findings": list(found.hidden),
+        "groups": {name: _group_mapping(group) for name, group in state.coordination.groups.items()},
+        "partitions": [_partition_mapping(diff) for diff in diff.partitions],
+        "partitions_without_findings": list(diff.hidden),
     }
 
 
@@ -244,31 +247,31 @@ def _process_mapping(process: BrokerState) -> dict[str, Any]:
     }
 
 
-def _transactional_id_mapping(known: TransactionalIdState) -> dict[str, Any]:
+def _transactional_id_mapping(state: TransactionalIdState) -> dict[str, Any]:
     return {
-        "coordinator": known.coordinator,
-        "state": known.state,
-        "producer_id": known.producer_id,
-        "producer_epoch": known.producer_epoch,
-        "partitions": list(known.partitions),
-        "since_us": known.at_us,
+        "coordinator": state.coordinator,
+        "state": state.state,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "partitions": list(state.partitions),
+        "since_us": state.at_us,
     }
 
 
-def _group_mapping(known: GroupState) -> dict[str, Any]:
+def _group_mapping(group: GroupState) -> dict[str, Any]:
     return {
-        "coordinator": None if known.coordinator < 0 else known.coordinator,
-        "state": known.state or None,
-        "generation": known.generation,
-        "members": list(known.members),
-        "assignments": {member: list(names) for member, names in known.assignments.items()},
-        "committed": dict(known.committed),
-        "reading": {client: list(names) for client, names in known.reading.items()},
+        "coordinator": None if group.coordinator < 0 else group.coordinator,
+        "state": group.state or None,
+        "generation": group.generation,
+        "members": list(group.members),
+        "assignments": {member: list(names) for member, names in group.assignments.items()},
+        "committed": dict(group.committed),
+        "reading": {client: list(names) for client, names in group.reading.items()},
     }
 
 
 def run_mapping(recorded: RecordedRun, run: RunEvents) -> dict[str, Any]:
-    """Return which run it is and what was found, as JSON has it."""
+    """Return the identity and the verdict of a run as JSON."""
     return {
         "campaign": run.plan.campaign,
         "variant": recorded.variant,
@@ -354,13 +357,13 @@ def _replica_mapping(replica: ReplicaState, remote_leo: int | None) -> dict[str,
         "checkpointed_hw": replica.checkpointed_high_watermark,
         "transactions": [
             {
-                "producer_id": known.producer_id,
-                "producer_epoch": known.producer_epoch,
-                "first_offset": known.first_offset,
-                "marker_offset": known.marker_offset,
-                "committed": None if known.marker_offset is None else known.is_committed,
+                "producer_id": transaction.producer_id,
+                "producer_epoch": transaction.producer_epoch,
+                "first_offset": transaction.first_offset,
+                "marker_offset": transaction.marker_offset,
+                "committed": None if transaction.marker_offset is None else transaction.is_committed,
             }
-            for known in replica.transactions
+            for transaction in replica.transactions
         ],
     }
 

@@ -11,9 +11,10 @@ from harrow.cluster_model.trace import TraceEvent
 
 
 class RunState(ClusterState):
-    """A moment of a run, moved forward event by event.
+    """The state of a run, updated event by event.
 
-    ``coordination`` is what coordinators have, ``taken`` how many events there were, those of clients included.
+    ``coordination`` is the state of the coordinators. ``taken`` counts events, also those of
+    clients.
     """
 
     __slots__ = ("_faults", "coordination", "taken")
@@ -25,7 +26,7 @@ class RunState(ClusterState):
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Begin before the first event, with what each partition is assigned to, and the processes that are known."""
+        """Start before the first event, with the replicas of partitions and the known processes."""
         super().__init__(replicas, brokers, reelection_forgets_remote=reelection_forgets_remote)
         self._faults = FaultsInForce(self)
         self.coordination = CoordinationState()
@@ -41,7 +42,7 @@ class RunState(ClusterState):
         return self.broker(broker).is_paused
 
     def is_stopping(self, broker: int) -> bool:
-        """Return whether a broker's process has been told to stop and still exists."""
+        """Return whether a broker's process is stopping and still exists."""
         return self.broker(broker).is_stopping
 
     @property
@@ -50,7 +51,7 @@ class RunState(ClusterState):
         return self._faults.faults
 
     def advance(self, event: TraceEvent, number: int | None = None) -> None:
-        """Take the next event into account; *number* is its line, by default that after the last."""
+        """Apply the next event. *number* is its line, by default the line after the last."""
         super().advance(event, number)
         self._faults.advance(event, self.number)
         self.coordination.advance(event)
@@ -58,7 +59,10 @@ class RunState(ClusterState):
 
 
 def before(run: RunEvents) -> RunState:
-    """Return the state before the first event, with all brokers, and the servers of the control plane where there are several."""
+    """Return the state before the first event, with all brokers and servers of the control plane.
+
+    A single ZooKeeper server is left out.
+    """
     plan, spec = run.plan, run.plan.cluster
     if plan.metadata == KRAFT:
         servers = () if spec.combined else spec.controller_ids()
@@ -72,10 +76,10 @@ def before(run: RunEvents) -> RunState:
 
 
 def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = None) -> RunState:
-    """Return the state after everything up to a time, or up to an event's line of ``trace.jsonl``.
+    """Return the state after all events up to a time, or up to a line of ``trace.jsonl``.
 
-    By default the state at the end. What clients were told up to the next event of the trace belongs to
-    an event's moment, too.
+    By default the state at the end. Client events up to the next trace event belong to an event's
+    moment too.
     """
     state = before(run)
     for event, its_number in zip(run.events, run.numbers, strict=True):

@@ -1,4 +1,4 @@
-"""`harrow diff RUN RUN`: two recorded runs, a setting, a release or a seed apart."""
+"""`harrow diff RUN RUN`: compares two recorded runs that differ in a setting, release or seed."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from harrow.cluster_model.settings import SETTINGS, is_of_coordinators
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 _WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
-"""Keys of a script that change nothing that happens."""
+"""Keys of a script that do not change what happens."""
 _LAST: Final = ("faults", "script")
 _NO_DIFFERENCE: Final = frozenset({"name", "description", "expect", "variants", "found"})
-"""Sections of a campaign that change nothing that happens."""
+"""Sections of a campaign that do not change what happens."""
 
 _TELLING: Final = frozenset(
     kind.name
@@ -73,14 +73,14 @@ _TELLING: Final = frozenset(
         kinds.FaultStruck,
     )
 )
-"""Events that tell what happened; the others are the traffic in between."""
+"""Events that matter to a comparison. The others are traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """An offset of the logs that consumers read in both runs. ``fates`` are of the record in each run.
+    """An offset of the logs that consumers read in both runs, with the fates of its records.
 
-    A side without an entry has the fate of the other's record.
+    A side without an entry has the fate of the other side's record.
     """
 
     offset: int
@@ -88,14 +88,14 @@ class LogRow:
     fates: tuple[RecordFate, RecordFate]
 
     def is_equal(self) -> bool:
-        """Return whether both have the same value there, with the same fate for its producer."""
+        """Return whether both sides have the same value."""
         one, other = self.entries
         return one is not None and other is not None and one.value == other.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsDiff:
-    """The logs of one partition in both runs: those of its leaders. ``lost`` are the values by run that the judge has found lost."""
+    """The logs of a partition's leaders in both runs, and the lost values of each run."""
 
     name: str
     brokers: tuple[int | None, int | None]
@@ -111,9 +111,10 @@ class LogsDiff:
 class RunsDiff:
     """Two runs.
 
-    ``plan`` has the keys of their campaigns that differ, with both values, None where a campaign has no such key.
-    ``telling_difference`` are the first events, with their lines, that differ in more than their times and are
-    more than traffic; None where a trace has ended. ``service`` is what clients got, where that differs.
+    ``plan`` lists the keys that differ between their campaigns, with both values, None if a
+    campaign lacks the key. ``telling_difference`` has the first events that differ in more than
+    time and are more than traffic, with their lines; None if a trace has ended. ``service`` lists
+    differing service levels.
     """
 
     runs: tuple[RunDiff, RunDiff]
@@ -125,18 +126,17 @@ class RunsDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same trace."""
         return self.difference is None
 
 
 def diff_runs(
     one: RecordedRun, other: RecordedRun, at: DiffMoment, partitions: Sequence[str] = ()
 ) -> RunsDiff:
-    """Compare two runs: their plans, their traces, and the logs that they came to.
+    """Compare the plans, the traces and the final logs of two runs.
 
     Raises:
-        DiffError: a run has no such moment, or neither has such a partition.
-        RecordError: a run cannot be read.
+        DiffError: A run has no such moment, or neither has such a partition.
+        RecordError: A run cannot be read.
 
     """
     runs = (_run(one, at), _run(other, at))
@@ -149,8 +149,8 @@ def diff_runs(
     position = first_difference(one.lines, other.lines)
     difference = None
     if position is not None:
-        now = other.events[position] if position < len(other.events) else None
-        difference = difference_at(one.events, position, now)
+        last_event = other.events[position] if position < len(other.events) else None
+        difference = difference_at(one.events, position, last_event)
     return RunsDiff(
         runs=runs,
         plan=_differences(one, other, runs[0].run.plan, runs[1].run.plan),
@@ -162,7 +162,7 @@ def diff_runs(
 
 
 def _service(one: RecordedRun, other: RecordedRun) -> list[tuple[str, str | None, str | None]]:
-    """Return what both runs say of it that differs: what it is, and both values."""
+    """Return the service levels that differ, with their names and both values."""
     if one.service is None or other.service is None:
         return []
     sides = dict(one.service.rows()), dict(other.service.rows())
@@ -193,7 +193,7 @@ def _differences(
         for recorded, used in ((one, plan), (other, other_plan))
     ]
     keys = [key for key in dict.fromkeys([*sides[0], *sides[1]]) if not _WORDS.search(key)]
-    # A setting that differs says more than the steps that were written for it.
+    # A different setting says more than the script steps that were written for it.
     keys.sort(key=lambda key: key.startswith(_LAST))
     return [
         (key, sides[0].get(key), sides[1].get(key)) for key in keys if sides[0].get(key) != sides[1].get(key)
@@ -205,7 +205,7 @@ def _stated(plan: Plan) -> dict[str, str]:
 
 
 def _of_release(plan: Plan) -> dict[str, str]:
-    """Return what a run's brokers and clients did by their release: its behaviours, and defaults of settings that were not set."""
+    """Return the behaviours of a plan's release, and the defaults of settings it leaves out."""
     stated = {key.rpartition("settings.")[2] for key in _stated(plan)}
     has_coordinators = any(topic.name in INTERNAL_TOPICS for topic in plan.running_cluster().topics)
     defaults = {
@@ -271,7 +271,7 @@ def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
 
 
 def _leading(state: PartitionState) -> int | None:
-    """Return the leader, else who has the longest log."""
+    """Return the leader, or else the broker with the longest log."""
     if state.leader in state.replicas:
         return state.leader
     return max(state.replicas, key=lambda broker: state.replicas[broker].leo, default=None)
@@ -280,16 +280,16 @@ def _leading(state: PartitionState) -> int | None:
 # JSON
 
 
-def runs_document(found: RunsDiff) -> dict[str, Any]:
-    difference = found.difference
+def runs_document(diff: RunsDiff) -> dict[str, Any]:
+    difference = diff.difference
     return {
         "schema": SCHEMA,
-        "same": found.is_same,
+        "same": diff.is_same,
         "runs": [
-            {"run": str(run.recorded.folder), **run_mapping(run.recorded, run.run)} for run in found.runs
+            {"run": str(run.recorded.folder), **run_mapping(run.recorded, run.run)} for run in diff.runs
         ],
-        "plan": [{"key": key, "values": values} for key, *values in found.plan],
-        "service": [{"key": key, "values": values} for key, *values in found.service],
+        "plan": [{"key": key, "values": values} for key, *values in diff.plan],
+        "service": [{"key": key, "values": values} for key, *values in diff.service],
         "first_difference": None
         if difference is None
         else {
@@ -300,7 +300,7 @@ def runs_document(found: RunsDiff) -> dict[str, Any]:
         },
         "first_telling_difference": [
             None if event is None else {"line": event[0], **(event_as_mapping(event[1]) or {})}
-            for event in found.telling_difference
+            for event in diff.telling_difference
         ],
         "partitions": [
             {
@@ -320,6 +320,6 @@ def runs_document(found: RunsDiff) -> dict[str, Any]:
                     for row in logs.rows
                 ],
             }
-            for logs in found.logs
+            for logs in diff.logs
         ],
     }

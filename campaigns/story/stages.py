@@ -1,6 +1,7 @@
-"""How the ends of a partition's logs move: a table for each moment in which a LEO, a remote LEO or a high watermark changed.
+"""The stages of a partition's logs: a table for each moment that moves a LEO, remote LEO or HW.
 
-These are the tables of textbooks: what each log has, what its leader knows of it, and what counts as committed.
+These are the tables of textbooks: what each log has, what its leader knows of it, and what is
+committed.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,10 @@ from harrow.cluster_model.trace import decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaEnds:
-    """The ends of a replica's log, and its role. ``remote_leo`` is what the leader knows, None of itself and where it knows nothing.
+    """The ends of a replica's log, and its role.
 
-    ``hw`` is None while the log is not open.
+    ``remote_leo`` is the leader's record of its LEO, None for the leader itself and where the
+    leader has none. ``hw`` is None while the log is not open.
     """
 
     role: str
@@ -31,9 +33,9 @@ class ReplicaEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The replicas' logs after everything that happened at a moment: ``texts`` are the events that moved them.
+    """The replicas' logs after all events of a moment. ``texts`` are the events that moved them.
 
-    ``number`` is the line of ``trace.jsonl`` of the last event of that moment.
+    ``number`` is the ``trace.jsonl`` line of the last event of that moment.
     """
 
     number: int
@@ -43,11 +45,11 @@ class Stage:
 
 
 def stages_of(run: RunEvents, partition: str, taken: int) -> list[Stage]:
-    """Return the stages of a partition from time zero on, the first as it begins; *taken* is how many events count."""
+    """Return the stages of a partition from time zero through the first *taken* events."""
     state = before(run)
     narrator = Narrator(state, several=len(run.replicas) > 1)
     stages: list[Stage] = []
-    known = ends_of(state.partition(partition))
+    ends = ends_of(state.partition(partition))
     places = (place for place in range(taken) if state.concerns(run.events[place], partition))
     for at_us, moment in groupby(places, lambda place: max(0, int(run.events[place][0]))):
         texts = []
@@ -55,19 +57,18 @@ def stages_of(run: RunEvents, partition: str, taken: int) -> list[Stage]:
             event = decode(run.events[place])
             context = narrator.advance(event, run.events[place], run.numbers[place])
             now = ends_of(state.partition(partition))
-            if _moved(known, now):
-                told = narrate(event, context)
-                texts.append(f"{told.lane} {told.text}")
-            known = now
+            if _moved(ends, now):
+                narration = narrate(event, context)
+                texts.append(f"{narration.lane} {narration.text}")
+            ends = now
         if texts and at_us > 0:
-            stages.append(Stage(number=state.number, at_us=at_us, texts=tuple(texts), ends=known))
+            stages.append(Stage(number=state.number, at_us=at_us, texts=tuple(texts), ends=ends))
         elif at_us == 0:
-            stages.append(Stage(number=state.number, at_us=0, texts=(), ends=known))
+            stages.append(Stage(number=state.number, at_us=0, texts=(), ends=ends))
     return stages
 
 
 def ends_of(partition: PartitionState) -> Mapping[int, ReplicaEnds]:
-    """Return the ends of a partition's logs by broker."""
     return {
         broker: ReplicaEnds(
             role=replica.role,
@@ -81,7 +82,6 @@ def ends_of(partition: PartitionState) -> Mapping[int, ReplicaEnds]:
 
 
 def _moved(before: Mapping[int, ReplicaEnds], now: Mapping[int, ReplicaEnds]) -> bool:
-    """Return whether a LEO, a remote LEO or a high watermark is another one."""
-    return [(each.leo, each.remote_leo, each.hw) for each in before.values()] != [
-        (each.leo, each.remote_leo, each.hw) for each in now.values()
+    return [(end.leo, end.remote_leo, end.hw) for end in before.values()] != [
+        (end.leo, end.remote_leo, end.hw) for end in now.values()
     ]

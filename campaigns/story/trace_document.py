@@ -1,4 +1,4 @@
-"""The JSON of a story: what `harrow trace --format json` prints."""
+"""The JSON of a story, as `harrow trace --format json` prints it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ SCHEMA: Final = "harrow.trace/1"
 def trace_document(
     story: TraceStory, rows: Sequence[Row], record: RecordStory | None = None
 ) -> dict[str, Any]:
-    """Return a story as JSON has it; what is folded is in ``folded``."""
+    """Return a story as JSON. Folded events are counted in ``folded``."""
     return {
         "schema": SCHEMA,
         "version": version(),
@@ -39,7 +39,7 @@ def trace_document(
 
 
 def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str, Any]:
-    """Return a finding with the position of the event of each link, None where it has none."""
+    """Return a finding with the event position of each link, None for a link without one."""
     finding = numbered.finding
     return {
         "number": numbered.number,

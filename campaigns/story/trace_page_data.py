@@ -1,7 +1,7 @@
-"""What the page of a story is made of: its events, and how the replicas' logs change with each, in little room.
+"""The data of a story's HTML page: its events and the changes of replica logs, in little space.
 
-Most texts of a story differ in their numbers alone. So a text is kept once, with gaps, and each
-event has the numbers for its gaps; all of it in columns, as one list a field.
+Most texts of a story differ only in their numbers. So each text is stored once, with gaps, and each
+event stores the numbers for its gaps. The data is in columns, one list for each field.
 """
 
 import re
@@ -20,14 +20,14 @@ from harrow.cluster_model.events import BatchAcknowledged, ClientPolled, Event
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 GAP: Final = "\x7f"
-"""Stands for a number in a text; no text has it, as it is not printable."""
+"""Stands for a number in a text. It is not printable, so no text contains it."""
 
 _NUMBER: Final = re.compile(r"(?<![0-9])(?:0|[1-9][0-9]{0,14})(?![0-9])")
 _NONE: Final = -1
 
 
 def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
-    """Return the data of a page; the events are those within a window, the logs are known from the beginning."""
+    """Return the data of a page: the events within a window, and the logs from the beginning."""
     return {
         "title": story.name,
         "run": [
@@ -49,7 +49,7 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
 
 
 def _service(service: RecordedService | None) -> dict[str, Any] | None:
-    """Return acks over time and outages, in microseconds; None where the run does not have them."""
+    """Return acks over time and outages, in microseconds; None if the run has none recorded."""
     if service is None or not service.sent:
         return None
     outages = [recorded.outage() for recorded in service.outages]
@@ -61,7 +61,7 @@ def _service(service: RecordedService | None) -> dict[str, Any] | None:
 
 
 class _Table:
-    """Values and their numbers, in the order in which they were first seen."""
+    """Values and their numbers, in the order of their first use."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._numbers = {value: number for number, value in enumerate(values)}
@@ -77,11 +77,11 @@ def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
     lanes, kinds, partitions = _Table(story.lanes), _Table(TOPICS), _Table(story.partitions)
     texts = _Table()
     numbers: list[int] = []
-    text_of: list[int] = []
+    text_numbers: list[int] = []
     for event in events:
-        found = event.narration.text
-        text_of.append(texts.number(_NUMBER.sub(GAP, found)))
-        numbers += map(int, _NUMBER.findall(found))
+        text = event.narration.text
+        text_numbers.append(texts.number(_NUMBER.sub(GAP, text)))
+        numbers += map(int, _NUMBER.findall(text))
     return {
         "position": _differences(event.position for event in events),
         "at": _differences(event.at_us for event in events),
@@ -90,22 +90,22 @@ def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
         "kind": [kinds.number(event.narration.topic.name) for event in events],
         "partition": [partitions.number(event.partition) for event in events],
         "routine": "".join("1" if event.narration.routine else "0" for event in events),
-        "text": text_of,
+        "text": text_numbers,
         "numbers": numbers,
         "texts": texts.values(),
     }
 
 
 def _differences(numbers: Iterable[int]) -> list[int]:
-    last, found = 0, []
+    last, differences = 0, []
     for number in numbers:
-        found.append(number - last)
+        differences.append(number - last)
         last = number
-    return found
+    return differences
 
 
 def _changes(story: TraceStory) -> dict[str, Any]:
-    """Return what changes in the cluster with which event, and the values of the records that it names."""
+    """Return the changes of the cluster with each event, and the values that they refer to."""
     values = _Table()
     brokers = [broker.id for broker in story.run.plan.cluster.brokers]
     state = ClusterState(story.run.replicas, brokers)
@@ -120,41 +120,41 @@ def _changes(story: TraceStory) -> dict[str, Any]:
                 changes.append([position, _NONE, broker, _life(now)])
         for name in state.partitions_of(event):
             if name in partitions:
-                found = partitions[name].since_last(state.partition(name), story.events[position].source)
-                if found:
-                    changes.append([position, story.partitions.index(name), found])
+                change = partitions[name].since_last(state.partition(name), story.events[position].source)
+                if change:
+                    changes.append([position, story.partitions.index(name), change])
     return {"changes": changes, "values": values.values()}
 
 
 def _life(broker: BrokerState) -> int:
-    """Return how a broker is: 0 down, 1 up, 2 paused."""
+    """Return the state of a broker: 0 down, 1 up, 2 paused."""
     return (2 if broker.is_paused else 1) if broker.is_live else 0
 
 
 class _PartitionChanges:
-    """What has changed of a partition since it was last looked at."""
+    """The changes of a partition since the last look."""
 
     def __init__(self, values: _Table) -> None:
         self._values = values
         self._znode: list[Any] = []
-        self._known: dict[int, list[Any]] = {}
+        self._states: dict[int, list[Any]] = {}
         self._logs: dict[int, list[LogEntry]] = {}
 
     def since_last(self, partition: PartitionState, event: Event | None) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        change: dict[str, Any] = {}
         znode = [partition.leader, partition.leader_epoch, list(partition.isr)]
         if znode != self._znode:
             self._znode = znode
-            found["z"] = znode
+            change["z"] = znode
         replicas = {str(broker): change for broker, change in self._replicas(partition)}
         if replicas:
-            found["r"] = replicas
+            change["r"] = replicas
         if isinstance(event, BatchAcknowledged):
             records = enumerate(event.values, event.base_offset)
-            found["k"] = [[offset, self._values.number(value)] for offset, value in records]
+            change["k"] = [[offset, self._values.number(value)] for offset, value in records]
         elif isinstance(event, ClientPolled) and event.records:
-            found["d"] = [[offset, self._values.number(str(value))] for offset, value in event.records]
-        return found
+            change["d"] = [[offset, self._values.number(str(value))] for offset, value in event.records]
+        return change
 
     def _replicas(self, partition: PartitionState) -> Iterator[tuple[int, dict[str, Any]]]:
         for broker, replica in partition.replicas.items():
@@ -164,19 +164,19 @@ class _PartitionChanges:
 
     def _replica(self, replica: ReplicaState) -> dict[str, Any]:
         change: dict[str, Any] = {}
-        known = [
+        state = [
             replica.high_watermark,
             replica.flushed,
             int(replica.is_open),
             replica.role,
             replica.leader_epoch,
         ]
-        before = self._known.get(replica.broker)
-        if before is None or before[2:] != known[2:]:
-            change["s"] = known
-        elif before != known:
-            change["w"] = known[:2]
-        self._known[replica.broker] = known
+        state_before = self._states.get(replica.broker)
+        if state_before is None or state_before[2:] != state[2:]:
+            change["s"] = state
+        elif state_before != state:
+            change["w"] = state[:2]
+        self._states[replica.broker] = state
         old, new = self._logs.get(replica.broker, []), replica.log
         if len(old) == len(new) and (not old or old[-1] is new[-1]):
             return change
@@ -184,31 +184,31 @@ class _PartitionChanges:
             self._change_places(change, old, new)
             self._logs[replica.broker] = [*new]
         else:
-            kept = min(len(old), len(new))
-            while kept and old[kept - 1] is not new[kept - 1]:
-                kept -= 1
-            if kept < len(old):
-                change["c"] = kept
-            if kept < len(new):
-                change["a"] = [self._entry(entry) for entry in new[kept:]]
-            self._logs[replica.broker] = [*old[:kept], *new[kept:]]
+            common = min(len(old), len(new))
+            while common and old[common - 1] is not new[common - 1]:
+                common -= 1
+            if common < len(old):
+                change["c"] = common
+            if common < len(new):
+                change["a"] = [self._entry(entry) for entry in new[common:]]
+            self._logs[replica.broker] = [*old[:common], *new[common:]]
         return change
 
     def _change_places(self, change: dict[str, Any], old: list[LogEntry], new: list[LogEntry]) -> None:
-        """Say offset by offset what has gone and what has come: retention and compaction leave holes."""
+        """List changes offset by offset, because retention and compaction leave holes."""
         before = {entry.offset: entry for entry in old}
         after = {entry.offset: entry for entry in new}
-        gone = [offset for offset, entry in before.items() if after.get(offset) is not entry]
-        come = [entry for offset, entry in after.items() if before.get(offset) is not entry]
-        if gone:
-            change["h"] = gone
-        if come:
-            change["p"] = [[entry.offset, self._entry(entry)] for entry in come]
+        removed = [offset for offset, entry in before.items() if after.get(offset) is not entry]
+        added = [entry for offset, entry in after.items() if before.get(offset) is not entry]
+        if removed:
+            change["h"] = removed
+        if added:
+            change["p"] = [[entry.offset, self._entry(entry)] for entry in added]
 
     def _entry(self, entry: LogEntry) -> list[int]:
         return [self._values.number(entry.value), entry.leader_epoch, entry.producer_id, entry.sequence]
 
 
 def _has_hole(log: list[LogEntry]) -> bool:
-    """Return whether a record of a log is not at the offset that is its place."""
+    """Return whether a log has a hole, or does not begin at offset 0."""
     return bool(log) and log[-1].offset != len(log) - 1

@@ -1,4 +1,4 @@
-"""One record from its send to its end: the events that concern it, and a summary of what became of it."""
+"""The story of one record: the events that concern it, and a summary of its fate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,12 +35,12 @@ _WITH_OR_WITHOUT: Final = (
     kinds.BrokerStarted,
 )
 _DECISIONS: Final = (kinds.LeaderElected, kinds.BecameLeader, kinds.IsrChanged, kinds.IsrReduced)
-_ENDS: Final = {ACKED: "heard that it is stored", FAILED: "heard that it is not stored"}
+_ENDS: Final = {ACKED: "learned that it is stored", FAILED: "learned that it is not stored"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStory:
-    """What happened to a record: the texts of its events by their positions, and a summary in lines."""
+    """The story of a record: the texts of its events by position, and a summary in lines."""
 
     value: str
     texts: Mapping[int, str]
@@ -48,24 +48,24 @@ class RecordStory:
 
 
 def follow(story: TraceStory, value: str) -> RecordStory:
-    """Return what happened to the record with a value.
+    """Return the story of the record with a value.
 
     Raises:
-        RecordError: no record of the run has this value.
+        RecordError: No record of the run has this value.
 
     """
-    its_own = [event for event in story.events if value in event.values]
+    naming = [event for event in story.events if value in event.values]
     groups = {
         name: partition.by_value[value]
         for name, partition in story.end.partitions.items()
         if value in partition.by_value
     }
-    if not its_own:
+    if not naming:
         raise _unknown(story, value)
-    positions = {event.position for event in its_own}
+    positions = {event.position for event in naming}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(its_own, value), *_logs(story, groups), *_judged(story, value)]
+    lines = [*_sends(naming, value), *_logs(story, groups), *_judged(story, value)]
     texts = {
         position: story.events[position].narration.text + _note(story.events[position], groups, value)
         for position in sorted(positions)
@@ -74,7 +74,7 @@ def follow(story: TraceStory, value: str) -> RecordStory:
 
 
 def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: str) -> str:
-    """Return what an event that does not name the record has to do with it."""
+    """Say how an event that does not name the record affects it."""
     name, group = printable(value), groups.get(event.partition or "", ())
     source = event.source
     if isinstance(source, kinds.HighWatermarkSet):
@@ -88,7 +88,7 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: st
     if broker == NO_LEADER:
         return ""
     if all(event.number < copy.number for copies in groups.values() for copy in copies):
-        # Before the record was there, no replica lacked it.
+        # Before the first append of the record, no replica lacked it.
         return ""
     if event.partition is None:
         group = [copy for copies in groups.values() for copy in copies]
@@ -107,7 +107,7 @@ def _unknown(story: TraceStory, value: str) -> RecordError:
 
 
 def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry]) -> Iterator[int]:
-    """Yield the positions of the events that decide on copies of a record."""
+    """Yield the positions of the events that decide about copies of a record."""
     begin = min(copy.number for copy in group)
     end = max(inf if copy.removed is None else copy.removed.number for copy in group)
     passed: set[tuple[int, int, str]] = set()
@@ -122,7 +122,7 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry])
         elif isinstance(event.source, _PROCESS) or (event.partition == partition and _touches(event, copy)):
             yield event.position
         elif event.partition == partition and _passed_up_to(event) > copy.offset:
-            # Of the high watermarks and flushes above it, only the first has made a difference.
+            # Only the first high watermark or flush beyond the record makes a difference.
             first = (copy.broker, copy.number, event.event)
             if first not in passed:
                 passed.add(first)
@@ -132,7 +132,7 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry])
 
 
 def _causes(story: TraceStory, partition: str, copy: LogEntry) -> Iterator[int]:
-    """Yield the positions of the events that came before the append of a record, or before its truncation."""
+    """Yield the positions of the events that led to the append of a copy, or to its truncation."""
 
     def last(kind: type[kinds.Event], begin: int, end: int, **fields: int) -> list[int]:
         return [
@@ -148,7 +148,7 @@ def _causes(story: TraceStory, partition: str, copy: LogEntry) -> Iterator[int]:
         yield from last(kinds.LeaderElected, 0, copy.number)
         yield from last(kinds.BecameLeader, 0, copy.number, broker=copy.broker)
     if copy.removed is not None and copy.removed.cause == TRUNCATED:
-        # The leader's answer about the end of an epoch decides where a follower truncates.
+        # The leader's response about the end of an epoch decides where a follower truncates.
         yield from last(kinds.EpochEndAnswered, copy.number, copy.removed.number, replica=copy.broker)
 
 
@@ -162,19 +162,19 @@ def _touches(event: StoryEvent, copy: LogEntry) -> bool:
 
 
 def _passed_up_to(event: StoryEvent) -> int:
-    """Return below which offset an event makes records committed, or safe from power loss."""
+    """Return the offset up to which an event commits records or flushes them."""
     if isinstance(event.source, kinds.HighWatermarkSet):
         return event.source.hw
     return event.source.offset if isinstance(event.source, kinds.LogFlushed) else -1
 
 
 def _has_it(copy: LogEntry, event: StoryEvent) -> bool:
-    """Return whether an event happens on the broker of a copy while it is there."""
+    """Return whether an event happens on the broker of a copy while the copy exists."""
     return copy.broker == getattr(event.source, "broker", None) and _is_there(copy, event.number)
 
 
 def _is_there(copy: LogEntry, number: int) -> bool:
-    """Return whether a copy is there at an event, those that stored and removed it included."""
+    """Return whether a copy exists at an event, including the events that stored and removed it."""
     return copy.number <= number and (copy.removed is None or copy.removed.number >= number)
 
 
@@ -186,7 +186,7 @@ def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
             yield f"{event.narration.lane} sent {name}{where} at {seconds(event.at_us)}"
     again = sum(isinstance(event.source, kinds.SentAgain) for event in events)
     if again:
-        yield f"it was sent again {counted(again, 'time')}"
+        yield f"its producer retried it {counted(again, 'time')}"
     for event in events:
         if isinstance(event.source, kinds.BatchAcknowledged):
             yield f"{event.narration.lane} acknowledged it at {seconds(event.at_us)}"
@@ -208,32 +208,32 @@ def _logs(story: TraceStory, groups: dict[str, list[LogEntry]]) -> Iterator[str]
         for copy in group:
             verb = "copied" if copy.is_copy else "appended"
             at = seconds(copy.at_us)
-            known = "below its HW" if copy.is_committed else "never below its HW"
-            yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of}, {known}, {_end(copy)}"
+            committed = "below its HW" if copy.is_committed else "never below its HW"
+            yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of}, {committed}, {_end(copy)}"
         yield _at_end(story.end.partitions[partition], group, of)
 
 
 def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> str:
-    """Return who has the record at the end, and whether the leader is one of them."""
-    kept = sorted({copy.broker for copy in group if copy.removed is None})
-    if not kept:
+    """Return which logs have the record at the end, and whether the leader's does."""
+    holders = sorted({copy.broker for copy in group if copy.removed is None})
+    if not holders:
         return f"at the end: in no log{of}"
     leaders = [line.event.leader for line in partition.elections if line.event.leader != NO_LEADER]
     leader = leaders[-1] if leaders else NO_LEADER
-    found = f"at the end: in the log{of} of {brokers(kept)}"
-    if leader in kept or leader == NO_LEADER:
-        return found
+    text = f"at the end: in the log{of} of {brokers(holders)}"
+    if leader in holders or leader == NO_LEADER:
+        return text
     log = partition.replica(leader)
-    standing = (log.entry(copy.offset) for copy in group if copy.removed is None)
+    entries = (log.entry(copy.offset) for copy in group if copy.removed is None)
     instead = dict.fromkeys(
-        f"{printable(entry.value)} at offset {entry.offset}" for entry in standing if entry is not None
+        f"{printable(entry.value)} at offset {entry.offset}" for entry in entries if entry is not None
     )
     has = f", which has {listed(list(instead))} instead" if instead else ""
-    return f"{found}, but not of its leader, broker {leader}{has}"
+    return f"{text}, but not of its leader, broker {leader}{has}"
 
 
 def _end(copy: LogEntry) -> str:
-    """Return how a copy went, and when."""
+    """Return how and when a copy was removed."""
     if copy.removed is None:
         return "kept"
     return f"{_REMOVALS[copy.removed.cause](copy.removed)} at {seconds(copy.removed.at_us)}"
@@ -243,17 +243,16 @@ _REMOVALS: Final[Mapping[str, Callable[[RemovedEntry], str]]] = {
     TRUNCATED: lambda removed: f"truncated away ({words(removed.reason)})",
     POWER_LOSS: lambda removed: f"lost with the power ({words(removed.reason)})",
     DISK_LOSS: lambda _: "lost with the disk",
-    CORRUPTION: lambda _: "cut off by recovery, at or behind a bad CRC",
+    CORRUPTION: lambda _: "removed by recovery, at or behind a bad CRC",
     RETENTION: lambda removed: f"deleted below the log start, {removed.to_offset} ({words(removed.reason)})",
     COMPACTION: lambda _: "compacted away",
-    DELETED: lambda _: "deleted with the log of a broker that is no replica any more",
+    DELETED: lambda _: "deleted with the log of a broker that is no longer a replica",
 }
 
 
 def _judged(story: TraceStory, value: str) -> Iterator[str]:
-    """Yield what the judge says of a record."""
-    found = [finding for finding in story.findings if value in finding.values]
-    for finding in found:
+    findings = [finding for finding in story.findings if value in finding.values]
+    for finding in findings:
         yield f"judged: {finding.rule}, {finding.judged()} (--around {finding.number})"
-    if not found:
-        yield "judged: no rule has found anything wrong with it"
+    if not findings:
+        yield "judged: no rule has a finding about it"

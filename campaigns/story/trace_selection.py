@@ -1,4 +1,4 @@
-"""Which events of a story are shown one by one, and which are folded and only counted."""
+"""Selects the events of a story that are shown one by one. The others are folded and counted."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -22,22 +22,22 @@ from harrow.cluster_model.events import (
 )
 
 TRAFFIC_MAX: Final = 300
-"""Of a run with more records sent, copied, acked and read than this, they are folded too."""
+"""Above this number of traffic events, the traffic of a run is folded too."""
 
 _AROUND: Final = 3
-"""How many events before a chain and after it are shown."""
+"""Events shown before and after a chain."""
 _FOLDED_MIN: Final = 8
-"""How many events in a row are worth a line that says that they are not shown."""
+"""Fewest consecutive hidden events that get a line of their own."""
 _FINDINGS_SHOWN: Final = 3
-"""Of how many findings the records are shown in a long story."""
+"""Findings whose records a long story shows."""
 
 _OF_FETCHES: Final = frozenset({FetchDelayed.name, FetchExpired.name})
-"""What becomes of a fetch that finds nothing new."""
+"""The events of a fetch that finds nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """An event that is shown, with the words of its link where the chain has one: ``mark`` is that link's number."""
+    """An event that is shown. ``mark`` is the number of its link in the chain, if it has one."""
 
     event: StoryEvent
     text: str
@@ -46,7 +46,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """Events in a row that are only counted, by name."""
+    """Consecutive events that are only counted, by name."""
 
     first: StoryEvent
     last: StoryEvent
@@ -54,11 +54,11 @@ class Folded:
 
     @property
     def is_short(self) -> bool:
-        """Whether there are too few for a line that says that they are not shown."""
+        """Whether the events are too few to get a line of their own."""
         return self.counts.total() < _FOLDED_MIN
 
     def text(self) -> str:
-        """Return how many there are of what, the most frequent first."""
+        """Return the counts in words, the most frequent first."""
         counts = {name: count for name, count in self.counts.items() if name not in _OF_FETCHES}
         ordered = sorted((counts or self.counts).items(), key=lambda entry: (-entry[1], entry[0]))
         return ", ".join(phrase_of(kind_of(name)).counted(count) for name, count in ordered)
@@ -69,7 +69,7 @@ Row = Shown | Folded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The times between which events are shown, both included; None is no limit."""
+    """The first and last time of the events to show; None is no limit."""
 
     from_us: int | None = None
     to_us: int | None = None
@@ -81,7 +81,7 @@ class Window:
 
 
 def whole(story: TraceStory, window: Window, *, everything: bool = False) -> list[Row]:
-    """Return the whole story; what is routine is folded unless *everything* is wanted."""
+    """Return the whole story, with routine events folded unless *everything* is set."""
     if everything:
         return [_shown(event) for event in story.events if window.has(event)]
     is_shown = _notable(story)
@@ -89,12 +89,12 @@ def whole(story: TraceStory, window: Window, *, everything: bool = False) -> lis
 
 
 def readable(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for people: without short folds, unless there is nothing else."""
+    """Return the rows without short folds, unless there is nothing else."""
     return [row for row in rows if isinstance(row, Shown) or not row.is_short] or list(rows)
 
 
 def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
-    """Return the events at some positions with these texts; those between them are not even counted."""
+    """Return the events at these positions with these texts. Others are not even counted."""
     return [
         Shown(event=event, text=texts[event.position])
         for event in story.events
@@ -105,7 +105,7 @@ def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Ro
 def around(
     story: TraceStory, finding: NumberedFinding, window: Window, *, everything: bool = False
 ) -> list[Row]:
-    """Return the events around a finding's chain; its links are marked and say why they matter."""
+    """Return the events around a finding's chain. Its links are marked and say why they matter."""
     marked = _marked(story, finding)
     if not marked:
         return whole(story, window, everything=everything)
@@ -134,7 +134,7 @@ def _insert_links(
     marked: Mapping[int, tuple[int, Link]],
     window: Window,
 ) -> None:
-    """Insert the links that are about no event of their own among the rows."""
+    """Insert the links that have no event of their own among the rows."""
     numbers = {number for number, _ in marked.values()}
     after = 0
     for number, link in enumerate(finding.timed(), 1):
@@ -152,7 +152,7 @@ def _insert_links(
 
 
 def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
-    """Return the links of a chain, with their numbers, by the position of their events."""
+    """Return the links of a chain, with their numbers, by event position."""
     pairs = zip(finding.finding.chain, story.places.of(finding.finding), strict=True)
     timed = enumerate(((link, position) for link, position in pairs if link.at_us is not None), 1)
     marked: dict[int, tuple[int, Link]] = {}
@@ -163,7 +163,7 @@ def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int,
 
 
 def _notable(story: TraceStory, finding: NumberedFinding | None = None) -> Callable[[StoryEvent], bool]:
-    """Return a condition for the events that are worth a line of their own."""
+    """Return a predicate for events that get a line of their own."""
     traffic = sum(_is_traffic(event) and not event.narration.routine for event in story.events)
     findings = story.findings[:_FINDINGS_SHOWN] if finding is None else (finding,)
     values = {finding.value for finding in findings if finding.value is not None}
@@ -189,7 +189,7 @@ def _is_traffic(event: StoryEvent) -> bool:
 
 
 def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:
-    """Return whether a high watermark passes one of some offsets, up or down."""
+    """Return whether a high watermark passes one of these offsets, up or down."""
     if not isinstance(event.source, HighWatermarkSet):
         return False
     low, high = sorted((event.hw_before or 0, event.source.hw))

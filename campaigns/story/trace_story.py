@@ -1,4 +1,4 @@
-"""The story of a recorded run: the events of its trace and of its clients in one order, in lanes, and its findings."""
+"""The story of a recorded run: its findings, and the events of trace and clients in one order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +27,10 @@ from harrow.cluster_model.trace import TraceEvent, decode
 class StoryEvent:
     """An event of the trace or of the history, in words.
 
-    ``position`` is its place in the story, from 0; ``number`` is its line of ``trace.jsonl``, from 1. An event
-    that only the history has is ``of_client``, with the number of the trace event before it. ``values``
-    are the records that it is about. ``source`` is the event itself, None for a link without one.
+    ``position`` is its place in the story, from 0. ``number`` is its line of ``trace.jsonl``, from
+    1. An event that only the history has is ``of_client``, with the number of the trace event
+    before it. ``values`` are the records that it is about. ``source`` is the event itself, None for
+    a link without one.
     """
 
     position: int
@@ -52,9 +53,9 @@ class StoryEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:
-    """A recorded run as a story. Its events are put into words when somebody asks for them.
+    """A recorded run as a story. Its events are narrated when they are first needed.
 
-    ``run`` has the same events at the same positions, as they were recorded.
+    ``run`` has the same events at the same positions, as recorded.
     """
 
     recorded: RecordedRun
@@ -63,7 +64,7 @@ class TraceStory:
 
     @cached_property
     def events(self) -> tuple[StoryEvent, ...]:
-        """Everything that happened, in words and in order."""
+        """All events in words, in order."""
         return story_events(self.run)
 
     @cached_property
@@ -73,7 +74,7 @@ class TraceStory:
 
     @cached_property
     def places(self) -> ChainPlaces:
-        """Where the links of findings stand among the events."""
+        """The event positions of the links of findings."""
         return ChainPlaces(self.run)
 
     @property
@@ -82,22 +83,22 @@ class TraceStory:
 
     @property
     def name(self) -> str:
-        """The run as the first line of its story names it."""
+        """The run's name in the first line of its story."""
         return f"{run_name(self.recorded.plan.campaign, self.recorded.variant)}, seed {self.recorded.seed}"
 
     @property
     def run_id(self) -> str:
-        """The id of the run, with its campaign, as its folder below ``results/`` is called."""
+        """The run's campaign and id: the path of its folder below ``results/``."""
         recorded = self.recorded
         return f"{recorded.plan.campaign}/{recorded.plan_digest[:8]}-{recorded.seed}-{recorded.version}"
 
     @property
     def end(self) -> ClusterState:
-        """The cluster at the end of the run, with every copy of a record that ever was in a log."""
+        """The cluster at the end of the run, with every copy of a record that was ever in a log."""
         return self.places.end
 
     def stand_in(self, link: Link) -> StoryEvent:
-        """Return an event for a link that is about none of its own, in the lane of its broker."""
+        """Return an event for a link without one, in the lane of its broker."""
         at_us = link.at_us or 0
         position = max(self.places.last_at(at_us), 0)
         lane = FAULTS if link.broker is None else broker_lane(link.broker)
@@ -114,25 +115,25 @@ def read_story(folder: Path) -> TraceStory:
     """Read a recorded run as a story.
 
     Raises:
-        RecordError: a file of it is missing or damaged.
-        CampaignError: its campaign cannot be read (any more).
+        RecordError: One of its files is missing or damaged.
+        CampaignError: Its campaign cannot be read, or not by this version.
 
     """
     return story_of(read_run(folder))
 
 
 def story_of(recorded: RecordedRun) -> TraceStory:
-    """Return the story of a run that has been read.
+    """Return the story of a recorded run.
 
     Raises:
-        RecordError: its trace or its history is damaged.
+        RecordError: Its trace or its history is damaged.
 
     """
     return TraceStory(recorded=recorded, run=events_of_recorded(recorded), findings=numbered(recorded.rules))
 
 
 def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
-    """Return everything that happened in a run, in words and in its order."""
+    """Return all events of a run in words, in order."""
     narrator = Narrator(ClusterState(run.replicas), several=len(run.replicas) > 1)
     return tuple(
         narrator.story_event(position, number, event)
@@ -152,7 +153,7 @@ def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
 
 
 class Narrator:
-    """Narrates the events of a run in order, and remembers what the next ones need."""
+    """Narrates the events of a run in order, and remembers the context that later ones need."""
 
     def __init__(self, state: ClusterState, *, several: bool) -> None:
         self._state = state
@@ -174,14 +175,14 @@ class Narrator:
             event=event.name,
             narration=narration,
             partition=getattr(event, "partition", None),
-            values=(*values_of(event), *context.gone),
+            values=(*values_of(event), *context.removed),
             source=event,
             of_client=event.name in HISTORY_EVENTS,
             hw_before=context.hw_before,
         )
 
     def advance(self, event: Event, raw: TraceEvent, number: int) -> EventContext:
-        """Move on, and return what is known when the event happens."""
+        """Move on to an event, and return its context."""
         partition: str = getattr(event, "partition", None) or ""
         which, sender = partition if self._several else "", self._sender(event)
         broker = getattr(event, "broker", None)
@@ -190,25 +191,25 @@ class Narrator:
             return EventContext(partition=which, sender=sender)
         replica = self._state.partition(partition).replica(broker)
         hw_before = replica.high_watermark if replica.is_open else None
-        removed = len(replica.removed)
+        removed_before = len(replica.removed)
         self._state.advance(raw, number)
         return EventContext(
             partition=which,
             sender=sender,
             leader=None if replica.leader == NO_LEADER else broker_lane(replica.leader),
             hw_before=hw_before,
-            gone=[gone.entry.value for gone in replica.removed[removed:]],
+            removed=[removal.entry.value for removal in replica.removed[removed_before:]],
         )
 
     def _sender(self, event: Event) -> str | None:
-        """Return the client that sent the records of an event, None where it is not known."""
+        """Return the client that sent the records of an event, None if unknown."""
         if isinstance(event, kinds.ClientSent):
             self._senders[event.partition, str(event.value)] = event.client
         values = getattr(event, "values", ())
         return self._senders.get((getattr(event, "partition", ""), values[0])) if values else None
 
     def _is_repeated(self, event: Event) -> bool:
-        """Return whether a request fails, is sent again or answered as the one before it."""
+        """Return whether a request has the same outcome as the one before it."""
         if isinstance(event, kinds.BecameFollower | kinds.BecameLeader):
             self._answers.clear()
         if isinstance(event, kinds.EpochEndAnswered | kinds.FetcherFailed | kinds.RequestRejected):

@@ -1,4 +1,4 @@
-"""A cell of a sweep's grid: one plan, and what sets it apart from the others."""
+"""A cell of a sweep's grid: one plan and its settings."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from harrow.campaigns.record.report import variant_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One plan of a sweep. ``settings`` are what the grid (``--vary``) set, as ``(key, value)``.
+    """One plan of a sweep. ``settings`` are the ``(key, value)`` pairs that ``--vary`` set.
 
-    ``digest`` is the plan's (`Plan.digest`), worked out once.
+    ``digest`` is the digest of the plan (`Plan.digest`), computed once.
     """
 
     plan: Plan
@@ -23,12 +23,12 @@ class Cell:
 
     @property
     def variant(self) -> str:
-        """The name by which ``--variant`` knows the plan."""
+        """The name that selects the plan with ``--variant``."""
         return variant_name(self.plan)
 
     @property
     def name(self) -> str:
-        """What sets the plan apart among the cells of its campaign: its variant, and its settings."""
+        """The cell's name within its campaign: the variant and the settings."""
         return " ".join([self.variant, *(f"{key}={value}" for key, value in self.settings)])
 
 

@@ -1,7 +1,7 @@
-"""Tasks, the seeds that one worker runs, and chunks of tasks, which are handed out together.
+"""Divides a sweep into tasks, the seeds for one worker, and chunks of tasks.
 
-A chunk is what is written at once, as one file; what has not been written when a sweep ends is run
-again by the next. The tasks of a chunk are of one campaign.
+The tasks of a chunk belong to one campaign. They are submitted together, and their rows become one
+file. Rows that are not written when a sweep ends are run again by the next one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +12,10 @@ from typing import Final
 from harrow.campaigns.sweep.cell import Cell
 
 _TASK_MIN_S: Final = 1.0
-"""A task has to outweigh what handing it out costs, some hundredths of a second on Spark."""
+"""A task has to outweigh the cost of submitting it, some hundredths of a second on Spark."""
 _TASK_MAX_S: Final = 5.0
 _TASKS_EACH: Final = 8
-"""So many tasks each worker should still get, so that none waits long for the last one."""
+"""Tasks that each worker should still get, so that none waits long for the last one."""
 _CHUNK_TASKS_EACH: Final = 2
 _CHUNK_ROWS_MAX: Final = 50_000
 _IN_FLIGHT_MAX: Final = 16
@@ -24,10 +24,10 @@ _COST_WEIGHT: Final = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Seeds of a cell (its number in the sweep), to be run one after the other in one process.
+    """Seeds of a cell, given by its number, for one process to run one after the other.
 
-    With ``not_on`` the task repeats runs: a worker that a seed names there leaves that seed out,
-    for it is the one that ran it first.
+    A task with ``not_on`` repeats runs. It has a worker for each seed, the one that ran the seed
+    first. That worker leaves the seed out.
     """
 
     cell: int
@@ -37,9 +37,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Tasks that are handed out and written together. ``attempt`` counts from 1.
+    """Tasks that are submitted and written together. ``attempt`` counts from 1.
 
-    ``repeats`` says that its runs have been run before, and only the digests are wanted.
+    A chunk of ``repeats`` runs seeds a second time, only for their digests.
     """
 
     tasks: tuple[Task, ...]
@@ -48,7 +48,6 @@ class Chunk:
     repeats: bool = False
 
     def rows(self) -> int:
-        """How many runs it has."""
         return sum(len(task.seeds) for task in self.tasks)
 
 
@@ -69,7 +68,7 @@ def halves(chunk: Chunk) -> tuple[Chunk, ...]:
 
 
 def in_flight(workers: int, rows_per_task: int = 1) -> int:
-    """Return how many chunks are handed out at once: enough that no worker waits for the end of one."""
+    """Return how many chunks to submit at once, so that no worker waits for the end of a chunk."""
     tasks = _tasks_of_chunk(workers, rows_per_task)
     return min(_IN_FLIGHT_MAX, ceil(_CHUNK_TASKS_EACH * workers / tasks) + 1)
 
@@ -80,34 +79,33 @@ def _tasks_of_chunk(workers: int, rows_per_task: int) -> int:
 
 @dataclass(slots=True)
 class Costs:
-    """What a run costs, by cell, in seconds: measured as results come in."""
+    """Measures the time of a run in seconds, by cell, as results come in."""
 
     first_guess_s: float = 1.0
     _by_cell: dict[int, float] = field(default_factory=dict)
     _overall: float | None = None
 
-    def are_known(self) -> bool:
-        """Return whether anything has been measured."""
+    def is_measured(self) -> bool:
         return self._overall is not None
 
     def measure(self, cell: int, run_s: float) -> None:
-        """Take note of the mean of some runs of a cell."""
+        """Record the mean time of some runs of a cell."""
         before = self._by_cell.get(cell, run_s)
         self._by_cell[cell] = before + _COST_WEIGHT * (run_s - before)
         overall = run_s if self._overall is None else self._overall
         self._overall = overall + _COST_WEIGHT * (run_s - overall)
 
     def of(self, cell: int) -> float:
-        """Return what a run of a cell takes, as far as is known."""
-        known = self._by_cell.get(cell, self._overall)
-        return max(1e-5, self.first_guess_s if known is None else known)
+        """Return the expected time of a run of a cell."""
+        measured_s = self._by_cell.get(cell, self._overall)
+        return max(1e-5, self.first_guess_s if measured_s is None else measured_s)
 
 
 @dataclass(slots=True)
 class Planner:
-    """Makes chunks of what is left to do; sizes follow what runs have cost so far.
+    """Makes chunks of the remaining runs, sized by the time that runs have taken so far.
 
-    ``missing`` has, for each cell, the ranges of seeds that are to be run.
+    ``missing`` has the remaining ranges of seeds, with the number of their cell.
     """
 
     cells: Sequence[Cell]
@@ -116,14 +114,14 @@ class Planner:
     missing: list[tuple[int, range]]
 
     def left_s(self) -> float:
-        """Return what is left to be handed out, in seconds of one worker."""
+        """Return the work that is not submitted yet, in seconds of one worker."""
         return sum(len(seeds) * self.costs.of(cell) for cell, seeds in self.missing)
 
     def next_chunk(self) -> Chunk | None:
-        """Return the next chunk, None when everything is handed out."""
+        """Return the next chunk, None if nothing is left."""
         if not self.missing:
             return None
-        share_s = self.left_s() / (self.workers * _TASKS_EACH) if self.costs.are_known() else 0.0
+        share_s = self.left_s() / (self.workers * _TASKS_EACH) if self.costs.is_measured() else 0.0
         task_s = min(_TASK_MAX_S, max(_TASK_MIN_S, share_s))
         campaign = self.cells[self.missing[0][0]].campaign
         tasks: list[Task] = []
@@ -136,7 +134,7 @@ class Planner:
         return Chunk(tasks=tuple(tasks), campaign=campaign)
 
     def _tasks(self, campaign: str, task_s: float) -> Iterator[Task]:
-        """Take tasks of a campaign off what is missing."""
+        """Yield tasks of a campaign, and take them off the missing runs."""
         while self.missing and self.cells[self.missing[0][0]].campaign == campaign:
             cell, seeds = self.missing[0]
             count = max(1, ceil(task_s / self.costs.of(cell)))
@@ -148,12 +146,12 @@ class Planner:
 
 
 def without(seeds: range, done: Iterable[range]) -> list[range]:
-    """Return what of a range of seeds none of the others has."""
-    left: list[range] = []
+    """Return the parts of a range of seeds that no range in *done* has."""
+    gaps: list[range] = []
     start = seeds.start
-    for other in sorted(done, key=lambda each: each.start):
+    for other in sorted(done, key=lambda gap: gap.start):
         if other.start > start:
-            left.append(range(start, min(other.start, seeds.stop)))
+            gaps.append(range(start, min(other.start, seeds.stop)))
         start = max(start, other.stop)
-    left.append(range(start, seeds.stop))
-    return [each for each in left if each]
+    gaps.append(range(start, seeds.stop))
+    return [gap for gap in gaps if gap]

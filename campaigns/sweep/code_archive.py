@@ -1,4 +1,4 @@
-"""The project's own packages as one zip: all that an executor has to be given to run plans."""
+"""Packs harrow's own packages into one zip, which is all that executors need to run plans."""
 
 import zipfile
 from pathlib import Path
@@ -11,25 +11,26 @@ from harrow.campaigns.version import BUILT, identity
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The oldest time that a zip knows: the same code makes the same archive."""
+"""The oldest time that a zip can hold. With it, the same code makes the same archive."""
 
 
 def write_code_archive(path: Path) -> Path:
     """Write the archive and return its path.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The archive cannot be written.
 
     """
     home = Path(str(harrow.__file__)).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        # Of an editable installation the rooms are links, which `rglob` does not follow from above.
+        # In an editable installation the packages are links, which `rglob` does not follow from
+        # above.
         files = [
             home / "__init__.py",
             home / "compilation.py",
             *(file for room in ROOMS for file in (home / room).rglob("*.py")),
         ]
-        # What only the driver can tell: where the code is from, and what the sources were that it has.
+        # Only the driver can tell which version and which sources the code comes from.
         _add(archive, f"campaigns/{BUILT}", json_document(identity()).encode())
         for file in sorted(files):
             _add(archive, file.relative_to(home).as_posix(), file.read_bytes())

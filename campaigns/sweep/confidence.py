@@ -1,4 +1,4 @@
-"""How sure a rate is that was seen in a sample: the score interval of Wilson (1927)."""
+"""The confidence interval of a sampled rate: the score interval of Wilson (1927)."""
 
 from math import sqrt
 from typing import Final
@@ -8,9 +8,9 @@ _Z_95: Final = 1.959963984540054
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:
-    """Return the 95% interval of a rate, both ends from 0 to 1; (0, 1) without any tries.
+    """Return the 95% interval of a rate, from 0 to 1; (0, 1) without any tries.
 
-    It is right for rare events too: none in 20 000 tries gives an upper end of 0.02%.
+    It holds for rare events too: no hit in 20 000 tries gives an upper end of 0.02%.
     """
     if tries == 0:
         return 0.0, 1.0

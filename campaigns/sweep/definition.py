@@ -1,4 +1,4 @@
-"""What a sweep is of: campaigns, a grid of settings, and seeds."""
+"""The definition of a sweep: campaigns, a grid of settings, and seeds."""
 
 import hashlib
 import itertools
@@ -22,16 +22,16 @@ from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest
 
 CELLS_MAX: Final = 10_000
-"""How many combinations of values a grid may have by default: reading a campaign with one takes 2 to 20 ms."""
+"""Default limit of combinations in a grid. Loading a campaign for one takes 2 to 20 ms."""
 
 
 class VaryError(ValueError):
-    """A ``--vary`` that is none."""
+    """A ``--vary`` option is malformed, or the grid is impossible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vary:
-    """One axis of the grid: a key, as ``--set`` takes it, and the values to put there."""
+    """One axis of the grid: a key, as ``--set`` takes it, and its values."""
 
     key: str
     values: tuple[str, ...]
@@ -39,7 +39,7 @@ class Vary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepSource:
-    """A campaign as it was read, and how one names it and what was laid over it, to run it again."""
+    """The text of a campaign, with the argument and overrides that reproduce it."""
 
     campaign: str
     argument: str
@@ -49,7 +49,7 @@ class SweepSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedCells:
-    """Settings of the grid that a campaign cannot have together, and why: Kafka refuses them, mostly."""
+    """Settings that a campaign cannot combine, and the reason: mostly, Kafka rejects them."""
 
     campaign: str
     settings: tuple[tuple[str, str], ...]
@@ -58,17 +58,18 @@ class SkippedCells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A sweep: its cells, those of one campaign beside each other, and the seeds that each is run with."""
+    """A sweep: its cells, grouped by campaign, and the seeds for each of them."""
 
     sources: tuple[SweepSource, ...]
     cells: tuple[Cell, ...]
     seeds: range
     skipped: tuple[SkippedCells, ...] = ()
     notes: tuple[Problem, ...] = field(default=(), compare=False)
-    """What the grid says in vain, and which variants a value of it leaves out: of each place in a campaign the first."""
+    """Values of the grid without effect and variants that a value excludes, one note for each
+    place."""
 
     def name(self) -> str:
-        """Return the name of the sweep: the same for the same sweep by the same model, on any machine."""
+        """Return the sweep's name, which the same sweep by the same model has on any machine."""
         text = json.dumps([(cell.campaign, cell.name, cell.digest) for cell in self.cells])
         digest = hashlib.sha256(f"{text}{self.seeds.start}..{self.seeds.stop}".encode()).hexdigest()
         return f"sweep-{digest[:8]}-{short_model_digest()}"
@@ -77,19 +78,19 @@ class Definition:
         return len(self.cells) * len(self.seeds)
 
     def probes(self) -> tuple[str, ...]:
-        """Return the probes that runs of some cell can reach."""
+        """Return the probes that runs of any cell can reach."""
         return in_reach(reach_of_all(cell.plan for cell in self.cells))
 
     def source_of(self, campaign: str) -> SweepSource:
         return next(source for source in self.sources if source.campaign == campaign)
 
     def reproduce(self, cell: Cell, seed: int) -> str:
-        """Return the command that runs one of its runs again."""
+        """Return the command that repeats one run."""
         source = self.source_of(cell.campaign)
         return reproduce_command(source.argument, seed, cell.plan.variant, overrides_of(source, cell))
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return it as ``sweep.json`` has it."""
+        """Return the definition as written to ``sweep.json``."""
         return {
             "schema": SCHEMA_VERSION,
             **identity(),
@@ -111,22 +112,22 @@ class Definition:
                 for cell in self.cells
             ],
             "skipped": [
-                {"campaign": each.campaign, "settings": dict(each.settings), "reason": each.reason}
-                for each in self.skipped
+                {"campaign": skipped.campaign, "settings": dict(skipped.settings), "reason": skipped.reason}
+                for skipped in self.skipped
             ],
         }
 
 
 def overrides_of(source: SweepSource, cell: Cell) -> tuple[str, ...]:
-    """Return all ``--set`` options that make a cell of its campaign."""
+    """Return all ``--set`` options of a cell."""
     return (*source.overrides, *(f"{key}={value}" for key, value in cell.settings))
 
 
 def parse_vary(text: str) -> Vary:
-    """Return what ``key=v1,v2`` says; commas within brackets and quotes part nothing.
+    """Parse ``key=v1,v2``. Commas within brackets and quotes do not separate values.
 
     Raises:
-        VaryError: it is not of that form, or a value stands there twice.
+        VaryError: The text has another form, or repeats a value.
 
     """
     key, equals, listed = text.partition("=")
@@ -166,22 +167,22 @@ def define(
     cells_max: int = CELLS_MAX,
     check: Callable[[int, int], None] = lambda *_: None,
 ) -> Definition:
-    """Return the sweep of campaigns, each with the argument that names it alone.
+    """Return the sweep of some campaigns, each given with the argument that names it.
 
-    *overrides* are laid over all, *variants* are the only ones that are wanted (all when empty). Where values of
-    the grid do not go together, these cells are skipped. *check* is called with how many combinations of values have been
-    read, and how many there are; what it raises ends the reading.
+    *overrides* apply to all campaigns. *variants* selects variants, all if empty. Cells whose
+    values do not fit together are skipped. *check* is called with the number of combinations loaded
+    so far and with their total. If it raises an error, loading ends.
 
     Raises:
-        CampaignError: a value of the grid fits nowhere, or two campaigns have the same name.
-        VaryError: the grid has more than *cells_max* combinations of values, which is worked out before any is read, or it
-            leaves cells that cannot be told apart by campaign and name.
+        CampaignError: A value of the grid fits nowhere, or two campaigns have the same name.
+        VaryError: The grid has more than *cells_max* combinations, which is checked before any is loaded,
+            or two of its cells have the same campaign and name.
 
     """
     combinations = len(campaigns) * math.prod(len(vary.values) for vary in varies)
     if varies and combinations > cells_max:
         raise VaryError(
-            f"the grid has {combinations} combinations of values, and may have {cells_max}: vary less at once, or raise --max-cells"
+            f"the grid has {combinations} combinations of values, more than {cells_max}: vary fewer values, or raise --max-cells"
         )
     numbers = itertools.count()
 
@@ -194,10 +195,10 @@ def define(
     refused: dict[SkippedCells, CampaignError] = {}
     notes: dict[tuple[str, int, int], Problem] = {}
     for campaign, argument in campaigns:
-        # Each has a folder, and not everywhere do folders differ by case.
+        # Each campaign has a folder, and some file systems ignore case.
         same = [s.campaign for s in sources if s.campaign.casefold() == campaign.name.casefold()]
         if same:
-            message = f"another campaign of this sweep is named {quoted(same[0])} too"
+            message = f"another campaign of this sweep is also named {quoted(same[0])}"
             problems.append(Problem(str(campaign.path), 0, 0, message))
             continue
         source = SweepSource(
@@ -207,7 +208,7 @@ def define(
         cells += _cells(source, campaign.path, varies, frozenset(variants), refused, notes, check_next)
     fitting = {setting for cell in cells for setting in cell.settings}
     for skipped, error in refused.items():
-        # A value that fits nowhere is a mistake; without a grid there is nothing that could fit.
+        # A value that fits nowhere is a mistake. Without a grid, nothing could fit.
         if not fitting.issuperset(skipped.settings) or not skipped.settings:
             problems += error.problems
     if problems:
@@ -230,7 +231,7 @@ def _cells(
     notes: dict[tuple[str, int, int], Problem],
     check_next: Callable[[], None],
 ) -> list[Cell]:
-    """Return the cells of a campaign; put into *refused* those that it cannot have, and into *notes* what there is to say of the others."""
+    """Return the cells of a campaign; collect *refused* ones and *notes* about the others."""
     cells: list[Cell] = []
     for values in itertools.product(*(vary.values for vary in varies)):
         check_next()
@@ -243,10 +244,10 @@ def _cells(
             continue
         for note in campaign.notes:
             notes.setdefault((note.file, note.line, note.column), note)
-        found = [cell_of(plan, settings) for plan in campaign.plans]
-        cells += [cell for cell in found if not variants or cell.variant in variants]
-        if any(cell.campaign != source.campaign for cell in found):
-            raise VaryError("--vary name: a grid is of one campaign; vary what it does, not its name")
+        loaded = [cell_of(plan, settings) for plan in campaign.plans]
+        cells += [cell for cell in loaded if not variants or cell.variant in variants]
+        if any(cell.campaign != source.campaign for cell in loaded):
+            raise VaryError("--vary name: the cells of a grid share a campaign, so its name cannot vary")
     ((name, times),) = Counter(cell.name for cell in cells).most_common(1) or [("", 0)]
     if times > 1:
         raise VaryError(f"two cells of {source.campaign} would be named {quoted(name)}: rename a variant")
@@ -256,10 +257,10 @@ def _cells(
 def load_cell_plans(
     source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str] = ()
 ) -> tuple[Plan, ...]:
-    """Return the plans of a campaign (the base, then its variants) with settings of the grid; *variants* are those that are wanted.
+    """Return the plans of a campaign, the base first, with settings of the grid.
 
     Raises:
-        CampaignError: they do not fit.
+        CampaignError: The settings do not fit.
 
     """
     return _load_cell(source, path, settings, variants).plans

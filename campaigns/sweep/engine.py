@@ -1,4 +1,4 @@
-"""What a sweep asks of whatever runs its tasks: a Spark cluster, or processes of this machine."""
+"""The interface of engines, which run a sweep's chunks: a Spark cluster, or local processes."""
 
 from typing import Protocol
 
@@ -8,19 +8,19 @@ from harrow.campaigns.sweep.chunk import Chunk
 
 
 class EngineError(Exception):
-    """An engine that cannot be had; the message says why, and what to do."""
+    """An engine cannot be used. The message says why and what to do."""
 
 
 class ChunkLostError(Exception):
-    """A chunk did not come back: a worker died on it, again and again or not."""
+    """A chunk did not come back because a worker died."""
 
 
 class EngineLostError(Exception):
-    """The engine itself is gone: nothing can be run any more."""
+    """The engine itself is gone and can run nothing more."""
 
 
 class Engine(Protocol):
-    """Runs chunks, several at a time, each called from a thread of its own."""
+    """Runs chunks, several at a time, each from its own thread."""
 
     name: str
     workers: int
@@ -29,13 +29,13 @@ class Engine(Protocol):
         """Run a chunk and return its rows, in `row_table.TRANSPORT_SCHEMA`.
 
         Raises:
-            ChunkLostError: a worker died, or the engine gave the chunk up.
-            EngineLostError: nothing can be run any more.
+            ChunkLostError: A worker died, or the engine gave up the chunk.
+            EngineLostError: The engine is gone.
 
         """
 
     def cancel(self) -> None:
-        """Give up what is under way; `run` may raise anything then."""
+        """Cancel all running chunks. Their `run` may raise any error."""
 
     def close(self) -> None:
-        """Let go of workers and connections."""
+        """Release workers and connections."""

@@ -1,4 +1,4 @@
-"""``failures/<signature>/``: for each kind of failure a campaign file that fails by itself."""
+"""Writes ``failures/<signature>/``: for each kind of failure, a campaign that fails by itself."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
-    """A failure's file. ``shrunk`` says whether it is the smallest, else it is the run as it was."""
+    """The file of a failure. It is ``shrunk`` or the whole original run."""
 
     group: FailureGroup
     path: Path
@@ -38,10 +38,10 @@ def write_failures(
     shrink_s: float | None = None,
     on_shrink: Callable[[FailureGroup, int], None] = lambda _group, _runs: None,
 ) -> Iterator[WrittenFailure]:
-    """Write a file for each kind of failure, yielding each as it is done.
+    """Write a file for each kind of failure, and yield each when it is done.
 
-    With *shrink_s*, seconds for each of them, the shortest run is shrunk first; *on_shrink* hears
-    how many runs that has taken so far.
+    With *shrink_s*, a time limit in seconds for each, the shortest run is shrunk first. *on_shrink*
+    is called with the number of runs so far.
     """
     for group, path in _files(folder, groups):
         text = None
@@ -50,23 +50,23 @@ def write_failures(
         path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
-            # A shorter schedule that took longer to find is kept.
+            # An earlier search may have had more time and found a shorter schedule. It stays.
             yield WrittenFailure(group=group, path=path, shrunk=True)
             continue
         with whole_file(path) as stream:
-            stream.write(_as_it_was(definition, group) if text is None else text)
+            stream.write(_original_text(definition, group) if text is None else text)
         yield WrittenFailure(group=group, path=path, shrunk=shrunk)
 
 
 def known_failures(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[WrittenFailure]:
-    """Yield the files of kinds of failure that were written before; nothing is run."""
+    """Yield failure files that were written before, without running anything."""
     for group, path in _files(folder, groups):
         if path.is_file():
             yield WrittenFailure(group=group, path=path, shrunk=_is_shrunk(path))
 
 
 def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[FailureGroup, Path]]:
-    """Yield where the file of each kind of failure is: campaigns may have the same kind."""
+    """Yield the path for each kind of failure. Several campaigns may have the same kind."""
     taken: set[str] = set()
     for group in groups:
         name = f"{group.campaign}.yaml" if group.signature in taken else "campaign.yaml"
@@ -81,7 +81,7 @@ def _is_shrunk(path: Path) -> bool:
         return False
 
 
-def _as_it_was(definition: Definition, group: FailureGroup) -> str:
+def _original_text(definition: Definition, group: FailureGroup) -> str:
     example = group.earliest
     cell = _cell(definition, group.campaign, example)
     source = definition.source_of(group.campaign)

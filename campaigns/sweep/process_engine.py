@@ -1,4 +1,4 @@
-"""The pool of processes: a sweep on this machine, where there is no Spark."""
+"""A pool of processes, for sweeps on this machine without Spark."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _cells: Mapping[int, Cell] = {}
 
 
 class ProcessEngine:
-    """A pool of *workers* processes. When one of them dies, another pool takes its place."""
+    """A pool of *workers* processes. If one of them dies, a new pool replaces it."""
 
     def __init__(self, cells: Sequence[Cell], workers: int | None = None) -> None:
         self.name = NAME
@@ -54,13 +54,16 @@ class ProcessEngine:
     def _living_pool(self) -> ProcessPoolExecutor:
         with self._lock:
             if self._cancelled:
-                raise ChunkLostError("the sweep has been ended")
+                raise ChunkLostError("the sweep was cancelled")
             if self._pool is None:
                 self._pool = worker_pool(__name__, self.workers, _begin, self._cells)
             return self._pool
 
     def _drop(self, pool: ProcessPoolExecutor) -> None:
-        """Kill a pool, unless somebody else has begun to: what one closes twice may be another's by then."""
+        """Kill a pool, unless another thread has begun to.
+
+        A file descriptor closed twice may be in new use.
+        """
         with self._lock:
             if self._pool is not pool:
                 return

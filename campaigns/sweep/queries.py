@@ -1,7 +1,7 @@
-"""What is asked of a sweep's rows, in the SQL that Spark and DuckDB have in common.
+"""Queries of a sweep's rows, in the SQL that Spark and DuckDB share.
 
-``runs`` is the table of rows (`row_table.COLUMNS`). What makes rows of a list is the one function
-that has two names: `explode` in Spark, `unnest` in DuckDB.
+``runs`` is the table of rows (`row_table.COLUMNS`). One function has two names: a list becomes rows
+with `explode` in Spark and with `unnest` in DuckDB.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,12 +16,12 @@ from harrow.campaigns.sweep.row_table import PARTITION
 from harrow.campaigns.sweep.sweep_folder import RUNS
 
 Answer = list[tuple[Any, ...]]
-"""The rows of an answer."""
+"""The rows of a query result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An engine that answers queries about a sweep: DuckDB here, Spark SQL in `spark_session`."""
+    """A query engine: DuckDB here, Spark SQL in `spark_session`."""
 
     name: str
     explode: str
@@ -32,10 +32,13 @@ class Sql:
 
 
 def duck_sql(folder: Path) -> Sql:
-    """Return DuckDB over the files of a sweep's folder, at least one; it reads them as a stream, as Spark does."""
+    """Return DuckDB over a sweep's files, of which it needs at least one.
+
+    It streams them, as Spark does.
+    """
     connection = duckdb.connect()
     files = f"{escape(str(folder / RUNS))}/{PARTITION}=*/*.parquet".replace("'", "''")
-    # Names of campaigns stay text, also those that are numbers or dates.
+    # Campaign names stay text even if they look like numbers or dates.
     connection.execute(
         f"CREATE VIEW runs AS SELECT * FROM read_parquet('{files}', "  # noqa: S608 - a path, quoted
         "hive_partitioning = true, hive_types_autocast = false)"
@@ -51,7 +54,7 @@ IMPOSSIBLE: Final = """
         OR (signature IS NOT NULL AND (failed_rule IS NULL OR promise IS NULL OR chain IS NULL))
     ORDER BY campaign, cell, seed LIMIT 1
 """
-"""A run that no sweep has written."""
+"""A row that no sweep writes."""
 
 VERDICTS: Final = """
     SELECT campaign, cell, verdict, outcome, count(*) AS runs
@@ -96,13 +99,13 @@ DURATIONS: Final = """
 """
 
 STEPS_PER_E: Final = 100
-"""Into so many steps the times between 1 and e are parted, and between e and e squared: 1% each."""
+"""Steps between each power of e and the next, so that a step is 1%."""
 
 WALL_TIMES: Final = f"""
     SELECT campaign, CAST(floor({STEPS_PER_E} * ln(greatest(wall_us, 1))) AS INT) AS step, count(*) AS runs
     FROM runs GROUP BY campaign, step ORDER BY campaign, step
 """  # noqa: S608 - a number of ours
-"""Quantiles come from these: an exact one would hold the times of all runs in memory."""
+"""Quantiles are computed from these steps. Exact ones would need the times of all runs in memory."""
 
 SERVICE: Final = """
     SELECT campaign, cell, count(*) AS runs, sum(sent) AS sent, sum(acked) AS acked, sum(failed) AS failed,

@@ -1,4 +1,4 @@
-"""Sampled determinism: some runs are run again by another worker, and have to come out the same."""
+"""Checks determinism by sampling: another worker repeats a run and must get the same digest."""
 
 import itertools
 import zlib
@@ -16,10 +16,10 @@ from harrow.campaigns.sweep.row_table import PARTITION, WORKER
 from harrow.campaigns.sweep.sweep_folder import Repeated
 
 ONE_IN: Final = 50
-"""Of so many runs one is repeated."""
+"""One in this many runs is repeated."""
 
 _TRIES_MAX: Final = 6
-"""A worker that ran a run first leaves it to another; after so many tries there is no other."""
+"""A run's first worker leaves its repetition to another. After this many tries there is no other."""
 _BATCH: Final = 40
 NOTHING: Final[Mapping[int, Collection[int]]] = MappingProxyType({})
 
@@ -34,13 +34,16 @@ class _Sample:
 
 
 def is_sampled(cell: Cell, seed: int) -> bool:
-    """Return whether a run is among those that are run twice: by its key, the same on any machine."""
+    """Return whether a run is repeated.
+
+    Its key decides, so the answer is the same on any machine.
+    """
     return zlib.crc32(f"{cell.digest}:{seed}".encode()) % ONE_IN == 0
 
 
 @dataclass(slots=True)
 class Repeats:
-    """The runs that wait to be repeated."""
+    """The runs that are waiting to be repeated."""
 
     cells: Sequence[Cell]
     workers: int
@@ -52,7 +55,7 @@ class Repeats:
         self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
 
     def are_owed(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
-        """Return whether seeds of cells have one among them that is to be repeated and is not *done*."""
+        """Return whether any of these seeds is sampled and not *done*."""
         return any(
             seed not in done.get(number, ()) and is_sampled(self.cells[number], seed)
             for number, seeds in covers
@@ -60,14 +63,14 @@ class Repeats:
         )
 
     def sample(self, rows: pa.Table, done: Mapping[int, Collection[int]] = NOTHING) -> None:
-        """Take from rows those that are to be repeated, but for those *done*, seeds by cell."""
+        """Queue the sampled runs among rows, except the *done* ones (seeds by cell)."""
         for number, seed, digest, worker in self._runs(rows):
             if digest is None or seed in done.get(number, ()) or not is_sampled(self.cells[number], seed):
                 continue
             self._waiting.append(_Sample(cell=number, seed=seed, digest=digest, worker=worker))
 
     def _runs(self, rows: pa.Table) -> Iterator[tuple[int, int, str | None, str]]:
-        """Yield cell, seed, digest and worker; of rows that have been read back the worker is not known."""
+        """Yield cell, seed, digest and worker. Rows read from a file have no worker."""
         columns = [rows.column(name).to_pylist() for name in (PARTITION, "cell", "seed", "trace_digest")]
         workers = rows.column(WORKER).to_pylist() if WORKER in rows.column_names else itertools.repeat("")
         for campaign, name, seed, digest, worker in zip(*columns, workers, strict=False):
@@ -77,20 +80,20 @@ class Repeats:
         return len(self._waiting)
 
     def next_chunk(self, *, last: bool) -> Chunk | None:
-        """Return some of them as a chunk, when there are enough of them or no more will come."""
+        """Return a chunk of repeats if there are enough, or if these are the last."""
         if not self._waiting or (not last and len(self._waiting) < _BATCH * self.workers):
             return None
-        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH * self.workers))]
+        samples_now = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH * self.workers))]
         by_cell: dict[int, list[_Sample]] = {}
-        for sample in taken:
+        for sample in samples_now:
             sample.tries += 1
             self._under_way[sample.cell, sample.seed] = sample
             by_cell.setdefault(sample.cell, []).append(sample)
         tasks: list[Task] = []
         for cell, samples in by_cell.items():
-            each = max(1, -(-len(samples) // self.workers))
-            for start in range(0, len(samples), each):
-                some = samples[start : start + each]
+            size = max(1, -(-len(samples) // self.workers))
+            for start in range(0, len(samples), size):
+                some = samples[start : start + size]
                 tasks.append(
                     Task(
                         cell=cell,
@@ -98,15 +101,18 @@ class Repeats:
                         not_on=tuple(s.worker if s.tries < _TRIES_MAX else "" for s in some),
                     )
                 )
-        return Chunk(tasks=tuple(tasks), campaign=self.cells[taken[0].cell].campaign, repeats=True)
+        return Chunk(tasks=tuple(tasks), campaign=self.cells[samples_now[0].cell].campaign, repeats=True)
 
     def came_back(self, chunk: Chunk, rows: pa.Table) -> list[Repeated]:
-        """Compare what a chunk of repeats brought; what its first worker left out waits again."""
-        found: list[Repeated] = []
+        """Compare the digests of a chunk of repeats.
+
+        Runs that their first worker left out wait again.
+        """
+        repeated: list[Repeated] = []
         for number, seed, digest, worker in self._runs(rows):
             sample = self._under_way.pop((number, seed), None)
             if sample is not None:
-                found.append(
+                repeated.append(
                     Repeated(
                         cell=sample.cell,
                         seed=seed,
@@ -116,10 +122,10 @@ class Repeats:
                     )
                 )
         self.again(chunk)
-        return found
+        return repeated
 
     def again(self, chunk: Chunk) -> None:
-        """Have the runs of a chunk that were not repeated wait once more."""
+        """Queue the runs of a chunk that were not repeated."""
         for task in chunk.tasks:
             for seed in task.seeds:
                 sample = self._under_way.pop((task.cell, seed), None)

@@ -1,7 +1,7 @@
-"""A row of a sweep: what is kept of one run.
+"""A row of a sweep: the record of one run.
 
-Rows are made where the run was, on a machine that may have nothing but Python and the core.
-Everything but ``wall_us`` and ``worker`` is the same on every engine.
+Rows are made where the run is, on a machine that may have only Python and the core. Everything but
+``wall_us`` and ``worker`` is the same on every engine.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ ERROR: Final = "error"
 """The verdict of a run that harrow itself could not finish."""
 
 EXPECTATION: Final = "expectation"
-"""The rule of a run in which no promise was broken, but what its campaign expects did not come about."""
+"""The rule of a run that broke no promise but missed an expectation of its campaign."""
 
 OUTCOMES: Final = {
     AS_EXPECTED: "as-expected",
@@ -37,7 +37,7 @@ OUTCOMES: Final = {
     OTHERWISE: "otherwise",
     UNDECIDED: "undecided",
 }
-"""The outcomes in rows, by those of `harrow.campaigns.record.report.outcome`."""
+"""The outcomes in rows, by their names in `harrow.campaigns.record.report.outcome`."""
 
 FAILED: Final = OUTCOMES[UNEXPECTED]
 
@@ -45,7 +45,7 @@ _ROOMS: Final = frozenset({"cluster_model", "faults", "checks", "campaigns"})
 
 
 Row = dict[str, Any]
-"""One run: values by column (`harrow.campaigns.sweep.row_table.COLUMNS`), what is left out is null."""
+"""One run: values by column (`harrow.campaigns.sweep.row_table.COLUMNS`). Missing ones are null."""
 
 
 def this_worker() -> str:
@@ -54,7 +54,7 @@ def this_worker() -> str:
 
 
 def run_task(cells: Mapping[int, Cell], task: Task) -> Iterator[Row]:
-    """Run a task's seeds; *cells* are by their number in the sweep."""
+    """Run a task's seeds; *cells* are keyed by their number in the sweep."""
     worker = this_worker()
     for place, seed in enumerate(task.seeds):
         if not task.not_on or task.not_on[place] != worker:
@@ -72,7 +72,7 @@ def run_row(cell: Cell, seed: int) -> Row:
 
 
 def error_row(cell: Cell, seed: int, error: str, where: str) -> Row:
-    """Return the row of a run that could not be finished; *where* tells such failures apart."""
+    """Return the row of a run that did not finish; *where* distinguishes such failures."""
     return {
         **_key(cell, seed),
         "kafka": cell.plan.kafka,
@@ -105,12 +105,12 @@ def _key(cell: Cell, seed: int) -> Row:
 
 def _row(cell: Cell, result: RunResult) -> Row:
     verdict = result.verdict
-    how = outcome(result)
+    result_outcome = outcome(result)
     return {
         **_key(cell, result.seed),
         "kafka": result.plan.kafka,
         "verdict": verdict.status,
-        "outcome": OUTCOMES[how],
+        "outcome": OUTCOMES[result_outcome],
         "rules": [
             {"rule": rule, "status": judged.status, "count": len(judged.findings)}
             for rule, judged in verdict.rules.items()
@@ -127,7 +127,7 @@ def _row(cell: Cell, result: RunResult) -> Row:
         "events": result.events,
         "simulated_ms": result.simulated_us // 1_000,
         **_service(result.measured),
-        **(_worst_failure(result) if how == UNEXPECTED else {}),
+        **(_worst_failure(result) if result_outcome == UNEXPECTED else {}),
     }
 
 
@@ -158,13 +158,14 @@ COLUMNS_OF_MEASURES: Final = {
     "unread": "unread_us",
     "lag": "lag",
 }
-"""The columns of what a campaign can bound (`harrow.campaigns.run.service.MEASURES`), by its key there."""
+"""The columns of measures that a campaign can bound, by key
+(`harrow.campaigns.run.service.MEASURES`)."""
 
 
 def _worst_failure(result: RunResult) -> Row:
     for signature, finding in signatures(result).items():
         promise = signature.promise or result.verdict.rules[signature.rule].promise
-        # The kinds of the chain's events, each where it first stands.
+        # The kinds of the chain's events, each at its first place.
         chain = " > ".join(dict.fromkeys(link.event for link in finding.chain))
         return signature_columns(signature.rule, promise, chain)
     messages = sorted({missed.kind or missed.message for missed in result.missed})
@@ -172,13 +173,16 @@ def _worst_failure(result: RunResult) -> Row:
 
 
 def signature_columns(rule: str, promise: str, chain: str) -> Row:
-    """Return the columns that are equal for failures of a kind; the signature is a name that a folder can have."""
+    """Return the columns that all failures of a kind share.
+
+    The signature can be a folder's name.
+    """
     digest = hashlib.sha256(f"{rule}\n{promise}\n{chain}".encode()).hexdigest()
     return {"signature": f"{rule}-{digest[:8]}", "failed_rule": rule, "promise": promise, "chain": chain}
 
 
 def _traceback(error: Exception) -> tuple[str, str]:
-    """Return an error's traceback, the same on every machine, and where it came up."""
+    """Return an error's traceback, the same on every machine, and where the error occurred."""
     lines: list[str] = []
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
@@ -188,5 +192,5 @@ def _traceback(error: Exception) -> tuple[str, str]:
         where = f"{type(error).__name__} in {file}:{frame.lineno}"
         lines += [f"{file}:{frame.lineno} in {frame.name}", f"    {frame.line}"]
     lines += [line.rstrip("\n") for line in traceback.format_exception_only(error)]
-    # What Arrow cannot have, half of a surrogate pair, must not be the end of a sweep either.
+    # Arrow cannot hold half of a surrogate pair, and that must not end the sweep.
     return "\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"), where

@@ -1,4 +1,4 @@
-"""Rows as Arrow and Parquet have them: the schema of a sweep's files."""
+"""The Arrow and Parquet schema of a sweep's files."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,13 +15,16 @@ _RULES: Final = pa.list_(pa.struct([("rule", pa.string()), ("status", pa.string(
 _PROBES: Final = pa.list_(pa.struct([("probe", pa.string()), ("count", pa.int32())]))
 
 COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
-    "campaign": (pa.string(), "the campaign's name; the folder `campaign=NAME` has it, not the file"),
+    "campaign": (
+        pa.string(),
+        "the campaign's name; it is in the folder's name, `campaign=NAME`, not in the file",
+    ),
     "cell": (
         pa.string(),
-        "the variant, then the settings of `--vary`: with campaign and seed the key of the row",
+        "the variant and the settings of `--vary`; campaign, cell and seed are the key of the row",
     ),
-    "variant": (pa.string(), "the campaign's variant, `base` for none"),
-    "settings": (_TEXTS, "what `--vary` set, by key"),
+    "variant": (pa.string(), "the campaign's variant, or `base`"),
+    "settings": (_TEXTS, "the settings of `--vary`, by key"),
     "kafka": (pa.string(), "the release"),
     "plan_digest": (pa.string(), "the digest of the cell's plan"),
     "seed": (pa.int64(), "the seed"),
@@ -29,71 +32,74 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "verdict": (pa.string(), "`held`, `permitted`, `violated`, `inconclusive` or `error`"),
     "outcome": (
         pa.string(),
-        "`as-expected`, `unexpected` (the run failed), `otherwise` (not as the campaign says of another release) or `undecided`",
+        "`as-expected`, `unexpected` (the run failed), `otherwise` (other than the campaign expects of another release) or `undecided`",
     ),
-    "rules": (_RULES, "the rules that did not hold: their status and how many findings"),
+    "rules": (_RULES, "the rules that did not hold, with their status and number of findings"),
     "reasons": (pa.list_(pa.string()), "why the run is inconclusive"),
-    "missed": (pa.list_(pa.string()), "expectations of the campaign that were not met"),
-    "drawn": (_TEXTS, "what the seed drew, where the campaign leaves something open"),
-    "faults": (_COUNTS, "how many faults of each kind struck"),
-    "probes": (_PROBES, "the rare states that were reached, and how often"),
-    "trace_digest": (pa.string(), "the digest of the run; null with an error"),
+    "missed": (pa.list_(pa.string()), "the campaign's expectations that were not met"),
+    "drawn": (_TEXTS, "the values that the seed drew, where the campaign leaves them open"),
+    "faults": (_COUNTS, "the number of faults of each kind that struck"),
+    "probes": (_PROBES, "the rare states that the run reached, and how often"),
+    "trace_digest": (pa.string(), "the digest of the run's trace; null after an error"),
     "events": (pa.int64(), "events handled"),
     "simulated_ms": (pa.int64(), "virtual time, in milliseconds"),
-    "sent": (pa.int64(), "records that producers were handed"),
-    "acked": (pa.int64(), "of these, how many were acked"),
-    "failed": (pa.int64(), "how many failed: they are in no log"),
-    "unknown": (pa.int64(), "of how many producers do not know what became of them"),
-    "outages": (pa.int64(), "how often no sender to a partition got an ack for a second or longer"),
-    "outage_us": (pa.int64(), "the longest time for which that was so, in microseconds, below a second too"),
-    "ack_p50_us": (pa.int64(), "the time to an ack of half of the acked sends, in microseconds"),
-    "ack_p99_us": (pa.int64(), "the same of 99 in 100"),
-    "ack_max_us": (pa.int64(), "the longest"),
+    "sent": (pa.int64(), "records that applications handed to producers"),
+    "acked": (pa.int64(), "the number of these that were acked"),
+    "failed": (pa.int64(), "the number that failed, which are in no log"),
+    "unknown": (pa.int64(), "the number whose outcome the producers do not know"),
+    "outages": (pa.int64(), "how often no producer to a partition got an ack for a second or longer"),
+    "outage_us": (
+        pa.int64(),
+        "the longest time without such an ack, in microseconds, even if below a second",
+    ),
+    "ack_p50_us": (pa.int64(), "the median time from a send to its ack, in microseconds"),
+    "ack_p99_us": (pa.int64(), "the 99th percentile of this time"),
+    "ack_max_us": (pa.int64(), "its maximum"),
     "end_to_end_p50_us": (
         pa.int64(),
-        "the time from a send to the poll that returned its record, of half of all",
+        "the median time from a send to the poll that returned its record",
     ),
-    "end_to_end_p99_us": (pa.int64(), "the same of 99 in 100"),
-    "end_to_end_max_us": (pa.int64(), "the longest"),
+    "end_to_end_p99_us": (pa.int64(), "the 99th percentile of this time"),
+    "end_to_end_max_us": (pa.int64(), "its maximum"),
     "transaction_p50_us": (
         pa.int64(),
-        "the time from the first send of a transaction to the answer that it is committed, of half of those that are",
+        "the median time from a committed transaction's first send to the response to its commit",
     ),
-    "transaction_p99_us": (pa.int64(), "the same of 99 in 100"),
-    "transaction_max_us": (pa.int64(), "the longest"),
+    "transaction_p99_us": (pa.int64(), "the 99th percentile of this time"),
+    "transaction_max_us": (pa.int64(), "its maximum"),
     "rebalance_us": (pa.int64(), "the longest rebalance of a group"),
     "unread_us": (
         pa.int64(),
-        "the longest time for which no consumer read a partition that had unread acked records",
+        "the longest time for which no consumer read a partition with unread acked records",
     ),
-    "lag": (pa.int64(), "acked records that a consumer had not read yet, at the worst"),
+    "lag": (pa.int64(), "the largest number of acked records that a consumer had yet to read"),
     "wall_us": (
         pa.int64(),
-        "how long the run took, in microseconds; the only column that no two sweeps share",
+        "how long the run took, in microseconds; the only column that differs between equal sweeps",
     ),
     "signature": (
         pa.string(),
-        "what failures of the same kind have in common, as a name; null without a failure",
+        "a name that failures of the same kind share; null without a failure",
     ),
     "failed_rule": (
         pa.string(),
-        "the signature's rule; `expectation` when one was missed, `error` with an error",
+        "the rule of the signature; `expectation` if one was missed, `error` after an error",
     ),
-    "promise": (pa.string(), "what that rule promised, in settings"),
+    "promise": (pa.string(), "the promise of that rule, in settings"),
     "chain": (pa.string(), "the kinds of events that led to the failure, in order"),
-    "error": (pa.string(), "the traceback when harrow itself failed"),
+    "error": (pa.string(), "the traceback if harrow itself failed"),
 }
-"""The columns of a sweep's files, in order, with their types and what they mean."""
+"""The columns of a sweep's files, in order, with their types and meanings."""
 
 PARTITION: Final = "campaign"
 WORKER: Final = "worker"
 
 ROW_SCHEMA: Final = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 TRANSPORT_SCHEMA: Final = ROW_SCHEMA.append(pa.field(WORKER, pa.string()))
-"""How rows come back from workers: with the worker that ran them."""
+"""The schema of rows that a worker returns, which adds the worker."""
 FILE_SCHEMA: Final = pa.schema([field for field in ROW_SCHEMA if field.name != PARTITION])
 
 
 def as_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows as they come back from a worker."""
+    """Return rows as a worker sends them back."""
     return pa.RecordBatch.from_pylist(list(rows), schema=TRANSPORT_SCHEMA)

@@ -1,4 +1,4 @@
-"""Whether Spark can be had on this machine, without importing it."""
+"""Checks whether Spark can run on this machine, without importing it."""
 
 import os
 import re
@@ -14,30 +14,28 @@ JAVA_MIN: Final = 17
 
 
 def what_is_missing(*, remote: bool = False) -> str | None:
-    """Return why Spark cannot be started on this machine; None when it can.
+    """Return why Spark cannot start on this machine; None if it can.
 
-    A *remote* session, by Spark Connect, needs no Java here.
+    A *remote* session, through Spark Connect, needs no Java here.
     """
     if find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
     if remote:
-        # Spark Connect speaks gRPC, which pyspark[sql] alone does not bring.
+        # Spark Connect needs gRPC, which pyspark[sql] does not install.
         return None if find_spec("grpc") else "gRPC is not installed: pip install 'kafka-harrow[connect]'"
     java = _java()
     if java is None:
-        return (
-            f"Java is not installed: Spark needs version {JAVA_MIN} or newer (JAVA_HOME, or java on the path)"
-        )
+        return f"Java is not installed: Spark needs version {JAVA_MIN} or newer (set JAVA_HOME or PATH)"
     version = _java_version(java)
     if version is None:
-        return f"{java} does not say which version of Java it is: Spark needs {JAVA_MIN} or newer"
+        return f"{java} does not report its version: Spark needs Java {JAVA_MIN} or newer"
     if version < JAVA_MIN:
         return f"Java is too old: {java} is version {version}, Spark needs {JAVA_MIN} or newer"
     return None
 
 
 def is_on_this_machine(master: str | None) -> bool:
-    """Return whether a master's executors see the files of this machine; None is embedded Spark."""
+    """Return whether a master's executors share this machine's files; None is embedded Spark."""
     return master is None or master.startswith("local")
 
 
@@ -51,12 +49,12 @@ def _java() -> str | None:
 
 def _java_version(java: str) -> int | None:
     try:
-        said = subprocess.run(  # noqa: S603 - the Java that Spark would start
+        process = subprocess.run(  # noqa: S603 - the Java that Spark would start
             [java, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', process.stderr + process.stdout)
     if match is None:
         return None
     return int(match[2] or 0) if match[1] == "1" else int(match[1])

@@ -1,8 +1,8 @@
-"""The fan-out on Spark: a chunk is a job, a task of it a partition with one number in it.
+"""Runs a sweep on Spark: a chunk is a job, and each of its tasks a partition with one number in it.
 
-It works the same embedded, on a cluster and through Spark Connect: `DataFrame.mapInArrow` hands the
-numbers to Python workers, and these hand rows back. Plans travel with the function, as data; the
-code travels as one zip. Spark gives back one result a partition, however often it was tried.
+This works the same embedded, on a cluster and through Spark Connect. `DataFrame.mapInArrow` passes
+the numbers to Python workers, which return rows. Plans travel with the function, as data. The code
+travels as one zip. Spark returns one result for each partition, however often it tried.
 """
 
 import pickle
@@ -33,10 +33,10 @@ _SCHEMA: Final = from_arrow_schema(TRANSPORT_SCHEMA)
 
 
 class SparkEngine:
-    """Runs chunks as jobs of a session; *workers* is how many tasks it runs at once.
+    """Runs chunks as jobs of a session, *workers* tasks at a time.
 
     Raises:
-        EngineError: executors cannot run tasks.
+        EngineError: The executors cannot run tasks.
 
     """
 
@@ -45,7 +45,7 @@ class SparkEngine:
         self.session = session
         self._cells = tuple(cells)
         self.workers = _parallelism(session) if workers is None else workers
-        # Executors may ask for the archive whenever they start, so it stays until the end.
+        # Executors may fetch the archive whenever they start, so it stays until the end.
         with ExitStack() as opened:
             _ship_code(session, opened.enter_context(temporary_folder()))
             _check_executors(session)
@@ -58,12 +58,12 @@ class SparkEngine:
             table: pa.Table = rows.toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
-                raise EngineLostError(f"it does not answer any more ({in_short(error)})") from error
+                raise EngineLostError(f"it no longer responds ({in_short(error)})") from error
             raise ChunkLostError(in_short(error)) from error
         return table.cast(TRANSPORT_SCHEMA)
 
     def cancel(self) -> None:
-        """Give up what is under way; where Spark is gone nothing is."""
+        """Cancel all running chunks, unless Spark itself is gone."""
         with suppress(Exception):
             if is_remote():
                 self.session.interruptAll()
@@ -71,7 +71,7 @@ class SparkEngine:
                 self.session.sparkContext.cancelAllJobs()
 
     def close(self) -> None:
-        """Remove what was shipped; the session belongs to the code that started it."""
+        """Remove the shipped code. The session belongs to the code that started it."""
         self._archive.close()
 
     def _is_lost(self) -> bool:
@@ -85,7 +85,7 @@ class SparkEngine:
 def _on_executor(
     cells: Sequence[Cell], tasks: Sequence[Task]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a Python worker does with the numbers of tasks."""
+    """Return the function that a Python worker applies to the numbers of tasks."""
     shipped = pickle.dumps(({task.cell: cells[task.cell] for task in tasks}, tuple(tasks)))
 
     def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,14 +112,14 @@ def _ship_code(session: SparkSession, folder: Path) -> None:
         else:
             session.sparkContext.addPyFile(archive)
     except Exception as error:  # as above
-        raise EngineError(f"Spark does not take harrow's code: {in_short(error)}") from error
+        raise EngineError(f"Spark does not accept harrow's code: {in_short(error)}") from error
 
 
 def _check_executors(session: SparkSession) -> None:
-    """Have one Python worker import what it needs, so that what is missing is said once and at once.
+    """Have one Python worker import its modules, so that a missing one is reported at once.
 
     Raises:
-        EngineError: executors cannot run tasks.
+        EngineError: The executors cannot run tasks.
 
     """
     try:

@@ -1,4 +1,4 @@
-"""A Spark session for a sweep, embedded by default, or any master or Spark Connect server; and its SQL."""
+"""A Spark session for a sweep: embedded by default, or any master or Spark Connect server."""
 
 import atexit
 import logging
@@ -8,10 +8,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -27,25 +28,25 @@ from harrow.campaigns.temporary_folder import temporary_folder
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
-"""How often Spark tries a task before it gives its job up; embedded Spark would not try again at all."""
+"""Tries of a task before Spark gives up its job. By default, embedded Spark does not retry."""
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Known since Spark 4.1, and no more than ignored before.
+    # Spark before 4.1 ignores this setting.
     "spark.python.unix.domain.socket.enabled": "true" if hasattr(socket, "AF_UNIX") else "false",
     "spark.sql.session.timeZone": "UTC",
-    # Names of campaigns stay text, also those that are numbers.
+    # Campaign names stay text even if they look like numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-# Spark has little to do here, and is gone soon: to optimise its own code, or to collect its garbage in
-# several threads, takes the cores from the runs.
+# Spark does little here and ends soon. Optimising its own code, or collecting its garbage in
+# several threads, would take the cores from the runs.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS_HERE: Final = {
     "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
     "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
 }
-"""For Spark on this machine; what an administrator of a cluster has set stays."""
+"""For Spark on this machine. The settings of a cluster's administrator stay."""
 _LOCAL_ADDRESS: Final = "127.0.0.1"
 _CONNECT_PORT: Final = 15002
 _CONNECT_MAX_S: Final = 10.0
@@ -56,7 +57,7 @@ _STOPPED: Final = "stopped SparkContext"
 def start_session(
     *, master: str = DEFAULT_MASTER, remote: str | None = None, log: Path | None = None
 ) -> SparkSession:
-    """Start a session, or take the one that is there; what Java says goes to *log*.
+    """Start a session, or return the existing one. Java's output goes to *log*.
 
     Raises:
         EngineError: Spark cannot be started or reached.
@@ -72,9 +73,9 @@ def start_session(
     builder = builder.master(_with_retries(master)) if remote is None else builder.remote(remote)
     if is_here:
         _prepare_for_this_machine(remote or master)
-    _be_quiet_about_a_lost_java()
+    _silence_py4j()
     try:
-        with _output_into(log), _interrupts_as_before():
+        with _output_into(log), _interrupt_handler_kept():
             if remote is None:
                 _start_java({**settings, "spark.master": _with_retries(master)})
             session: SparkSession = builder.getOrCreate()
@@ -83,7 +84,7 @@ def start_session(
         more = "" if log is None else f" ({log} has more)"
         raise EngineError(f"Spark at {where} cannot be used: {in_short(error)}{more}") from error
     if remote is None:
-        # Nor does the thread that takes in accumulators print a traceback then.
+        # The thread that receives accumulators must not print a traceback when Java dies, either.
         server = getattr(session.sparkContext, "_accumulatorServer", None)
         if server is not None:
             server.handle_error = lambda *_: None
@@ -91,24 +92,24 @@ def start_session(
 
 
 def spark_sql(session: SparkSession, folder: Path) -> Sql:
-    """Return Spark SQL over the files of a sweep's folder, which the session's executors have to see."""
-    # To Spark a path is a pattern.
+    """Return Spark SQL over a sweep's files, which the session's executors have to see."""
+    # Spark reads a path as a pattern.
     path = re.sub(r"([\\*?{}\[\]])", r"\\\1", str((folder / RUNS).absolute()))
     session.read.parquet(path).createOrReplaceTempView("runs")
     return Sql("Spark SQL", "explode", lambda query: session.sql(query).collect())
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop a session; one that is gone already is as good as stopped."""
+    """Stop a session, even one that is gone already."""
     with suppress(Exception):
         session.stop()
 
 
 def _check_reachable(url: str) -> None:
-    """Try the address of a server first: Spark would wait for it for a minute, Spark Connect for ten.
+    """Try to connect to the server first. Spark would wait a minute for it, Spark Connect ten.
 
     Raises:
-        EngineError: nothing listens there.
+        EngineError: Nothing listens there.
 
     """
     addresses = _addresses(url)
@@ -125,20 +126,23 @@ def _check_reachable(url: str) -> None:
 
 
 def _addresses(url: str) -> list[tuple[str, int]]:
-    """Return where the servers of an address are; none where that is not for us to say."""
+    """Return the servers of a URL; none if they cannot be told from it."""
     scheme, _, rest = url.partition("://")
     if scheme == "spark":
-        parts = [each.strip().rpartition(":") for each in rest.split(",")]
+        parts = [address.strip().rpartition(":") for address in rest.split(",")]
         return [(host.strip("[]"), int(port)) for host, _, port in parts if host and port.isdigit()]
     if scheme == "sc" and not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
-        with suppress(ValueError):  # Spark says itself what is wrong with an address
-            found = urlsplit(url)
-            return [(found.hostname, found.port or _CONNECT_PORT)] if found.hostname else []
+        with suppress(ValueError):  # Spark reports what is wrong with an address
+            parsed = urlsplit(url)
+            return [(parsed.hostname, parsed.port or _CONNECT_PORT)] if parsed.hostname else []
     return []
 
 
-def _be_quiet_about_a_lost_java() -> None:
-    """Keep Py4J from logging tracebacks when Java dies: who asked hears of it, and says so in one line."""
+def _silence_py4j() -> None:
+    """Keep Py4J from logging tracebacks when Java dies.
+
+    The caller gets the error and reports it in a line.
+    """
     logging.getLogger("py4j").addHandler(logging.NullHandler())
     logging.getLogger().addFilter(_is_not_of_py4j)  # its exceptions go to the root logger
 
@@ -148,24 +152,24 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def in_short(error: Exception) -> str:
-    """Return in one line what an error of Spark says: the Python error within, else what Java said, else the first line."""
+    """Summarise an error of Spark in a line: the Python error in it, Java's, or its first line."""
     if _STOPPED in str(error):
-        return "it has given up: no master answers, or none that takes applications"
+        return "it gave up: no master responds, or none accepts applications"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    said_by_python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt): ", line)]
-    said_by_java = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
-    return (said_by_python[-1:] or said_by_java or lines)[0]
+    python_errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt): ", line)]
+    java_errors = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
+    return (python_errors[-1:] or java_errors or lines)[0]
 
 
 def _with_retries(master: str) -> str:
-    """Have embedded Spark try a task again whose Python died, as a cluster does."""
+    """Let embedded Spark retry a task whose Python process died, as a cluster does."""
     if master == "local":
         return f"local[1,{TASK_FAILURES_MAX}]"
     return re.sub(r"^local\[(\d+|\*)\]$", rf"local[\1,{TASK_FAILURES_MAX}]", master)
 
 
 def _prepare_for_this_machine(master: str) -> None:
-    """Have the workers be this Python, and everybody talk on this machine alone."""
+    """Let workers use this Python, and let all processes communicate on this machine only."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", _LOCAL_ADDRESS)
     if master.startswith("local-cluster"):
@@ -181,58 +185,49 @@ def _prepare_for_this_machine(master: str) -> None:
 
 @contextmanager
 def _output_into(log: Path | None) -> Iterator[None]:
-    """Let Java inherit *log* as its output and standard error; this process keeps its own."""
+    """Let Java inherit *log* as its standard output and error. This process keeps its own."""
     if log is None:
         yield
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    originals = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     try:
         with log.open("ab") as stream:
-            for descriptor in kept:
+            for descriptor in originals:
                 os.dup2(stream.fileno(), descriptor)
         yield
     finally:
-        for descriptor, ours in kept.items():
-            os.dup2(ours, descriptor)
-            os.close(ours)
+        for descriptor, original in originals.items():
+            os.dup2(original, descriptor)
+            os.close(original)
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Start the process of Java that a session will use, if there is none; an interrupt waits for it.
+    """Start the Java process of a session, if there is none, and hold interrupts back meanwhile.
 
-    PySpark removes the file in which it awaits Java's answer when it is interrupted there, and Java, which
-    cannot write it then, would stay for ever.
+    If PySpark is interrupted while it waits for Java, it removes the file through which Java would
+    respond. Java then cannot write it, and never exits.
     """
-    with _interrupts_held():
+    interrupts: list[int] = []
+    with _interrupt_handler_kept(lambda number, _frame: interrupts.append(number)):
         conf = SparkConf().setAll(list(settings.items()))
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - nothing public starts Java alone
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
-    held: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if held:
+    if interrupts:
         raise KeyboardInterrupt
 
 
 @contextmanager
-def _interrupts_as_before() -> Iterator[None]:
-    """Keep PySpark from taking Ctrl-C for itself."""
+def _interrupt_handler_kept(
+    meanwhile: Callable[[int, FrameType | None], object] | None = None,
+) -> Iterator[None]:
+    """Restore the handler of Ctrl-C that PySpark replaces; *meanwhile* handles it until then."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     handler = signal.getsignal(signal.SIGINT)
+    if meanwhile is not None:
+        signal.signal(signal.SIGINT, meanwhile)
     try:
         yield
     finally:

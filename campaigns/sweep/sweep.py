@@ -1,4 +1,4 @@
-"""A sweep: chunks go to an engine, rows come back and are written, until every key has its row."""
+"""The loop of a sweep: submits chunks to an engine until every key has its row."""
 
 import time
 from collections import Counter
@@ -25,7 +25,7 @@ from harrow.campaigns.sweep.sweep_tally import SweepTally
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3
-"""So often a chunk is tried whole; then it is halved, until the run is found that kills its workers."""
+"""Tries of a whole chunk. Then it is halved until the run that kills its workers is alone."""
 _TICK_S: Final = 0.2
 _GUESSES: Final = 4
 _GUESS_MAX_S: Final = 0.5
@@ -33,7 +33,7 @@ _GUESS_MAX_S: Final = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """How far a sweep is. Times in seconds."""
+    """The progress of a sweep. Times are in seconds."""
 
     planned: int
     workers: int
@@ -54,7 +54,7 @@ class Progress:
 
     @property
     def failed(self) -> Counter[str]:
-        """How many runs failed, by signature."""
+        """The number of failed runs by signature."""
         failed: Counter[str] = Counter()
         for (_, signature), failure in self.tally.failures.items():
             failed[signature] += failure.count
@@ -67,26 +67,25 @@ class Progress:
         return self.done / max(1e-9, self.elapsed_s())
 
     def probes_missing(self) -> list[str]:
-        """Return the rare states that runs can reach, and that none has reached yet."""
+        """Return the reachable rare states that no run has reached yet."""
         return [probe for probe in self.in_reach if probe not in self.probes]
 
     def is_complete(self) -> bool:
-        """Return whether every key has its row."""
         return self.already + self.done == self.planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """When to stop before everything is run."""
+    """When to stop a sweep early."""
 
     failures_max: int | None = None
     time_max_s: float | None = None
 
 
 class Sweep:
-    """The loop of the driver: it hands out chunks and writes what comes back.
+    """The driver's loop: submits chunks and writes their rows.
 
-    *on_progress* is called several times a second; interrupts wait for the end of what is *shielded*.
+    *on_progress* is called several times a second. Interrupts wait while *shielded* is entered.
     """
 
     def __init__(
@@ -113,10 +112,10 @@ class Sweep:
         self._under_way: dict[Future[pa.Table], Chunk] = {}
 
     def run(self) -> Progress:
-        """Run what is missing. An interrupt ends it early; what was finished is written."""
+        """Run the missing seeds. An interrupt ends the sweep early; finished chunks are written."""
         missing = self._folder.missing()
-        left = sum(len(seeds) for _, seeds in missing)
-        self.progress.already = self.progress.planned - left
+        remaining = sum(len(seeds) for _, seeds in missing)
+        self.progress.already = self.progress.planned - remaining
         self.progress.probes |= self._folder.probes
         self._take_up_repeats()
         cells = self._definition.cells
@@ -136,7 +135,10 @@ class Sweep:
         return self.progress
 
     def _first_guess_s(self, missing: list[tuple[int, range]]) -> float:
-        """Return what a run takes, by running a few: sizes of the first tasks depend on it, and nothing else."""
+        """Estimate the time of a run from a few of them.
+
+        Only the sizes of the first tasks depend on it.
+        """
         begun_s = time.perf_counter()
         runs = 0
         for cell, seeds in missing[:: max(1, len(missing) // _GUESSES)]:
@@ -148,7 +150,7 @@ class Sweep:
         return (time.perf_counter() - begun_s) / runs if runs else 1.0
 
     def _take_up_repeats(self) -> None:
-        """Have sampled runs wait that were written by a sweep that ended before it repeated them."""
+        """Queue sampled runs that an earlier sweep wrote but did not repeat."""
         done: dict[int, set[int]] = {}
         for run in self._folder.repeated():
             if run.seed not in done.setdefault(run.cell, set()):
@@ -185,7 +187,8 @@ class Sweep:
             if chunk is None:
                 return
             if chunk.attempt > 1 and self._under_way:
-                # What may have killed its workers is tried again alone, so that no other chunk is blamed.
+                # A chunk that may have killed its workers runs alone, so that no other chunk is
+                # blamed.
                 self._again.insert(0, chunk)
                 return
             self._under_way[threads.submit(self._engine.run, chunk)] = chunk
@@ -220,13 +223,13 @@ class Sweep:
         self._on_progress(self.progress)
 
     def _write_finished(self, planner: Planner) -> None:
-        """Write what came back while the loop was being ended."""
+        """Write the chunks that finished while the loop was ending."""
         for future, chunk in list(self._under_way.items()):
             if future.done() and not future.cancelled() and future.exception() is None:
                 del self._under_way[future]
                 self._take_in(chunk, future, planner)
 
-    # What comes back
+    # Results
 
     def _take_in(self, chunk: Chunk, future: Future[pa.Table], planner: Planner) -> None:
         try:
@@ -239,8 +242,8 @@ class Sweep:
             self._compare(chunk, rows)
             return
         if len(rows) != chunk.rows():
-            # What a file says it has must be in it: a gap would never be run again.
-            self.progress.lost[f"{len(rows)} rows came back of {chunk.rows()}"] += 1
+            # A file must have all the runs that it claims: a gap would never be run again.
+            self.progress.lost[f"{len(rows)} of {chunk.rows()} rows came back"] += 1
             self._lost(chunk)
             return
         self._write(chunk, rows)
@@ -251,7 +254,7 @@ class Sweep:
                 planner.costs.measure(cell, pc.mean(wall).as_py() / US_PER_SECOND)
 
     def _lost(self, chunk: Chunk) -> None:
-        """Try a chunk again: whole, then in halves; the run that remains alone gets a row that says so."""
+        """Retry a lost chunk, whole, then in halves. A run that is lost alone gets an error row."""
         if chunk.repeats:
             self._repeats.again(chunk)
             return
@@ -260,11 +263,11 @@ class Sweep:
             return
         parts = halves(chunk)
         if parts:
-            # They begin as suspects: alone, and with one try fewer.
+            # Halves are suspects: they run alone and with one try fewer.
             self._again += [replace(part, attempt=_ATTEMPTS_MAX - 1) for part in parts]
             return
         task = chunk.tasks[0]
-        message = f"the worker died each of {_ATTEMPTS_MAX} times that it ran this"
+        message = f"the worker died in each of {_ATTEMPTS_MAX} attempts at this run"
         row = error_row(self._definition.cells[task.cell], task.seeds[0], message, "worker died")
         self._write(chunk, pa.Table.from_batches([as_batch([{**row, "worker": ""}])]))
 
@@ -280,9 +283,9 @@ class Sweep:
         self.progress.probes.update(self.progress.tally.probes)
 
     def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
-        found = self._repeats.came_back(chunk, rows)
-        self._folder.add_repeated(found)
-        self._count_repeated(found)
+        repeated = self._repeats.came_back(chunk, rows)
+        self._folder.add_repeated(repeated)
+        self._count_repeated(repeated)
 
     def _count_repeated(self, runs: Sequence[Repeated]) -> None:
         self.progress.repeated += len(runs)
@@ -291,7 +294,7 @@ class Sweep:
 
 
 def state_of(progress: Progress, engine: str) -> dict[str, object]:
-    """Return how a sweep ended, as ``sweep.json`` has it."""
+    """Return the end state of a sweep for ``sweep.json``."""
     return {
         "complete": progress.is_complete(),
         "rows": progress.already + progress.done,

@@ -1,9 +1,9 @@
-"""The folder of a sweep: Parquet files, each whole, and what is needed to go on with it.
+"""The folder of a sweep: its rows in Parquet files, and all that is needed to resume it.
 
-``runs/campaign=NAME/part-NNNNN.parquet`` are the rows, one file a chunk; the file itself says which
-seeds of which cells it has, so that going on looks for none in the rows; it reads them once, to find what is
-damaged before hours are spent on the rest. ``sweep.json`` says what the sweep is of,
-``campaigns/`` has the campaigns, ``repeated.jsonl`` the runs that were run twice.
+``runs/campaign=NAME/part-NNNNN.parquet`` has the rows, one file for each chunk. The metadata of a
+file list the seeds and cells in it, so resuming does not search rows. It reads each file once, to
+find damage before hours go into the remaining runs. ``sweep.json`` has the definition,
+``campaigns/`` the campaigns, and ``repeated.jsonl`` the runs that were repeated.
 """
 
 import json
@@ -42,16 +42,16 @@ _PART: Final = "part-"
 _PART_NAME: Final = re.compile(rf"{_PART}([0-9]{{5,9}})\.parquet")
 _LOCK: Final = ".lock"
 _BEGUN: Final = frozenset({RUNS, CAMPAIGNS, "spark.log", _LOCK})
-"""What a folder has when its sweep was killed before it had said what it is of."""
+"""Files of a sweep that was killed before it wrote its definition."""
 
 
 class SweepFolderError(Exception):
-    """A folder that is no sweep, or another one."""
+    """A folder does not have a sweep, or has a different one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """A run that was run a second time, and the digests of both."""
+    """A repeated run, with the digests of both runs."""
 
     cell: int
     seed: int
@@ -65,37 +65,37 @@ class Repeated:
 
 
 class SweepFolder:
-    """A sweep on disk. *path* is its folder."""
+    """A sweep on disk."""
 
     def __init__(self, path: Path, definition: Definition) -> None:
         self.path = path
         self._definition = definition
         self._next = 0
         self.probes: set[str] = set()
-        """Rare states that the rows reached that were there before; known once `missing` has been asked."""
+        """Rare states that earlier rows reached. Filled by `missing`."""
         self._cells = {(cell.campaign, cell.name): number for number, cell in enumerate(definition.cells)}
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def exclusively(self) -> Iterator[None]:
         """Keep other processes from sweeping into the folder at the same time.
 
         Raises:
-            SweepFolderError: another one does.
+            SweepFolderError: Another process does.
 
         """
         self.path.mkdir(parents=True, exist_ok=True)
         try:
-            held = FileLock(self.path / _LOCK).acquire(blocking=False)
+            lock = FileLock(self.path / _LOCK).acquire(blocking=False)
         except Timeout:
-            raise SweepFolderError(f"{self.path}: another harrow is sweeping into it just now") from None
-        with held:
+            raise SweepFolderError(f"{self.path}: another harrow is sweeping into this folder now") from None
+        with lock:
             yield
 
     def begin(self) -> None:
-        """Make the folder and write what the sweep is of.
+        """Create the folder and write the definition.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: The folder cannot be written.
 
         """
         (self.path / RUNS).mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class SweepFolder:
         self._write_state({"complete": False})
 
     def end(self, state: Mapping[str, Any]) -> None:
-        """Write how the sweep ended."""
+        """Write the end state of the sweep."""
         self._write_state(state)
 
     def _write_state(self, state: Mapping[str, Any]) -> None:
@@ -114,10 +114,10 @@ class SweepFolder:
             stream.write(json_document({**self._definition.as_mapping(), **state}))
 
     def missing(self) -> list[tuple[int, range]]:
-        """Return the seeds of each cell that no file has yet; leftovers of a killed sweep are removed.
+        """Return the seeds of each cell that no file has; remove leftovers of a killed sweep.
 
         Raises:
-            SweepFolderError: a file is none of this sweep's.
+            SweepFolderError: A file does not belong to this sweep.
 
         """
         done: dict[int, list[range]] = {}
@@ -134,23 +134,22 @@ class SweepFolder:
         ]
 
     def parts(self) -> list[Path]:
-        """Return the files of rows."""
-        found = self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet")
-        return sorted(path for path in found if _PART_NAME.fullmatch(path.name))
+        paths = self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet")
+        return sorted(path for path in paths if _PART_NAME.fullmatch(path.name))
 
     def write(self, campaign: str, rows: pa.Table, covers: Iterable[tuple[int, range]]) -> Path:
-        """Write the rows of a chunk, which has *covers*: seeds by cell; the file appears whole."""
+        """Write the rows of a chunk atomically. *covers* are its seeds by cell."""
         folder = self.path / RUNS / f"{PARTITION}={campaign}"
         folder.mkdir(exist_ok=True)
         path = folder / f"{_PART}{self._next:05}.parquet"
         self._next += 1
         cells = self._definition.cells
-        said = [[cells[cell].name, seeds.start, seeds.stop] for cell, seeds in covers]
+        covered = [[cells[cell].name, seeds.start, seeds.stop] for cell, seeds in covers]
         table = rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
         table = table.replace_schema_metadata(
             {
                 _SCHEMA: SCHEMA_VERSION.encode(),
-                COVERS: json.dumps(said).encode(),
+                COVERS: json.dumps(covered).encode(),
                 PROBES: json.dumps(sorted(probes_in(rows))).encode(),
             }
         )
@@ -159,38 +158,38 @@ class SweepFolder:
         return path
 
     def covers(self, path: Path) -> list[tuple[int, range]]:
-        """Return the seeds of cells that a file has, as the file itself says.
+        """Return the cells and seeds in a file, from the file's metadata.
 
         Raises:
-            SweepFolderError: it is none of this sweep's.
+            SweepFolderError: The file does not belong to this sweep.
 
         """
         try:
             with open_regular(path) as file:
                 metadata = pq.read_schema(file).metadata or {}
-            said = covers_of(metadata)
+            entries = covers_of(metadata)
             self.probes.update(probes_of(metadata))
         except ValidationError:
-            raise SweepFolderError(
-                f"{path}: not a file of a sweep (it does not say which seeds it has)"
-            ) from None
+            raise SweepFolderError(f"{path}: not a file of a sweep (it does not list its seeds)") from None
         except (OSError, ValueError, pa.ArrowException) as error:
             raise SweepFolderError(f"{path}: not a file of a sweep ({error})") from None
         campaign = path.parent.name.removeprefix(f"{PARTITION}=")
         try:
-            return [(self._cells[campaign, name], range(start, stop)) for name, start, stop in said]
+            return [(self._cells[campaign, name], range(start, stop)) for name, start, stop in entries]
         except KeyError as error:
             raise SweepFolderError(f"{path}: this sweep has no cell {error}") from None
 
     def check(self) -> None:
-        """Look whether all files of rows are this sweep's, and whole: what none of them has, no query asks for.
+        """Check that all files of rows are whole and belong to this sweep.
+
+        Queries do not check this.
 
         Raises:
-            SweepFolderError: one is damaged, or has something else in it.
+            SweepFolderError: A file is damaged or has other contents.
 
         """
         parts = self.parts()
-        # Spark and DuckDB read everything that is there.
+        # Spark and DuckDB read every file in the folder.
         for path in sorted({*self.path.glob(f"{RUNS}/**/*")} - {*parts}):
             if not (path.name.startswith(".") or path.is_dir()):
                 raise SweepFolderError(f"{path}: not a file of a sweep")
@@ -200,27 +199,27 @@ class SweepFolder:
                 with open_regular(path) as file:
                     schema = pq.read_table(file).schema
             except (OSError, pa.ArrowException) as error:
-                raise SweepFolderError(f"{path}: is damaged ({error})") from None
+                raise SweepFolderError(f"{path}: damaged ({error})") from None
             for field in FILE_SCHEMA:
-                found = schema.get_field_index(field.name)
-                if found < 0 or schema.field(found).type != field.type:
-                    raise SweepFolderError(f"{path}: has no column {field.name} of this version's type")
+                index = schema.get_field_index(field.name)
+                if index < 0 or schema.field(index).type != field.type:
+                    raise SweepFolderError(f"{path}: no column {field.name} of this version's type")
 
     def add_repeated(self, repeated: Iterable[Repeated]) -> None:
-        """Take down runs that were run twice."""
+        """Append repeated runs."""
         cells = self._definition.cells
         with (self.path / REPEATED).open("ab+") as stream:
             end = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, end - 1))
             if stream.read(1) not in (b"", b"\n"):
-                stream.write(b"\n")  # A kill has cut the last line off: it must not take the next one along.
+                stream.write(b"\n")  # A kill cut the last line off. The next line must not continue it.
             for run in repeated:
                 cell = cells[run.cell]
                 line = {"campaign": cell.campaign, **asdict(run), "cell": cell.name}
                 stream.write(f"{json_line(line)}\n".encode())
 
     def repeated(self) -> Iterator[Repeated]:
-        """Yield the runs that were run twice; a line that a kill cut off is left out."""
+        """Yield the repeated runs, without a line that a kill cut off."""
         try:
             lines = open_regular(self.path / REPEATED)
         except FileNotFoundError:
@@ -228,86 +227,85 @@ class SweepFolder:
         with lines:
             for line in lines:
                 try:
-                    said = json.loads(line)
+                    entry = json.loads(line)
                     yield Repeated(
-                        cell=self._cells[said["campaign"], said["cell"]],
-                        seed=said["seed"],
-                        first=said["first"],
-                        again=said["again"],
-                        other_worker=said["other_worker"],
+                        cell=self._cells[entry["campaign"], entry["cell"]],
+                        seed=entry["seed"],
+                        first=entry["first"],
+                        again=entry["again"],
+                        other_worker=entry["other_worker"],
                     )
                 except (ValueError, KeyError, TypeError):
                     continue
 
 
 def probes_in(rows: pa.Table) -> set[str]:
-    """Return the rare states that rows reached."""
     probes = pc.list_flatten(rows.column("probes").combine_chunks())
     return set(pc.struct_field(probes, "probe").unique().to_pylist())
 
 
 def is_only_begun(path: Path) -> bool:
-    """Return whether a folder has at most what a sweep leaves that was killed as it began."""
+    """Return whether a folder has at most the files of a sweep that was killed at its start."""
     names = {child.name for child in path.iterdir()} if path.exists() else set()
     strange = {name for name in names - _BEGUN if not name.startswith(f".{SWEEP}")}
     return not strange and not any(path.glob(f"{RUNS}/*"))
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Return what ``sweep.json`` says.
+    """Read ``sweep.json``.
 
     Raises:
-        SweepFolderError: the folder is no sweep.
+        SweepFolderError: The folder does not have a sweep.
 
     """
     try:
         state = json.loads(regular_text(path / SWEEP))
     except FileNotFoundError:
-        raise SweepFolderError(f"{path}: no sweep is there ({SWEEP} is missing)") from None
+        raise SweepFolderError(f"{path}: not a sweep ({SWEEP} is missing)") from None
     except (OSError, ValueError, RecursionError) as error:
         raise SweepFolderError(f"{path / SWEEP}: cannot be read: {error}") from None
     if not isinstance(state, dict) or state.get("schema") != SCHEMA_VERSION:
-        raise SweepFolderError(f"{path / SWEEP}: not of a sweep ({SCHEMA_VERSION})")
+        raise SweepFolderError(f"{path / SWEEP}: not the file of a sweep ({SCHEMA_VERSION})")
     if (problem := problem_of(state)) is not None:
-        raise SweepFolderError(f"{path / SWEEP}: does not say what the sweep is of: {problem}")
+        raise SweepFolderError(f"{path / SWEEP}: does not define a sweep: {problem}")
     return state
 
 
 def read_definition(path: Path) -> Definition:
-    """Return what the sweep in a folder is of, as it was written there.
+    """Return the definition of the sweep in a folder, as written there.
 
     Raises:
-        SweepFolderError: the folder is no sweep, or was written by a version that read its campaigns otherwise.
-        CampaignError: a campaign of it cannot be read any more.
+        SweepFolderError: The folder has no sweep, or its version read the campaigns differently.
+        CampaignError: One of its campaigns cannot be read by this version.
 
     """
     state = read_state(path)
     sources = {
-        said["campaign"]: SweepSource(
-            campaign=said["campaign"],
-            argument=said["argument"],
-            text=_campaign_text(path / CAMPAIGNS / f"{said['campaign']}.yaml"),
-            overrides=tuple(said["set"]),
+        entry["campaign"]: SweepSource(
+            campaign=entry["campaign"],
+            argument=entry["argument"],
+            text=_campaign_text(path / CAMPAIGNS / f"{entry['campaign']}.yaml"),
+            overrides=tuple(entry["set"]),
         )
-        for said in state["campaigns"]
+        for entry in state["campaigns"]
     }
     cells = []
-    for said in state["cells"]:
-        source = sources.get(said["campaign"])
+    for entry in state["cells"]:
+        source = sources.get(entry["campaign"])
         if source is None:
-            raise SweepFolderError(f"{path / SWEEP}: has a cell of {said['campaign']}, and no such campaign")
-        settings = tuple(said["settings"].items())
+            raise SweepFolderError(f"{path / SWEEP}: has a cell of {entry['campaign']} but no such campaign")
+        settings = tuple(entry["settings"].items())
         file = str(path / CAMPAIGNS / f"{source.campaign}.yaml")
-        plans = load_cell_plans(source, file, settings, (said["variant"],))
-        found = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == said["cell"]]
-        if not found:
-            raise SweepFolderError(f"{file}: has no cell {quoted(said['cell'])} any more")
-        cells.append(found[0])
+        plans = load_cell_plans(source, file, settings, (entry["variant"],))
+        matches = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == entry["cell"]]
+        if not matches:
+            raise SweepFolderError(f"{file}: no longer has a cell {quoted(entry['cell'])}")
+        cells.append(matches[0])
     skipped = tuple(
         SkippedCells(
-            campaign=said["campaign"], settings=tuple(said["settings"].items()), reason=said["reason"]
+            campaign=entry["campaign"], settings=tuple(entry["settings"].items()), reason=entry["reason"]
         )
-        for said in state.get("skipped", ())
+        for entry in state.get("skipped", ())
     )
     return Definition(
         sources=tuple(sources.values()), cells=tuple(cells), seeds=range(*state["seeds"]), skipped=skipped
@@ -318,8 +316,8 @@ def _campaign_text(path: Path) -> str:
     try:
         return regular_text(path)
     except FileNotFoundError:
-        raise SweepFolderError(f"{path}: is missing: the campaign as it was swept") from None
+        raise SweepFolderError(f"{path}: missing: the sweep's copy of its campaign") from None
     except OSError as error:
         raise SweepFolderError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError:
-        raise SweepFolderError(f"{path}: is no text in UTF-8") from None
+        raise SweepFolderError(f"{path}: not text in UTF-8") from None

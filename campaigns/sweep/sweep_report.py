@@ -1,7 +1,7 @@
-"""What a sweep found, as data: failures by signature, rates by settings, probes, durations.
+"""The report of a sweep, as data: failures by signature, rates by settings, probes, durations.
 
-Everything is computed where the rows are (`queries`); what comes here is as large as the grid and
-the kinds of failures, not as the sweep.
+Queries (`queries`) run where the rows are. The results are as large as the grid and the number of
+kinds of failures, not as the sweep.
 """
 
 import re
@@ -29,7 +29,7 @@ _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellCount:
-    """The runs of a cell, by verdict and by outcome."""
+    """The number of runs of a cell, by verdict and by outcome."""
 
     campaign: str
     cell: str
@@ -40,7 +40,7 @@ class CellCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A run that stands for others; ``events`` is its length where that is why it was taken."""
+    """An example run. ``events`` is its length if it was chosen for that."""
 
     cell: str
     seed: int
@@ -50,7 +50,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures of the same kind, with the run of the smallest seed, and the one of fewest events."""
+    """Failures of the same kind, with the run of the smallest seed and the run with fewest events."""
 
     campaign: str
     signature: str
@@ -64,10 +64,10 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRate:
-    """How often a rule's anomaly was seen in the runs of a cell that could tell.
+    """How often a rule's anomaly occurred in the conclusive runs of a cell.
 
-    ``status`` is `violated` or `permitted`, None when it was never seen; ``low`` and ``high`` are
-    the 95% interval of the rate (Wilson), from 0 to 1.
+    ``status`` is `violated` or `permitted`, None if it never occurred. ``low`` and ``high`` are the
+    95% interval of the rate (Wilson), from 0 to 1.
     """
 
     rule: str
@@ -82,7 +82,7 @@ class FailureRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeCount:
-    """In how many runs a rare state was reached, and how often in all."""
+    """The number of runs that reached a rare state, and how often they did in total."""
 
     probe: str
     runs: int
@@ -91,9 +91,9 @@ class ProbeCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration:
-    """What the runs of a campaign took: microseconds of one core, events, virtual milliseconds.
+    """The cost of a campaign's runs: microseconds of one core, events, virtual milliseconds.
 
-    The median and the time within which 99% were over are right to about 1%.
+    The median and the 99th percentile are accurate to about 1%.
     """
 
     campaign: str
@@ -106,13 +106,13 @@ class Duration:
     longest_us: int
 
     def simulated_per_s(self) -> float:
-        """Return simulated seconds a second of one core."""
+        """Return simulated seconds per second of one core."""
         return self.simulated_ms * 1_000 / max(1, self.wall_us)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
-    """Of one number for each run: half of the runs had at most ``median_us``, and so on, right to about 1%."""
+    """Quantiles of one number per run, accurate to about 1%."""
 
     median_us: float
     p99_us: float
@@ -121,10 +121,10 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellService:
-    """How well clients were served in the runs of a cell that sent something.
+    """The service levels of a cell's runs that sent records.
 
-    ``outage`` is the longest time of a run for which no producer that sent to a partition got an ack, ``ack_p99`` the
-    time within which 99 of 100 acks of a run came, None where nothing was acked.
+    ``outage`` is a run's longest time in which no producer to a partition got an ack. ``ack_p99``
+    is the 99th percentile of a run's acks, None if there were none.
     """
 
     campaign: str
@@ -141,7 +141,10 @@ class CellService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """All of it. ``state`` is what ``sweep.json`` says; ``answered_by`` computed the rest."""
+    """The whole report.
+
+    ``state`` comes from ``sweep.json``, the rest from queries by ``answered_by``.
+    """
 
     state: Mapping[str, Any]
     answered_by: str = ""
@@ -160,11 +163,11 @@ class SweepReport:
         return sum(cell.runs for cell in self.cells)
 
     def count(self, outcome: str) -> int:
-        """Return how many runs had an outcome, as rows have it."""
+        """Return the number of runs with an outcome, named as in rows."""
         return sum(cell.outcomes.get(outcome, 0) for cell in self.cells)
 
     def verdicts(self) -> dict[str, int]:
-        """Return how many runs had which verdict, the best first."""
+        """Return the number of runs with each verdict, the best first."""
         return {
             verdict: count
             for verdict in (HELD, PERMITTED, INCONCLUSIVE, VIOLATED, ERROR)
@@ -172,7 +175,7 @@ class SweepReport:
         }
 
     def verdict(self) -> str:
-        """Return the verdict of all; an error of harrow's own is the worst of all."""
+        """Return the verdict of the sweep. An error of harrow itself is the worst."""
         verdicts = self.verdicts()
         if ERROR in verdicts or self.state.get("unequal"):
             return ERROR
@@ -203,14 +206,14 @@ class SweepReport:
 
 
 def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
-    """Ask for everything that is known of a sweep that has rows.
+    """Query everything about a sweep that has rows.
 
     Raises:
-        SweepFolderError: a row is none that this sweep could have written.
+        SweepFolderError: A row is not one that this sweep could have written.
 
     """
     for run in sql.ask(queries.IMPOSSIBLE):
-        raise SweepFolderError(f"no sweep writes a row such as that of {_run_text(*run)}")
+        raise SweepFolderError(f"no sweep writes a row like that of {_run_text(*run)}")
     cells = tuple(_cells(sql.ask(queries.VERDICTS), definition))
     probes = sql.ask(queries.PROBES)
     runs: Counter[str] = Counter()
@@ -262,13 +265,13 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
 
     def example(campaign: str, cell: str, seed: int, events: int | None = None) -> Example:
         if (campaign, cell) not in cells:
-            raise SweepFolderError(f"rows of {quoted(campaign)} do not agree on what a failure is called")
+            raise SweepFolderError(f"rows of {quoted(campaign)} disagree about the signature of a failure")
         reproduce = definition.reproduce(cells[campaign, cell], seed)
         return Example(cell=cell, seed=seed, reproduce=reproduce, events=events)
 
     for campaign, signature, rule, promise, chain, failures, *examples in rows:
         if not _FOLDER_NAME.fullmatch(signature):
-            raise SweepFolderError(f"no failure of a sweep is called {quoted(signature)}")
+            raise SweepFolderError(f"no failure of a sweep has the signature {quoted(signature)}")
         yield FailureGroup(
             campaign=campaign,
             signature=signature,
@@ -282,17 +285,17 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
 
 
 def _rates(rows: Answer, cells: Sequence[CellCount]) -> Iterator[FailureRate]:
-    """Yield the matrix of settings and rules: a rule that some cell broke has a line for each cell."""
+    """Yield the matrix of cells and rules. A rule that any cell broke has a line for each cell."""
     hits = {(rule, campaign, cell, status): runs for campaign, cell, rule, status, runs in rows}
     for rule, campaign in sorted({(row[2], row[0]) for row in rows}):
         for cell in (cell for cell in cells if cell.campaign == campaign):
             tries = sum(cell.verdicts.get(verdict, 0) for verdict in (HELD, PERMITTED, VIOLATED))
-            seen: list[tuple[str | None, int]] = [
+            statuses: list[tuple[str | None, int]] = [
                 (status, hits[rule, campaign, cell.cell, status])
                 for status in (VIOLATED, PERMITTED, INCONCLUSIVE)
                 if (rule, campaign, cell.cell, status) in hits
             ]
-            for status, count in seen or [(None, 0)]:
+            for status, count in statuses or [(None, 0)]:
                 low, high = wilson(count, tries)
                 yield FailureRate(
                     rule=rule,
@@ -309,7 +312,7 @@ def _rates(rows: Answer, cells: Sequence[CellCount]) -> Iterator[FailureRate]:
 def _required(
     cells: Iterable[Cell], reached: Collection[tuple[str, ...]], counts: Iterable[CellCount]
 ) -> Iterator[str]:
-    """Yield a reason for each cell whose runs never reached a probe that their campaign requires."""
+    """Yield a reason for each cell whose runs never reached a required probe."""
     runs = {(count.campaign, count.cell): count.runs for count in counts}
     for cell in cells:
         missed = [p for p in cell.plan.expect.probes if (cell.campaign, cell.name, p) not in reached]
@@ -338,8 +341,8 @@ def _service(rows: Answer, times: Answer, cells: Sequence[CellCount]) -> Iterato
         steps.setdefault((campaign, name, measure), []).append((int(step), int(count)))
 
     def quantiles(campaign: str, name: str, measure: str, max_us: int) -> Quantiles:
-        known = steps[campaign, name, measure]
-        median_us, p99_us = (min(max_us, quantile_us(known, share)) for share in (0.5, 0.99))
+        cell_steps = steps[campaign, name, measure]
+        median_us, p99_us = (min(max_us, quantile_us(cell_steps, share)) for share in (0.5, 0.99))
         return Quantiles(median_us=median_us, p99_us=p99_us, max_us=max_us)
 
     by_cell = {(row[0], row[1]): row[2:] for row in rows}
@@ -363,17 +366,17 @@ def _service(rows: Answer, times: Answer, cells: Sequence[CellCount]) -> Iterato
 
 
 def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:
-    """Return the time within which a share of the runs was over; *steps* are those of `queries.WALL_TIMES`."""
-    left = share * sum(count for _, count in steps)
+    """Return the quantile of run times for a share; *steps* are those of `queries.WALL_TIMES`."""
+    remaining = share * sum(count for _, count in steps)
     for step, count in steps:
-        left -= count
-        if left <= 0:
+        remaining -= count
+        if remaining <= 0:
             return exp((step + 0.5) / queries.STEPS_PER_E)
     return 0.0
 
 
 def exit_outcome(report: SweepReport) -> str:
-    """Return the outcome of all runs together, one of those of `harrow.campaigns.record.report.outcome`."""
+    """Return the outcome of all runs together, as in `harrow.campaigns.record.report.outcome`."""
     if report.count(OUTCOMES[UNEXPECTED]):
         return UNEXPECTED
     undecided = report.count(OUTCOMES[UNDECIDED]) or report.required or not report.runs

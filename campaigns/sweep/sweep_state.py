@@ -1,4 +1,4 @@
-"""What the files of a sweep have to say before anything is made of it: a folder may come from anywhere."""
+"""Validates the files of a sweep before they are used: a folder may come from anywhere."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -13,7 +13,7 @@ PROBES: Final = b"harrow.probes"
 
 _Count = Annotated[int, Field(ge=0, le=LONG_MAX + 1)]
 _CampaignName = Annotated[str, AfterValidator(campaign_name)]
-"""It names a file of the folder, and none outside."""
+"""The name of a file in the folder, never one outside."""
 
 
 class _StatePart(BaseModel):
@@ -63,10 +63,10 @@ _WHERE_MAX: Final = 4
 
 
 def covers_of(metadata: Mapping[bytes, bytes]) -> list[tuple[str, int, int]]:
-    """Return the cells of which a file of rows has seeds, with the first of them and their end.
+    """Return the cells whose seeds a file of rows has, each with its first seed and their end.
 
     Raises:
-        ValueError: the metadata of the file do not say so.
+        ValueError: The file's metadata lack this, or are damaged.
 
     """
     return _COVERS.validate_json(metadata.get(COVERS, b""))
@@ -76,14 +76,14 @@ def probes_of(metadata: Mapping[bytes, bytes]) -> list[str]:
     """Return the rare states that the rows of a file reached.
 
     Raises:
-        ValueError: the metadata of the file do not say so.
+        ValueError: The file's metadata are damaged.
 
     """
     return _PROBES.validate_json(metadata.get(PROBES, b"[]"))
 
 
 def problem_of(state: dict[str, Any]) -> str | None:
-    """Return what is wrong with what a ``sweep.json`` says; None where it is fit to be read."""
+    """Return what is wrong with a ``sweep.json``; None if it is valid."""
     try:
         _State.model_validate(state)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""What the runs of a sweep have come to so far, counted as they come back.
+"""Counts the results of a sweep's runs as they come back.
 
-The report of a sweep is made of its rows on disk, by SQL; this is what can be told while it goes on, without
-looking at a row twice. Rows that an earlier sweep of the same folder has written are not in it.
+The report of a sweep is made with SQL from its rows on disk. This module has what can be counted
+meanwhile, without looking at a row twice. It leaves out rows that an earlier sweep wrote.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ CellKey = tuple[str, str]
 
 @dataclass(slots=True)
 class FailureTally:
-    """The failures of a campaign that are alike: how many, and the earliest, by its seed and then its cell."""
+    """Failures of a campaign with the same signature: their number, and the first by seed and cell."""
 
     count: int
     seed: int
@@ -27,7 +27,7 @@ class FailureTally:
 
 @dataclass(slots=True)
 class SweepTally:
-    """Counts of the runs so far. ``probes`` counts runs that reached each rare state."""
+    """Counts of the runs so far. ``probes`` counts the runs that reached each rare state."""
 
     runs: Counter[CellKey] = field(default_factory=Counter)
     verdicts: Counter[tuple[CellKey, str]] = field(default_factory=Counter)
@@ -43,15 +43,15 @@ class SweepTally:
         failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
         for row in failed.select(["campaign", "cell", "seed", "signature"]).to_pylist():
             self._add_failure(**row)
-        # A row names each rare state once, so this counts runs.
+        # A row has each rare state once, so this counts runs.
         reached = pc.struct_field(pc.list_flatten(rows.column("probes").combine_chunks()), "probe")
         self.probes.update(reached.to_pylist())
 
     def _add_failure(self, campaign: str, cell: str, seed: int, signature: str) -> None:
         self.failed[campaign, cell] += 1
-        found = self.failures.get((campaign, signature))
-        if found is None:
+        failure = self.failures.get((campaign, signature))
+        if failure is None:
             self.failures[campaign, signature] = FailureTally(1, seed, cell)
             return
-        found.count += 1
-        found.seed, found.cell = min((found.seed, found.cell), (seed, cell))
+        failure.count += 1
+        failure.seed, failure.cell = min((failure.seed, failure.cell), (seed, cell))

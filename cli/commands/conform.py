@@ -151,7 +151,7 @@ def _comparison(
                 reproduce = reproduce_command(
                     selection.argument, seed, plan.variant, overrides, request.target
                 )
-                copy = campaign_copy(selection.campaign, result.given or plan, seed, overrides)
+                copy = campaign_copy(selection.campaign, result.open_plan or plan, seed, overrides)
                 with interrupts.shielded():
                     write_run(results, result, run_as_mapping(result, reproduce), copy)
             interrupts.check()

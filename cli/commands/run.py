@@ -206,7 +206,7 @@ class _RunSession:
         with self._interrupts.shielded():
             folder = None
             if not self._request.no_results and result.verdict.status != SKIPPED:
-                text = campaign_copy(selection.campaign, result.given or plan, seed, overrides)
+                text = campaign_copy(selection.campaign, result.open_plan or plan, seed, overrides)
                 folder = write_run(self._request.results, result, mapping, text)
             run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
             self._tally.add(run)

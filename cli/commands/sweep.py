@@ -106,7 +106,7 @@ class _SweepSession:
         need_writable(path)
         folder = self._folder(definition, path)
         with Interrupts() as interrupts, ExitStack() as stack:
-            stack.enter_context(folder.held())
+            stack.enter_context(folder.exclusively())
             folder.begin()
             self._sweep(definition, folder, engine, interrupts, stack)
             return self._report(definition, path, interrupts)

@@ -109,7 +109,7 @@ class Brokers(ABC):
         result = replace(
             result,
             plan=drawn.plan,
-            given=None if plan.swarm is None else possible,
+            open_plan=None if plan.swarm is None else possible,
             drawn=drawn.values,
             unseen=(
                 *result.unseen,

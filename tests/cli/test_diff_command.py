@@ -72,7 +72,10 @@ def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tu
         (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
         (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
         (("results/latest", "--at=-10s"), "--at -10.000s: the run begins at -5.000s"),
-        (("results/latest", "--at", "soon"), "--at `soon`: a time such as 12.5s or 12.5, an event's number"),
+        (
+            ("results/latest", "--at", "soon"),
+            "--at `soon`: expected a time such as 12.5s, an event number such as 143, or end",
+        ),
         (("results/latest", "--partition", "t-1"), "--partition `t-1`: the run has t-0"),
         (("results/latest",) * 3, "3 runs are too many"),
         (("results/latest", "results/latest", "--partition", "u"), "--partition `u`: the runs have t-0"),

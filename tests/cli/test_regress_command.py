@@ -77,7 +77,7 @@ def test_an_entry_that_no_longer_fails_is_fixed(harrow: Harrow, corpus: Path) ->
     text = CALM.replace("fixed", "open").replace("{verdict: held}", "{verdict: violated}")
     assert outcome(harrow, corpus, "gone.yaml", text, 1) == (
         "FIXED",
-        "lost-write is held: set `status: fixed`, and `expect` what holds now",
+        "lost-write is held: set `status: fixed`, and let `expect` match",
     )
 
 

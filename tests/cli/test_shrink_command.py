@@ -87,7 +87,7 @@ def test_a_missed_expectation_cannot_be_shrunk(harrow: Harrow, folder: Path) -> 
     (folder / "wrong-hope.yaml").write_text(f"{text}\nexpect: {{verdict: violated}}\n", encoding="utf-8")
     ended = harrow("shrink", "wrong-hope.yaml", "--seed", "0")
     assert ended.returncode == 2
-    assert "not as expected: the verdict is held, expected violated" in ended.stderr
+    assert "an expectation is missed: the verdict is held, expected violated" in ended.stderr
 
 
 def test_shrink_refuses_a_folder_with_several_campaigns(harrow: Harrow, folder: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
             "has no meaning with --engine process",
         ),
         (("small.yaml", "--seeds", "0..3", "--master", "local", "--remote", "sc://x"), "not both"),
-        (("--report", "nowhere"), "nowhere: no sweep is there"),
+        (("--report", "nowhere"), "nowhere: not a sweep"),
         (("small.yaml", "--report", "s"), "give nothing else"),
     ],
 )
@@ -169,7 +169,7 @@ def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow
     refused = harrow(*words, "--engine", "spark", **no_java)
     assert refused.returncode == 2
     assert refused.stderr.splitlines() == [
-        "harrow: Java is not installed: Spark needs version 17 or newer (JAVA_HOME, or java on the path)"
+        "harrow: Java is not installed: Spark needs version 17 or newer (set JAVA_HOME or PATH)"
     ]
     by_itself = harrow(*words, **no_java)
     assert by_itself.returncode == 0

@@ -134,7 +134,7 @@ def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_tha
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 2
-    assert "s: another harrow is sweeping into it just now" in refused.stderr
+    assert "s: another harrow is sweeping into this folder now" in refused.stderr
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out

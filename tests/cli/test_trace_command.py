@@ -27,7 +27,7 @@ def test_a_run_is_found_by_folder_id_and_campaign(harrow: Harrow, lost: Path) ->
     }
     (story,) = stories
     assert story.startswith("loss-by-hw-truncation, seed 0: Kafka 0.10.2, violated\n  1  lost-write m1")
-    assert "TRUNCATED from 2 to 1 (high watermark), cut off m1" in story
+    assert "TRUNCATED from 2 to 1 (high watermark), removing m1" in story
 
 
 def test_piped_is_plain_and_whole(harrow: Harrow, lost: Path) -> None:

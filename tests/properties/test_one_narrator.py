@@ -121,7 +121,7 @@ def check_trace(result: RunResult, story: TraceStory) -> None:
 def rules_told(lines: Iterable[str]) -> set[str]:
     verdicts = [line.removeprefix("judged: ") for line in lines if line.startswith("judged: ")]
     assert verdicts
-    return {verdict.partition(",")[0] for verdict in verdicts} - {"no rule has found anything wrong with it"}
+    return {verdict.partition(",")[0] for verdict in verdicts} - {"no rule has a finding about it"}
 
 
 def check_page(result: RunResult, story: TraceStory) -> None:

@@ -1,4 +1,4 @@
-"""pytest as a process, in a project of its own with campaigns for tests."""
+"""Runs pytest as a process, in a project with campaigns."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +17,10 @@ Pytest = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Pytest:
-    """Return a function that runs pytest with the plugin, also where its entry point is installed."""
+    """Return a function that runs pytest with the plugin, even if its entry point is installed."""
     monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setenv("COLUMNS", "200")
-    # What else is installed is no concern of these tests, and takes time to load.
+    # Other installed plugins do not matter here and take time to load.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for variable in _SHAPING:
         monkeypatch.delenv(variable, raising=False)
@@ -34,7 +34,7 @@ def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Py
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Path:
-    """Return a project with campaigns, and with settings as strict as can be."""
+    """Return a project with campaigns and the strictest settings."""
     folder = pytester.path / "campaigns"
     folder.mkdir()
     for name, text in CAMPAIGNS.items():
@@ -47,5 +47,5 @@ def project(pytester: pytest.Pytester) -> Path:
 
 @pytest.fixture
 def library() -> Path:
-    """Return the folder of the campaigns that ship."""
+    """Return the folder of the library's campaigns."""
     return ROOT / "campaigns" / "library"

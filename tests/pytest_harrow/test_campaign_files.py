@@ -1,4 +1,4 @@
-"""Campaign files as tests: which are taken, what they are called, and what a failure shows."""
+"""Campaign files are collected as tests, with names, selection and readable failures."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harrow.pytest_harrow.campaign_globs import matches
+from harrow.pytest_harrow.campaign_file import matches
 from tests.pytest_harrow.conftest import Pytest
 
 pytest_plugins = ["pytester"]
@@ -21,7 +21,7 @@ def add_to_ini(project: Path, *lines: str) -> None:
     ini.write_text("\n".join([ini.read_text(encoding="utf-8"), *lines]), encoding="utf-8")
 
 
-def test_no_file_is_taken_that_nobody_names(run_pytest: Pytest, project: Path) -> None:
+def test_only_selected_files_are_collected(run_pytest: Pytest, project: Path) -> None:
     (project / "test_it.py").write_text("def test_it(): pass\n", encoding="utf-8")
     run_pytest().assert_outcomes(passed=1)
 
@@ -38,12 +38,12 @@ def test_no_file_is_taken_that_nobody_names(run_pytest: Pytest, project: Path) -
         ("campaigns", set[str]()),
     ],
 )
-def test_globs_are_about_the_path_from_the_root(glob: str, names: set[str]) -> None:
+def test_globs_match_the_path_from_the_root(glob: str, names: set[str]) -> None:
     paths = ("calm.yaml", "campaigns/calm.yaml", "campaigns/below/calm.yaml", "campaigns/other.yml")
     assert {path for path in paths if matches(Path(path), glob)} == names
 
 
-def test_globs_name_campaigns(run_pytest: Pytest, project: Path) -> None:
+def test_globs_select_campaigns(run_pytest: Pytest, project: Path) -> None:
     add_to_ini(project, "harrow_campaigns = campaigns/calm.yaml campaigns/perm*.yaml", "harrow_seeds = 5..7")
     found = collected(run_pytest("--collect-only", "-q"))
     assert found == [
@@ -53,7 +53,7 @@ def test_globs_name_campaigns(run_pytest: Pytest, project: Path) -> None:
     ]
 
 
-def test_a_campaign_on_the_command_line_is_taken(run_pytest: Pytest, project: Path) -> None:
+def test_a_campaign_on_the_command_line_is_collected(run_pytest: Pytest, project: Path) -> None:
     result = run_pytest("campaigns/permitted.yaml", "-v")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
@@ -64,12 +64,14 @@ def test_a_campaign_on_the_command_line_is_taken(run_pytest: Pytest, project: Pa
     )
 
 
-def test_a_file_of_another_plugin_is_left_alone(run_pytest: Pytest, project: Path) -> None:
+def test_a_file_of_another_plugin_is_not_collected(run_pytest: Pytest, project: Path) -> None:
     (project / "other.yaml").write_text("name: of another plugin\nstages: []\n", encoding="utf-8")
     assert "campaign" not in run_pytest("other.yaml").stdout.str()
 
 
-def test_seeds_and_settings_of_the_command_line(run_pytest: Pytest, project: Path) -> None:
+def test_seeds_and_settings_of_the_command_line_apply_to_every_campaign(
+    run_pytest: Pytest, project: Path
+) -> None:
     add_to_ini(project, "harrow_seeds = 5..7")
     result = run_pytest(
         "campaigns/permitted.yaml",
@@ -92,17 +94,21 @@ def test_seeds_and_settings_of_the_command_line(run_pytest: Pytest, project: Pat
         ("--harrow-seeds=5..5", "--harrow-seeds: there is no seed in 5..5*"),
         ("--harrow-seeds=five", "--harrow-seeds: 'five' is not of the form A..B*"),
         ("--override-ini=harrow_seeds=-1..3", "harrow_seeds: '-1..3' is not of the form A..B*"),
-        ("--override-ini=harrow_inconclusive=ignore", "harrow_inconclusive: `fail` or `skip` is wanted*"),
+        ("--override-ini=harrow_inconclusive=ignore", "harrow_inconclusive: expected `fail` or `skip`*"),
     ],
 )
-def test_a_wrong_option_is_wrong_usage(run_pytest: Pytest, project: Path, option: str, message: str) -> None:
+def test_an_invalid_option_is_a_usage_error(
+    run_pytest: Pytest, project: Path, option: str, message: str
+) -> None:
     result = run_pytest("campaigns/calm.yaml", option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
     result.stderr.no_fnmatch_line("*Traceback*")
 
 
-def test_a_failure_shows_what_was_missed_and_how_to_run_it_again(run_pytest: Pytest, project: Path) -> None:
+def test_a_failure_shows_the_missed_expectation_and_the_command_to_repeat_it(
+    run_pytest: Pytest, project: Path
+) -> None:
     result = run_pytest("campaigns/failing.yaml")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
@@ -140,7 +146,7 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
     )
 
 
-def test_colours_asked_for_do_not_get_into_the_story(
+def test_forced_colours_do_not_get_into_the_story(
     run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -168,7 +174,7 @@ def test_an_inconclusive_run_fails_with_its_reasons_or_is_skipped(run_pytest: Py
     run_pytest("campaigns/failing.yaml", "-o", "harrow_inconclusive=skip").assert_outcomes(failed=1)
 
 
-def test_mistakes_of_a_campaign_are_lines_that_editors_know(run_pytest: Pytest, project: Path) -> None:
+def test_mistakes_in_a_campaign_are_lines_that_editors_recognise(run_pytest: Pytest, project: Path) -> None:
     result = run_pytest("campaigns/wrong.yaml", "campaigns/calm.yaml", "--continue-on-collection-errors")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
@@ -186,7 +192,7 @@ def test_mistakes_of_a_campaign_are_lines_that_editors_know(run_pytest: Pytest, 
     option.stdout.fnmatch_lines(["--set: akcs=1: *did you mean `acks`?"])
 
 
-def test_choosing_by_id_word_and_mark(run_pytest: Pytest, project: Path) -> None:
+def test_tests_can_be_selected_by_id_keyword_and_mark(run_pytest: Pytest, project: Path) -> None:
     (project / "test_it.py").write_text(
         "def test_plain(): pass\ndef test_of_harrow(harrow): pass\n", encoding="utf-8"
     )
@@ -205,7 +211,7 @@ def test_last_failed_runs_the_failed_seed_again(run_pytest: Pytest, project: Pat
     run_pytest("--lf").assert_outcomes(failed=1)
 
 
-def test_several_processes(run_pytest: Pytest, project: Path) -> None:
+def test_campaigns_run_under_xdist(run_pytest: Pytest, project: Path) -> None:
     pytest.importorskip("xdist")
     add_to_ini(
         project, "harrow_campaigns = campaigns/permitted.yaml campaigns/failing.yaml", "harrow_seeds = 0..2"
@@ -220,7 +226,7 @@ def test_several_processes(run_pytest: Pytest, project: Path) -> None:
     )
 
 
-def test_the_line_that_reproduces_it_is_for_where_pytest_was_started(
+def test_the_command_to_repeat_a_run_is_relative_to_where_pytest_started(
     run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project / "campaigns")

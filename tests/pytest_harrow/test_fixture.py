@@ -11,7 +11,9 @@ def write_test(project: Path, text: str) -> None:
     (project / "test_it.py").write_text(text, encoding="utf-8")
 
 
-def test_runs_of_the_library_of_files_and_of_text(run_pytest: Pytest, project: Path) -> None:
+def test_the_fixture_runs_campaigns_of_the_library_of_files_and_of_text(
+    run_pytest: Pytest, project: Path
+) -> None:
     (project / "tests").mkdir()
     (project / "tests" / "beside.yaml").write_bytes((project / "campaigns" / "calm.yaml").read_bytes())
     (project / "tests" / "test_it.py").write_text(
@@ -55,7 +57,7 @@ def test_judged_later(harrow):
     run_pytest("-W", "error").assert_outcomes(passed=5)
 
 
-def test_an_expectation_missed_is_told_without_python(run_pytest: Pytest, project: Path) -> None:
+def test_a_missed_expectation_fails_without_a_python_traceback(run_pytest: Pytest, project: Path) -> None:
     write_test(
         project,
         """
@@ -111,7 +113,7 @@ MISTAKES = {
     'run("campaigns")': "campaigns: a folder; name one campaign in it",
     'run("campaigns/permitted.yaml", variant="acks-al")': "*no variant `acks-al`; did you mean `acks-all`?",
     'run("campaigns/calm.yaml", seed=-1)': "seed: a seed is a whole number from 0 to 2^63 - 1",
-    'expect("campaigns/calm.yaml", seeds=[])': "seeds: there is no seed in it",
+    'expect("campaigns/calm.yaml", seeds=[])': "seeds: no seeds",
     'expect("campaigns/calm.yaml", seeds=["1"])': "seeds: *neither A..B nor whole numbers",
     'expect("campaigns/calm.yaml", variants=[])': "*nothing ran",
     'run({"clutser": {}})': "*clutser*did you mean `cluster`?",
@@ -120,7 +122,7 @@ MISTAKES = {
 }
 
 
-def test_mistakes_are_said_in_a_line(run_pytest: Pytest, project: Path) -> None:
+def test_mistakes_are_reported_in_one_line(run_pytest: Pytest, project: Path) -> None:
     calls = enumerate(MISTAKES)
     write_test(project, "".join(f"def test_{n}(harrow):\n    harrow.{call}\n" for n, call in calls))
     result = run_pytest("-v")
@@ -131,7 +133,7 @@ def test_mistakes_are_said_in_a_line(run_pytest: Pytest, project: Path) -> None:
         result.stdout.no_fnmatch_line(sign)
 
 
-def test_inconclusive_runs_fail_unless_the_marker_says_otherwise(run_pytest: Pytest, project: Path) -> None:
+def test_inconclusive_runs_fail_unless_the_marker_skips_them(run_pytest: Pytest, project: Path) -> None:
     write_test(
         project,
         """
@@ -155,10 +157,10 @@ def test_wrong(harrow):
     )
     result = run_pytest()
     result.assert_outcomes(failed=2, skipped=1, errors=1)
-    result.stdout.fnmatch_lines(["the marker harrow takes `seeds`, `set` and `inconclusive`, by name"])
+    result.stdout.fnmatch_lines(["the marker harrow takes only `seeds=`, `set=` and `inconclusive=`"])
 
 
-def test_what_is_no_campaign_is_told_without_python(run_pytest: Pytest, project: Path) -> None:
+def test_an_argument_that_is_no_campaign_fails_without_a_traceback(run_pytest: Pytest, project: Path) -> None:
     write_test(
         project,
         """

@@ -1,4 +1,4 @@
-"""The plugin in projects that never asked for it: cheap, and in nobody's way."""
+"""The installed plugin costs little in projects that do not use it."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ ENTRY_POINT = "[pytest11]\nharrow = harrow.pytest_harrow.plugin\n"
 
 @pytest.fixture
 def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, run_pytest: Pytest) -> None:
-    """Have a distribution with the entry point, as an installer leaves it, first on the path."""
+    """Put a distribution with the entry point first on the path, as an installer would."""
     site = pytester.mkdir("site")
     info = site / "kafka_harrow-0.1.0.dist-info"
     info.mkdir()
@@ -50,7 +50,7 @@ def pytest_unconfigure():
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("plugin", ["", "harrow.pytest_harrow.plugin"])
-def test_it_may_be_asked_for_twice(
+def test_the_plugin_can_be_requested_twice(
     run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, plugin: str
 ) -> None:
     run_pytest("campaigns/calm.yaml", "-n1", plugin=plugin).assert_outcomes(passed=1)
@@ -59,7 +59,7 @@ def test_it_may_be_asked_for_twice(
 
 
 @pytest.mark.usefixtures("installed")
-def test_it_can_be_switched_off(run_pytest: Pytest, project: Path) -> None:
+def test_the_plugin_can_be_disabled(run_pytest: Pytest, project: Path) -> None:
     (project / "test_it.py").write_text("def test_it(pytestconfig): pass\n", encoding="utf-8")
     result = run_pytest("-p", "no:harrow", "--fixtures", plugin="")
     result.stdout.no_fnmatch_line("harrow*")

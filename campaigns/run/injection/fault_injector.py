@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Fault)
 
 
 class FaultInjector:
-    """Schedules faults, and decides what they leave open when they strike."""
+    """Schedules faults, and decides their open values when they strike."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class FaultInjector:
         if self._tried > self._faults_limit:
             raise StepLimitExceeded(f"more than {self._faults_limit} faults")
         if not resolved:
-            self._miss([fault], "there was nothing of what it names")
+            self._miss([fault], "nothing that it names existed")
         return any([self._inject(one, fault) for one in resolved])  # noqa: C419 - none may be left out
 
     def _inject(self, resolved: Fault, fault: Fault) -> bool:
@@ -247,7 +247,7 @@ class FaultInjector:
                 details=details,
                 concrete=_as_written(concrete),
                 named=concrete.on_fixed_broker(),
-                given=fault,
+                origin=fault,
             )
         )
         self._perform(concrete.effects(environment), strike)
@@ -387,16 +387,16 @@ def _as_written(fault: Fault) -> Fault:
     return with_fields(fault, unwritten)
 
 
-def _details(fault: Fault, given: Fault) -> tuple[tuple[str, Any], ...]:
+def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
     """Return the fields that differ from their defaults, brokers first, written as in a campaign.
 
-    A field also counts if it differs in the fault as *given*, because a drawn value may be the
+    A field also counts if it differs in the *origin* of the fault, because a drawn value may be the
     default.
     """
     items = [
         item
         for item in all_fields_of(type(fault))
-        if item.kind is not object and (item.of(fault) != item.default or item.of(given) != item.default)
+        if item.kind is not object and (item.of(fault) != item.default or item.of(origin) != item.default)
     ]
     items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
     return tuple((item.key or item.attribute, _written(item, item.of(fault))) for item in items)

@@ -35,8 +35,10 @@ def copies_of(
     """
     replicas = observer.replicas_of(partition)
     views = {replica: observer.replica(partition, replica) for replica in replicas}
-    known = (high_watermark_before(replica) if view is None else view.hw for replica, view in views.items())
-    committed = max((offset for offset in known if offset is not None), default=None)
+    high_watermarks = (
+        high_watermark_before(replica) if view is None else view.hw for replica, view in views.items()
+    )
+    committed = max((offset for offset in high_watermarks if offset is not None), default=None)
     electable = frozenset(observer.electable(partition))
     whole = frozenset(
         replica for replica in electable if committed is not None and end_of_log(replica) >= committed

@@ -12,6 +12,7 @@ from harrow.campaigns.clients.clients import Clients
 from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace
+from harrow.faults.action import Administrator
 from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import Environment
 from harrow.faults.observer import Observer
@@ -97,7 +98,7 @@ class CommittedCopies:
         return len(self.whole - {broker}) >= self.enough
 
 
-class Target(Protocol):
+class Target(Administrator, Protocol):
     """A cluster that a plan runs on. Times are microseconds since it was ready.
 
     ``trace`` records what happens to the cluster, and inside it if the target can see that. A
@@ -145,24 +146,6 @@ class Target(Protocol):
 
     def watch_fetches(self) -> None:
         """Record every fetch that waits or expires in the trace. Called before the start."""
-
-    def elect_preferred_leaders(self) -> None:
-        """Request preferred leader elections, as an administrator does."""
-
-    def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Reassign the replicas of a partition; None cancels its reassignment."""
-
-    def add_broker(self, broker: int) -> None:
-        """Start a broker for the first time; do nothing if it has joined already."""
-
-    def throttle_replication(self, rate: int | None) -> None:
-        """Set the replication throttle of each broker in bytes a second; None removes it."""
-
-    def delete_records(self, partition: str, offset: int) -> None:
-        """Ask for what a partition has below an offset to be deleted, with -1 all that is committed."""
-
-    def create_partitions(self, topic: str, total: int) -> None:
-        """Ask that a topic have so many partitions."""
 
     def partition_names(self) -> Sequence[str]: ...
 

@@ -1,12 +1,12 @@
-"""Hypothesis strategies for clusters, workloads, faults, conditions, schedules, scripts and whole campaigns.
+"""Hypothesis strategies for campaigns and their parts, such as clusters, faults and scripts.
 
-They are derived from the types that campaign files are read into, so a new fault or setting is
-drawn without another word. What is drawn is structure, never a seed: Hypothesis shrinks it to
-fewer faults on fewer brokers with plainer settings. See docs/how-to/hypothesis.md.
+They follow from the types that campaign files are read into, so a new fault or setting needs no
+code here. They draw structure, never a seed: Hypothesis shrinks it to fewer faults on fewer brokers
+with plainer settings. See docs/how-to/hypothesis.md.
 """
 
 try:
-    import hypothesis as _hypothesis  # noqa: F401 - asked for first, so that its absence is told in a line
+    import hypothesis as _hypothesis  # noqa: F401 - imported first, so that its absence is reported in one line
 except ModuleNotFoundError as _error:
     if _error.name != "hypothesis":
         raise

@@ -1,4 +1,4 @@
-"""Clusters, and the settings of whatever is configured in them."""
+"""Strategies for clusters and settings."""
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
@@ -24,15 +24,16 @@ from harrow.cluster_model.settings import (
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
-"""Values by the name of a setting, the plainest first, or a strategy for them."""
+"""The values of settings by name, the plainest first, or strategies for them."""
 
 SETTINGS_MAX: Final = 4
 _OF_COORDINATORS: Final = frozenset({GROUP_ID, "group.instance.id", AUTO_COMMIT, TRANSACTIONAL_ID})
-"""What brings a coordinator with it, or needs one: it has to suit the whole campaign, and is not drawn by itself."""
+"""Settings that involve a coordinator. They have to suit the whole campaign, so they are not drawn
+alone."""
 _REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
 _TEXTS: Final = ("rack-0", "rack-1")
-"""Names, of racks as clusters are drawn with them."""
+"""Names of racks, as in drawn clusters."""
 _USUAL: Final = (1, 500, 1_000, 1_500, 60_000, 86_400, 3_600_000)
 
 
@@ -46,23 +47,25 @@ def settings(
     options: Options | None = None,
     replicas: int = 1,
 ) -> dict[str, Value]:
-    """Draw settings of one *scope* that Kafka takes together.
+    """Draw settings of one *scope* that Kafka accepts together.
 
-    With *options* it is these settings, with these values; without them it is a few of the whole
-    catalogue, with any value that it allows. ``min.insync.replicas`` stays within *replicas*.
+    With *options*, exactly these settings are drawn, with these values. Without, a few settings of
+    the whole catalogue are, with any valid value. ``min.insync.replicas`` stays within *replicas*.
     """
-    known = {s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs}
+    catalogue = {
+        s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs
+    }
     behaviours = RELEASES[kafka].behaviours
     if options is None:
-        known = {name: setting for name, setting in known.items() if name not in _OF_COORDINATORS}
+        catalogue = {name: setting for name, setting in catalogue.items() if name not in _OF_COORDINATORS}
     else:
-        found = {name: draw(_of_option(values)) for name, values in options.items() if name in known}
-        return reconciled(kafka, found, behaviours)
-    picked = st.lists(
-        st.sampled_from(list(known.values())), unique_by=attrgetter("name"), max_size=SETTINGS_MAX
+        values = {name: draw(_of_option(values)) for name, values in options.items() if name in catalogue}
+        return reconciled(kafka, values, behaviours)
+    chosen = st.lists(
+        st.sampled_from(list(catalogue.values())), unique_by=attrgetter("name"), max_size=SETTINGS_MAX
     )
-    found = {setting.name: draw(values_of(setting)) for setting in draw(picked)}
-    return reconciled(kafka, found, behaviours, replicas=replicas)
+    values = {setting.name: draw(values_of(setting)) for setting in draw(chosen)}
+    return reconciled(kafka, values, behaviours, replicas=replicas)
 
 
 def _of_option(values: Sequence[Value] | st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
@@ -70,7 +73,7 @@ def _of_option(values: Sequence[Value] | st.SearchStrategy[Value]) -> st.SearchS
 
 
 def values_of(setting: Setting) -> st.SearchStrategy[Value]:
-    """Return values that a setting takes, the usual ones first."""
+    """Return values that a setting accepts, the usual ones first."""
     if setting.kind == "bool":
         return st.booleans()
     if setting.kind == "choice":
@@ -100,20 +103,20 @@ def clusters(
     topic_settings: Options | None = None,
     **parts: Any,
 ) -> ClusterSpec:
-    """Draw a cluster; bounds are inclusive, and what shrinks goes to the lower one.
+    """Draw a cluster. Bounds are inclusive, and shrinking goes to the lower one.
 
-    A partition has as many replicas as there are brokers, at the most. Further *parts* are fields
-    of `ClusterSpec`, as they are or as strategies: ``zookeeper_tick_us=1_000_000``.
+    A partition has at most as many replicas as there are brokers. Further *parts* are fields of
+    `ClusterSpec`, as values or strategies: ``zookeeper_tick_us=1_000_000``.
     """
     behaviours = RELEASES[kafka].behaviours
     count = draw(st.integers(*brokers))
     rack_count = draw(st.integers(*racks))
     low, high = replication_factor or (1, count)
-    made = []
+    specs = []
     for name in topics:
         factor = draw(st.integers(min(low, count), min(high, count)))
         own = st.just({}) if topic_settings is None else settings(TOPIC, kafka=kafka, options=topic_settings)
-        made.append(
+        specs.append(
             TopicSpec(
                 name=name,
                 partitions=draw(st.integers(*partitions)),
@@ -121,25 +124,28 @@ def clusters(
                 settings=reconciled(kafka, draw(own), behaviours, replicas=factor),
             )
         )
-    shared = (
+    common_strategy = (
         st.just({}) if broker_settings is None else settings(BROKER, kafka=kafka, options=broker_settings)
     )
-    fewest = min(topic.replication_factor for topic in made)
-    of_brokers = reconciled(kafka, draw(shared), behaviours, replicas=fewest)
-    # In a campaign's `settings` a name such as `request.timeout.ms` is meant for clients, so each broker has it by itself.
-    common = shared_with(BROKER, kafka, of_brokers)
-    apart = {name: value for name, value in of_brokers.items() if name not in common}
+    fewest = min(topic.replication_factor for topic in specs)
+    broker_settings_drawn = reconciled(kafka, draw(common_strategy), behaviours, replicas=fewest)
+    # In a campaign's `settings`, a name such as `request.timeout.ms` configures clients, so each
+    # broker sets it separately.
+    shared = shared_with(BROKER, kafka, broker_settings_drawn)
+    separate = {name: value for name, value in broker_settings_drawn.items() if name not in shared}
     return ClusterSpec(
         brokers=tuple(
-            BrokerSpec(id=number, rack=f"rack-{number % rack_count}" if rack_count else None, settings=apart)
+            BrokerSpec(
+                id=number, rack=f"rack-{number % rack_count}" if rack_count else None, settings=separate
+            )
             for number in range(count)
         ),
-        topics=tuple(made),
-        settings=common,
+        topics=tuple(specs),
+        settings=shared,
         **{name: drawn_part(draw, part) for name, part in parts.items()},
     )
 
 
 def drawn_part(draw: st.DrawFn, part: Any) -> Any:
-    """Return a part that is given, or drawn if it is a strategy."""
+    """Draw a part if it is a strategy, or return it as it is."""
     return draw(part) if isinstance(part, st.SearchStrategy) else part

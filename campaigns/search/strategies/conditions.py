@@ -1,4 +1,4 @@
-"""Conditions: what a step waits for, and what a fault strikes upon."""
+"""Strategies for the conditions that steps wait for and that trigger faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ from harrow.faults.condition import FACTS, Condition, Fact
 from harrow.faults.event_pattern import EventPattern
 
 SAYS_MAX: Final = 2
-"""How much a condition says at the most: one that says more hardly ever comes true."""
+"""Most facts in a condition. One with more hardly ever holds."""
 COMMON_EVENTS: Final = tuple(
     kind.name
     for kind in (
@@ -40,13 +40,13 @@ COMMON_EVENTS: Final = tuple(
         *(BrokerStopped, BrokerStarted, SessionExpired, ControllerElected),
     )
 )
-"""Events worth waiting for: what happens to records, replicas and brokers."""
+"""Events worth waiting for: of records, replicas and brokers."""
 _FEW: Final = st.integers(0, 5)
 _EPOCHS: Final = st.integers(0, 3)
 
 
 class _Names:
-    """The names and values that conditions can have."""
+    """The names and values that conditions can use."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class _Names:
             int: _EPOCHS,
         }
 
-    def known(self, partition: str | None, broker: int | None) -> Values:
-        """Return what fields can hold that are about a partition, on a broker, or about none."""
+    def values_for(self, partition: str | None, broker: int | None) -> Values:
+        """Return values for fields of a fact about a partition, a broker, both or neither."""
         among = self._brokers if partition is None else self._replicas[partition]
         others = [other for other in among if other != broker]
         row = st.tuples(st.sampled_from(others), _FEW) if others else st.nothing()
@@ -96,20 +96,20 @@ def conditions(
     events: Sequence[str] = COMMON_EVENTS,
     controllers: Sequence[int] | None = None,
 ) -> st.SearchStrategy[Condition]:
-    """Return conditions that can come true, about a few things at once.
+    """Return conditions that can come true, with a few facts each.
 
-    *values* are those of records, *replicas* the brokers that have a partition (all of them, where
-    it is not said). *says* are the keys of a condition that are drawn, all of them by default, and
-    *events* names of the trace. *controllers* can be elected as controller: the voters in KRaft, and by
-    default the brokers, as with ZooKeeper.
+    *values* are those of records. *replicas* are the brokers of a partition, all of them by
+    default. *says* are the kinds of facts to draw, all by default, and *events* names of trace
+    events. *controllers* can become the active controller: the voters in KRaft, and by default the
+    brokers, as with ZooKeeper.
     """
     order = sorted(FACTS, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
     for name in says or ():
         if name not in FACTS:
-            raise ValueError(f"a condition says nothing of `{name}`; it can say {', '.join(order)}")
+            raise ValueError(f"conditions have no key `{name}`; they have {', '.join(order)}")
     for event in events:
         if event not in EVENTS:
-            raise ValueError(f"there is no event `{event}` in traces")
+            raise ValueError(f"traces have no event `{event}`")
     names = _Names(
         brokers, partitions, values, replicas, events, brokers if controllers is None else controllers
     )
@@ -119,26 +119,26 @@ def conditions(
 
 
 _FIRST: Final = ("acked", "replicas", "leader", "isr", "brokers", "event")
-"""What comes first is what Hypothesis shrinks to."""
+"""Hypothesis shrinks to the first ones."""
 
 
 @st.composite
 def _fact(draw: st.DrawFn, kind: type[Fact], names: _Names) -> Fact:
-    """Draw a fact; of what it may leave out it says a few things."""
-    said: dict[str, Any] = {}
+    """Draw a fact, with its required fields and a few of its optional ones."""
+    values: dict[str, Any] = {}
     rest: dict[str, st.SearchStrategy[Any]] = {}
     for item in fields_of(kind):
-        # What is far out of bounds never comes true.
+        # A value far out of bounds never comes true.
         plain = replace(item, optional=False, options=FieldOptions(unique=True))
-        strategy = of_field(plain, names.known(said.get("partition"), said.get("broker")))
+        strategy = of_field(plain, names.values_for(values.get("partition"), values.get("broker")))
         if item.required:
-            said[item.attribute] = draw(strategy)
+            values[item.attribute] = draw(strategy)
         elif not strategy.is_empty:
             rest[item.attribute] = strategy
     if rest:
         chosen = draw(st.lists(st.sampled_from(list(rest)), min_size=1, max_size=SAYS_MAX, unique=True))
-        said |= {name: draw(rest[name]) for name in chosen}
-    return kind(**said)
+        values |= {name: draw(rest[name]) for name in chosen}
+    return kind(**values)
 
 
 @st.composite
@@ -150,6 +150,6 @@ def _patterns(
 ) -> EventPattern:
     event = draw(st.sampled_from(events))
     about = {**about, **dict.fromkeys(fields_with(event, FieldTrait.NAMES_CONTROLLER), controller)}
-    known = [name for name in event_fields(event) if name in about]
-    said = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
-    return EventPattern(event=event, fields=tuple((name, draw(about[name])) for name in said))
+    names = [name for name in event_fields(event) if name in about]
+    chosen = draw(st.lists(st.sampled_from(names), unique=True)) if names else []
+    return EventPattern(event=event, fields=tuple((name, draw(about[name])) for name in chosen))

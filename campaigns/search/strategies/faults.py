@@ -1,4 +1,4 @@
-"""Faults of every kind, from the fields that a campaign may give them."""
+"""Strategies for faults of every kind, from the fields that a campaign can set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ ANY: Final = "any"
 
 
 def usual_kinds() -> tuple[str, ...]:
-    """Return what is drawn by default: all but faults that refer to a rule, which needs a name to refer to."""
+    """Return the default kinds: all but faults that refer to a message rule, which need its name."""
     return tuple(
         name
         for name, kind in FAULTS.items()
@@ -36,29 +36,29 @@ def faults(
     clients: Sequence[str] = ("producer-0",),
     values: Values | None = None,
 ) -> st.SearchStrategy[Fault]:
-    """Return faults of some *kinds*, or of all: names, classes, or faults that leave something open.
+    """Return faults of some *kinds*, or of all: names, classes, or faults with open values.
 
-    Of a class every field is drawn. A fault stands for itself, with a duration drawn from each range
-    and a broker for each ``any``. *values* replaces what a kind of field can hold.
+    For a class, every field is drawn. For a fault, only its open values are: a duration in each
+    range and a broker for each ``any``. *values* replaces the values of a kind of field.
     """
-    known = {**USUAL, **_usual(brokers, partitions, clients), **(values or {})}
-    return st.one_of([_of_kind(kind, known, brokers) for kind in (usual_kinds() if kinds is None else kinds)])
+    usual = {**USUAL, **_usual(brokers, partitions, clients), **(values or {})}
+    return st.one_of([_of_kind(kind, usual, brokers) for kind in (usual_kinds() if kinds is None else kinds)])
 
 
-def _of_kind(kind: Kind, known: Values, brokers: Sequence[int]) -> st.SearchStrategy[Fault]:
+def _of_kind(kind: Kind, usual: Values, brokers: Sequence[int]) -> st.SearchStrategy[Fault]:
     if isinstance(kind, str):
         if kind not in FAULTS:
             raise ValueError(f"there is no fault `{kind}`; there are {', '.join(FAULTS)}")
         kind = FAULTS[kind]
     if not isinstance(kind, type):
         return decided(kind, brokers)
-    drawn = st.builds(kind, **{item.attribute: of_field(item, known) for item in fields_of(kind)})
-    # What has a problem is refused in a campaign file.
-    return drawn.filter(lambda fault: fault.problem() is None)
+    strategy = st.builds(kind, **{item.attribute: of_field(item, usual) for item in fields_of(kind)})
+    # A campaign file with such a fault would be rejected.
+    return strategy.filter(lambda fault: fault.problem() is None)
 
 
 def _usual(brokers: Sequence[int], partitions: Sequence[str], clients: Sequence[str]) -> Values:
-    """Return what a field can hold: the plainest first, for that is what Hypothesis shrinks to."""
+    """Return the values of fields, the plainest first, to which Hypothesis shrinks."""
     roles = [f"{role} of {name}" for name in partitions for role in ("leader", "follower")]
     return {
         kinds.BrokerMarker: st.sampled_from([*brokers, "controller", *roles]),
@@ -76,16 +76,16 @@ def _usual(brokers: Sequence[int], partitions: Sequence[str], clients: Sequence[
 
 @st.composite
 def decided(draw: st.DrawFn, fault: Fault, brokers: Sequence[int]) -> Fault:
-    """Draw what a fault leaves open: how long, and which broker ``any`` is."""
-    found: dict[str, Any] = {}
+    """Draw the open values of a fault: its durations, and a broker for ``any``."""
+    changes: dict[str, Any] = {}
     for item in fields_of(type(fault)):
         value = item.of(fault)
         if value is not None and issubclass(item.kind, kinds.DurationRangeMarker):
             low_us, high_us = value
             length_us = draw(st.integers(low_us // US_PER_MS, high_us // US_PER_MS)) * US_PER_MS
-            found[item.attribute] = (length_us, length_us) if low_us != high_us else value
+            changes[item.attribute] = (length_us, length_us) if low_us != high_us else value
         elif value == ANY and item.kind is kinds.BrokerMarker:
-            found[item.attribute] = draw(st.sampled_from(list(brokers)))
-    changed: Any = fault  # A fault is a dataclass, which its protocol cannot say.
-    made: Fault = replace(changed, **found)
-    return made
+            changes[item.attribute] = draw(st.sampled_from(list(brokers)))
+    dataclass_fault: Any = fault  # Every fault is a dataclass, which its protocol cannot express.
+    concrete: Fault = replace(dataclass_fault, **changes)
+    return concrete

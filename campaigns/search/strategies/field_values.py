@@ -1,4 +1,4 @@
-"""Values of what a dataclass declares of its fields (`harrow.cluster_model.fields`)."""
+"""Strategies for the declared fields of a dataclass (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
@@ -15,10 +15,10 @@ from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 Values = Mapping[Any, st.SearchStrategy[Any]]
-"""Strategies by marker (`harrow.cluster_model.fields`) or plain type, in place of the usual ones."""
+"""Strategies by marker (`harrow.cluster_model.fields`) or plain type, which replace the usual ones."""
 
 DURATIONS_US: Final = st.integers(0, 120).map(lambda tenths: tenths * 100 * US_PER_MS)
-"""Up to twelve seconds: longer than what brokers wait for by default."""
+"""Up to twelve seconds, which exceeds most default timeouts of brokers."""
 _POSITIVE_US: Final = DURATIONS_US.filter(bool)
 
 USUAL: Final[Values] = {
@@ -44,46 +44,45 @@ USUAL: Final[Values] = {
     str: st.just("message"),
     int: st.integers(),
 }
-"""What a field of each kind can hold: the plainest first, for that is what Hypothesis shrinks to.
+"""The values of each kind of field, the plainest first, to which Hypothesis shrinks.
 
-Names are those that every campaign has; strategies for a certain cluster replace them.
-"""
+Names are those that every campaign has. Strategies for a specific cluster replace them."""
 
 
 @st.composite
-def specs(draw: st.DrawFn, kind: type[Any], /, values: Values | None = None, **given: Any) -> Any:
-    """Draw what a campaign may say in a section, such as a `DiskSpec`, with every field that it declares.
+def specs(draw: st.DrawFn, kind: type[Any], /, values: Values | None = None, **parts: Any) -> Any:
+    """Draw a section of a campaign, such as a `DiskSpec`, with every field that it declares.
 
-    What is *given*, by attribute, is as it is or drawn from a strategy. *values* are strategies by
-    marker or plain type.
+    Attributes in *parts* are used as they are, or drawn if they are strategies. *values* are
+    strategies by marker or plain type.
     """
-    known = {**USUAL, **(values or {})}
+    usual = {**USUAL, **(values or {})}
     kind = EXTENSIONS.get(kind, kind)
-    made: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for item in fields_of(kind):
-        if item.attribute not in given:
-            made |= item.named(draw(of_field(item, known)))
-    made |= {name: drawn_part(draw, value) for name, value in given.items()}
-    return kind(**made)
+        if item.attribute not in parts:
+            attributes |= item.named(draw(of_field(item, usual)))
+    attributes |= {name: drawn_part(draw, value) for name, value in parts.items()}
+    return kind(**attributes)
 
 
-def of_field(item: DeclaredField, known: Values) -> st.SearchStrategy[Any]:
-    """Return what a field can hold: its default first, if it has one that is not said."""
+def of_field(item: DeclaredField, usual_values: Values) -> st.SearchStrategy[Any]:
+    """Return the values of a field. An optional field has None first."""
     if item.optional:
-        return st.none() | of_field(replace(item, optional=False), known)
+        return st.none() | of_field(replace(item, optional=False), usual_values)
     if item.many:
-        one = of_field(replace(item, depth=item.depth - 1), known)
+        one = of_field(replace(item, depth=item.depth - 1), usual_values)
         return st.lists(one, min_size=1, max_size=3, unique=item.options.unique).map(tuple)
     if item.choices:
         return st.sampled_from(item.choices)
     if is_dataclass(item.kind):
-        return specs(item.kind, known)
+        return specs(item.kind, usual_values)
     if item.kind is kinds.SettingsMarker:
         return settings(item.options.scope)
     if item.kind is kinds.NumberRangeMarker:
-        least = item.minimum or 0
-        return st.integers(least, item.options.maximum or least + 3).map(lambda number: (number, number))
-    usual = by_kind(known, item.kind)
+        minimum = item.minimum or 0
+        return st.integers(minimum, item.options.maximum or minimum + 3).map(lambda number: (number, number))
+    usual = by_kind(usual_values, item.kind)
     if usual is None:
         raise KeyError(f"{item.attribute}: nothing to draw {item.kind.__name__} from")
     low, high = item.options.minimum, item.options.maximum

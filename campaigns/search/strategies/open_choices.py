@@ -1,4 +1,4 @@
-"""Campaigns that leave something open, decided by Hypothesis in place of a seed."""
+"""Lets Hypothesis, in place of a seed, decide what a campaign leaves open."""
 
 from dataclasses import replace
 from typing import Final
@@ -35,31 +35,31 @@ class DrawnStream:
 def drawn_from(draw: st.DrawFn, plan: Plan) -> Plan:
     """Draw a plan with nothing open from one with a ``swarm``.
 
-    Faults that would strike at random become a list of strikes, each with a time, a broker and a
-    duration, so that Hypothesis can leave out those that are not needed.
+    Random faults become a list of strikes, each with a time, a broker and a duration, so that
+    Hypothesis can leave out those that are not needed.
     """
-    made = plan if plan.swarm is None else draw_open(plan, DrawnStream(draw)).plan
-    found: list[Injection] = []
-    for injection in made.faults:
+    concrete = plan if plan.swarm is None else draw_open(plan, DrawnStream(draw)).plan
+    injections_drawn: list[Injection] = []
+    for injection in concrete.faults:
         if isinstance(injection.timing, Rate):
-            found += draw(_strikes(injection, injection.timing, made))
+            injections_drawn += draw(_strikes(injection, injection.timing, concrete))
         else:
-            found.append(injection)
-    return replace(made, faults=tuple(found))
+            injections_drawn.append(injection)
+    return replace(concrete, faults=tuple(injections_drawn))
 
 
 @st.composite
 def _strikes(draw: st.DrawFn, injection: Injection, rate: Rate, plan: Plan) -> tuple[Injection, ...]:
-    """Draw strikes in place of a rate: up to twice as many as it would come to, but not without end."""
+    """Draw strikes in place of a rate: up to twice the expected number, within a limit."""
     brokers = [broker.id for broker in plan.cluster.brokers]
     length_us = rate.stop_us - rate.start_us
     most = min(STRIKES_MAX, 1 + 2 * length_us // rate.mean_us)
     times = st.integers(0, max(0, length_us - 1) // US_PER_MS)
-    struck = st.one_of([decided(fault, brokers) for fault in injection.faults])
-    together = st.lists(struck, min_size=1, max_size=injection.together)
+    fault_strategy = st.one_of([decided(fault, brokers) for fault in injection.faults])
+    together = st.lists(fault_strategy, min_size=1, max_size=injection.together)
     strikes: list[tuple[int, Fault]] = [
         (rate.start_us + at_ms * US_PER_MS, fault)
-        for at_ms, found in draw(st.lists(st.tuples(times, together), max_size=most))
-        for fault in found
+        for at_ms, faults in draw(st.lists(st.tuples(times, together), max_size=most))
+        for fault in faults
     ]
     return injections(strikes)

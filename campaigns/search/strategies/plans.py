@@ -1,4 +1,4 @@
-"""Schedules of faults, and whole campaigns."""
+"""Strategies for schedules of faults, and for whole campaigns."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -21,7 +21,7 @@ from harrow.faults.injection import At, Injection, When
 
 SCHEDULE_MAX: Final = 6
 SCRIPT_LIMIT_US: Final = 60 * US_PER_SECOND
-"""How long a script that was drawn may wait: its conditions come true soon, or never."""
+"""Longest time of a drawn script. Its conditions come true soon or never."""
 _GRAIN_US: Final = 100 * US_PER_MS
 _RECORDS: Final = 4
 
@@ -39,9 +39,9 @@ def schedules(
     size: tuple[int, int] = (0, SCHEDULE_MAX),
     waits: st.SearchStrategy[Condition] | None = None,
 ) -> st.SearchStrategy[tuple[Injection, ...]]:
-    """Return schedules: so many faults, each at a time of its own, in the order of time.
+    """Return schedules of *size* faults, each at its own time, in order of time.
 
-    With *waits* a fault may strike upon one of these conditions instead; those stand at the end.
+    With *waits*, a fault may have one of these conditions in place of a time. Those come last.
     """
     times = st.integers(0, max(0, duration_us - 1) // _GRAIN_US).map(lambda tenths: tenths * _GRAIN_US)
     moments: st.SearchStrategy[int | Condition] = times if waits is None else times | waits
@@ -58,7 +58,7 @@ def _at_times_or_upon(strikes: list[tuple[int | Condition, Fault]]) -> tuple[Inj
 
 
 def injections(strikes: list[tuple[int, Fault]]) -> tuple[Injection, ...]:
-    """Return strikes as a campaign has them, those at one time in the order in which they were drawn."""
+    """Return strikes as injections in order of time. Equal times keep the order of drawing."""
     return tuple(
         Injection(timing=At(at_us=(at_us, at_us)), faults=(fault,))
         for at_us, fault in sorted(strikes, key=lambda strike: strike[0])
@@ -82,25 +82,28 @@ def plans(
 ) -> Plan:
     """Draw a campaign.
 
-    Of *base* everything stays but what is given here, and faults are added to those that it has.
-    Without it, a small cluster with safe settings is drawn: a promise that is broken there is a
-    finding. *kinds* and *size* are those of `faults` and `schedules`. When *triggered*, faults may
-    wait for conditions. *steps* are how many a script has: they send records, restart producers
-    and elect leaders, and may wait for conditions as well. Further *parts* are fields of `Plan`,
-    as they are or as strategies.
+    Everything in *base* stays except for the parts passed here, and drawn faults are added to its
+    own. Without *base*, a small cluster with safe settings is drawn: a broken promise there is a
+    finding. *kinds* and *size* are those of `faults` and `schedules`. If *triggered*, faults may
+    wait for conditions. *steps* bounds the steps of a script, which send records, restart producers
+    and elect leaders, and may also wait for conditions. Further *parts* are fields of `Plan`, as
+    values or strategies.
     """
-    given = {name: drawn_part(draw, part) for name, part in parts.items()}
-    plan = base if base is not None else _empty(given)
-    plan = replace(plan, **given)
+    drawn_parts = {name: drawn_part(draw, part) for name, part in parts.items()}
+    plan = base if base is not None else _empty(drawn_parts)
+    plan = replace(plan, **drawn_parts)
     if cluster is not None or base is None:
         usual = clusters(kafka=plan.kafka, broker_settings=BROKER_SETTINGS)
         plan = replace(plan, cluster=drawn_part(draw, usual if cluster is None else cluster))
     if workload is not None or base is None:
         partitions = plan.cluster.partition_names()
         clients = workloads(kafka=plan.kafka, duration_us=plan.duration_us, partitions=partitions)
-        made: Workload = drawn_part(draw, clients if workload is None else workload)
+        drawn_workload: Workload = drawn_part(draw, clients if workload is None else workload)
         plan = replace(
-            plan, producers=made.producers, consumers=made.consumers, applications=made.applications
+            plan,
+            producers=drawn_workload.producers,
+            consumers=drawn_workload.consumers,
+            applications=drawn_workload.applications,
         )
     if schedule is None:
         waits = conditions_of(plan) if triggered else None
@@ -147,13 +150,13 @@ def conditions_of(plan: Plan) -> st.SearchStrategy[Condition]:
     )
 
 
-def _empty(given: dict[str, Any]) -> Plan:
-    """Return a plan to draw the rest of: ten seconds, of which power losses take what can be spared."""
+def _empty(parts: dict[str, Any]) -> Plan:
+    """Return an empty plan of ten seconds, in which power losses strike only spare copies."""
     return Plan(
         campaign="drawn",
         cluster=ClusterSpec(brokers=(), topics=()),
-        kafka=given.get("kafka", DEFAULT_RELEASE),
-        # What Kafka has repaired since then is known, and would be found again and again.
+        kafka=parts.get("kafka", DEFAULT_RELEASE),
+        # Flaws that Kafka has fixed by now are known, and would be found again and again.
         behaviours=REPAIRED_SINCE,
         duration_us=DURATION_US,
         survivable=True,

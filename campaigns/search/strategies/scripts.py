@@ -1,4 +1,4 @@
-"""Scripts: steps that are taken in order, each after a time or when a condition holds."""
+"""Strategies for scripts: steps in order, each after a time or when a condition holds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +19,9 @@ from harrow.faults.fault import Fault
 STEPS_MAX: Final = 6
 ACTIONS_MAX: Final = 3
 ADDED_MAX: Final = 2
-"""How many partitions a topic may get beside those that it has."""
+"""Most partitions that a topic gets in addition to its own."""
 PAUSES_US: Final = tuple(ms * US_PER_MS for ms in (0, 1, 10, 100, 1_000, 7_000))
-"""From at once to longer than a session of ZooKeeper lasts."""
+"""From zero to longer than a ZooKeeper session."""
 
 
 def values(count: int = STEPS_MAX * ACTIONS_MAX) -> tuple[str, ...]:
@@ -41,13 +41,12 @@ def scripts(
     kafka: str = DEFAULT_RELEASE,
     size: tuple[int, int] = (0, STEPS_MAX),
 ) -> tuple[Step, ...]:
-    """Draw steps: records, called m0, m1, ... in their order, restarts of producers, and elections.
+    """Draw steps: sends of records m0, m1 and so on, restarts of producers, and elections.
 
-    A step waits a while, or until one of the conditions *waits* holds; a condition that never does
-    ends the script there, and the run is inconclusive unless a promise was broken. With *partitions* a
-    record may go to one of them rather than where the partitioner says. *struck* are faults to put in
-    between; one that finds nothing to act on is a missed expectation there, as in any script, which
-    it is not in a schedule.
+    A step waits a while, or until one of the conditions *waits* holds. A condition that never holds
+    ends the script there, and the run is inconclusive unless it broke a promise. With *partitions*,
+    a record may go to one of them, not where the partitioner puts it. *struck* are faults to add. A
+    scripted fault without anything to act on is a missed expectation, unlike a scheduled one.
     """
     actions = st.lists(
         _actions(struck, producers, partitions, brokers, kafka), min_size=1, max_size=ACTIONS_MAX
@@ -68,7 +67,7 @@ def _actions(
     kafka: str,
 ) -> st.SearchStrategy[Action]:
     topics = list(dict.fromkeys(name.rpartition("-")[0] for name in partitions))
-    known: Values = {
+    usual: Values = {
         **USUAL,
         kinds.ClientMarker: st.sampled_from(list(producers)) if producers else st.nothing(),
         kinds.PartitionMarker: st.sampled_from(list(partitions)) if partitions else st.nothing(),
@@ -76,24 +75,24 @@ def _actions(
         kinds.TopicMarker: st.sampled_from(topics) if topics else st.nothing(),
         str: st.just(""),
     }
-    sends = specs(Send, known, count=None)
-    # What a run notes by itself is a record, a fault, or nothing that changes anything.
-    # As many as there are is refused, and a few more than that are given.
+    sends = specs(Send, usual, count=None)
+    # Noted actions are records and faults, or they change nothing. AddPartitions needs more
+    # partitions than there are; a few more are drawn.
     counts: dict[type[Action], dict[str, Any]] = {
         AddPartitions: {"partitions": st.integers(1, len(partitions) + ADDED_MAX)}
     }
     others = [
-        specs(kind, known, **counts.get(kind, {}))
+        specs(kind, usual, **counts.get(kind, {}))
         for kind in ACTIONS.values()
         if not kind.is_recorded and kind.exists_in(kafka)
     ]
-    found = [sends, *([] if struck is None else [struck]), *others]
-    return st.one_of([strategy for strategy in found if not strategy.is_empty])
+    strategies = [sends, *([] if struck is None else [struck]), *others]
+    return st.one_of([strategy for strategy in strategies if not strategy.is_empty])
 
 
 def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with a value for each record, so that one that is left out leaves no gap."""
-    made: list[Step] = []
+    """Return the steps with numbered records, so that leaving one out leaves no gap."""
+    numbered: list[Step] = []
     sent = 0
     for step in steps:
         actions: list[Action] = []
@@ -103,5 +102,5 @@ def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
                 sent += 1
             else:
                 actions.append(action)
-        made.append(replace(step, actions=tuple(actions)))
-    return tuple(made)
+        numbered.append(replace(step, actions=tuple(actions)))
+    return tuple(numbered)

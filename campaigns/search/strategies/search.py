@@ -1,4 +1,4 @@
-"""The search for the smallest campaign that fails."""
+"""Searches for the smallest failing campaign with Hypothesis."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ _MISSED: Final = "missed"
 class Search:
     """The result of a search.
 
-    ``examples`` is how many campaigns were run up to the first failure, or all of them; ``shrinks`` how
-    many were run to make that one smaller. ``found`` is the smallest that failed.
+    ``examples`` counts the campaigns up to the first failure, or all of them. ``shrinks`` counts
+    the runs to shrink that failure. ``found`` is the smallest failing run.
     """
 
     examples: int
@@ -47,11 +47,11 @@ def search(
     base: Plan | None = None,
     on_run: Callable[[int, int], None] = lambda _examples, _shrinks: None,
 ) -> Search:
-    """Run drawn campaigns until one does not go as it expects, then look for the smallest like it.
+    """Run drawn campaigns until one misses its expectations, then look for the smallest like it.
 
-    It is repeatable: Hypothesis draws from *seed*, which is the seed of every run too, and no search
-    learns from the one before. *base* is the plan that all of them come from; *on_run* is called after each
-    run with the numbers of examples and of shrinks.
+    A search is repeatable: Hypothesis draws from *seed*, which is also the seed of every run, and
+    no search uses the results of another. *base* is the plan that all campaigns come from. *on_run*
+    is called after each run with the numbers of examples and shrinks.
     """
     searcher = _Searcher(seed, base, on_run)
     chosen = hypothesis.settings(
@@ -65,15 +65,15 @@ def search(
     )
     try:
         chance = Random(seed)  # noqa: S311 - a search that can be repeated, not a secret
-        found = run_plan(hypothesis.find(campaigns, searcher.fails, settings=chosen, random=chance), seed)
+        smallest = run_plan(hypothesis.find(campaigns, searcher.fails, settings=chosen, random=chance), seed)
     except NoSuchExample:
-        found = None
+        smallest = None
     return Search(
         examples=searcher.examples,
         shrinks=searcher.shrinks,
         outcomes=searcher.outcomes,
         required=searcher.required,
-        found=found,
+        found=smallest,
     )
 
 
@@ -81,7 +81,8 @@ def search(
 def without_folder() -> Iterator[None]:
     """Keep Hypothesis from writing into the current folder.
 
-    Beside its database, which a search does without, it would store there what it learns of the code.
+    Beside its database, which a search does not use, it would store there what it learns about the
+    code.
     """
     with temporary_folder() as folder:
         set_hypothesis_home_dir(str(folder))
@@ -98,29 +99,29 @@ class _Searcher:
         self._seed = seed
         self._base = base
         self._on_run = on_run
-        self._wanted: str | None = None
+        self._failure: str | None = None
         self.examples = 0
         self.shrinks = 0
         self.outcomes: Counter[str] = Counter()
         self.required = RequiredProbes()
 
     def fails(self, plan: Plan) -> bool:
-        """Return whether a campaign fails as the first that failed did."""
+        """Return whether a campaign fails like the first failure."""
         result = run_plan(plan, self._seed)
         failure = _failure(result)
-        if self._wanted is not None:
+        if self._failure is not None:
             self.shrinks += 1
         else:
             self.examples += 1
             self.outcomes[outcome(result)] += 1
             self.required.add(result if self._base is None else replace(result, plan=self._base))
-            self._wanted = failure
+            self._failure = failure
         self._on_run(self.examples, self.shrinks)
-        return failure is not None and failure == self._wanted
+        return failure is not None and failure == self._failure
 
 
 def _failure(result: RunResult) -> str | None:
-    """Return the rule that was broken first, so that shrinking does not slip to another failure."""
+    """Return the first broken rule, so that shrinking does not drift to another failure."""
     if outcome(result) != UNEXPECTED:
         return None
     broken = [anomaly.rule for anomaly in anomalies(result) if anomaly.permitted_by is None]

@@ -1,4 +1,4 @@
-"""Producers and consumers."""
+"""Strategies for producers, consumers and other clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
 DURATION_US: Final = 10 * US_PER_SECOND
 INTERVALS_US: Final = (1_000 * US_PER_MS, 200 * US_PER_MS, 50 * US_PER_MS)
-"""From few records to many: what fails with few is read more easily."""
+"""From few records to many: a failure with few is easier to read."""
 
 SAFE_PRODUCER: Final[Options] = {
     "acks": ["all"],
@@ -26,7 +26,7 @@ SAFE_PRODUCER: Final[Options] = {
     "request.timeout.ms": [2_000, 30_000],
     "delivery.timeout.ms": [120_000],
 }
-"""Settings with which Kafka promises that nothing acknowledged is lost."""
+"""Settings with which Kafka promises not to lose acknowledged records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def producers(
     duration_us: int = DURATION_US,
     options: Options | None = SAFE_PRODUCER,
 ) -> ProducerSpec:
-    """Draw a producer that sends all the time; *options* are its settings, None for any at all."""
+    """Draw a producer that sends all the time; *options* are its settings, None for any settings."""
     return ProducerSpec(
         name=name,
         settings=draw(settings(PRODUCER, kafka=kafka, options=options)),
@@ -73,9 +73,9 @@ def workloads(
     partitions: Sequence[str] = ("t-0",),
     application_count: tuple[int, int] = (0, 1),
 ) -> Workload:
-    """Draw producers, consumers that read everything while it is written, and clients of each kind besides."""
-    known = {**USUAL, PartitionMarker: st.sampled_from(list(partitions))}
-    made = [
+    """Draw producers, consumers that read everything meanwhile, and clients of each other kind."""
+    usual = {**USUAL, PartitionMarker: st.sampled_from(list(partitions))}
+    drawn_producers = [
         draw(producers(name=f"producer-{number}", kafka=kafka, duration_us=duration_us, options=options))
         for number in range(draw(st.integers(*producer_count)))
     ]
@@ -84,9 +84,11 @@ def workloads(
         for number in range(draw(st.integers(*consumer_count)))
     ]
     applications = [
-        draw(specs(kind.spec, known, name=f"{kind.name}-{number}"))
+        draw(specs(kind.spec, usual, name=f"{kind.name}-{number}"))
         for _, kind in application_kinds()
         if kind.is_drawn
         for number in range(draw(st.integers(*application_count)))
     ]
-    return Workload(producers=tuple(made), consumers=tuple(readers), applications=tuple(applications))
+    return Workload(
+        producers=tuple(drawn_producers), consumers=tuple(readers), applications=tuple(applications)
+    )

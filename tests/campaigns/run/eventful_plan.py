@@ -1,4 +1,4 @@
-"""Plans in which a lot happens. They need the standard library and the core alone, and no YAML."""
+"""Eventful plans for tests that need only the standard library and the core, without YAML."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A small cluster that runs, with what acts on it: for tests of the script and of the injector."""
+"""A small running cluster with a script and an injector, for their tests."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tests.recorded_choices import recorded_choices
 
 
 class Stage:
-    """Three brokers, started; broker 0 leads t-0 and is the controller; a producer that sends what it is handed."""
+    """Three running brokers and a producer. Broker 0 leads t-0 and is the controller."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Stage:
             topics=(TopicSpec(name="t", replication_factor=replication_factor),),
             controller=controller,
             settings={"min.insync.replicas": min_isr},
-            voters=1,  # Several of them, with the same choices, would stand for election at the same times for ever.
+            voters=1,  # Several voters with equal choices would always stand for election at the same time.
         )
         plan = Plan(
             campaign="stage",
@@ -55,7 +55,7 @@ class Stage:
         return self.cluster.simulator.now_us
 
     def run(self, end_us: int) -> None:
-        """Run on to a time; look at triggers and at the script after each event."""
+        """Run until a time, and check triggers and the script after each event."""
         simulator = self.cluster.simulator
         self.script.advance()
         while self.now_us < end_us:
@@ -68,5 +68,5 @@ class Stage:
             self.script.advance()
 
     def named(self, name: str) -> list[tuple[object, ...]]:
-        """Return the trace's events of one name, with their times and without their name."""
+        """Return the trace's events of one name, with their times but without the name."""
         return [(event[0], *event[2:]) for event in self.cluster.trace.events if event[1] == name]

@@ -1,4 +1,4 @@
-"""Brokers that join a cluster later: nobody knows of them before, and they get nothing by themselves."""
+"""Brokers that join a cluster later are unknown before, and get no partitions by themselves."""
 
 from itertools import pairwise
 
@@ -27,7 +27,7 @@ def text(kafka: str = "2.4", joins: str = "10s", more: str = "") -> str:
 
 
 @pytest.mark.parametrize("kafka", KAFKA)
-def test_it_registers_when_it_comes_and_has_no_partitions(kafka: str) -> None:
+def test_an_added_broker_registers_when_it_joins_and_has_no_partitions(kafka: str) -> None:
     result = run_plan(plan(text(kafka)), 0)
     assert result.verdict.status == HELD
     trace = result.evidence.trace
@@ -37,7 +37,7 @@ def test_it_registers_when_it_comes_and_has_no_partitions(kafka: str) -> None:
     assert not [event for event in select(trace, events.BecameFollower) if event.broker == 3]
 
 
-def test_one_that_has_not_joined_is_struck_by_no_fault_and_started_by_no_healing() -> None:
+def test_faults_and_healing_ignore_a_broker_that_has_not_joined() -> None:
     faults = "faults: [{every: 1s, do: {broker_crash: {broker: any, restart_after: 500ms}}}, {at: 5s, do: {broker_restart: {broker: 3}}}]"
     result = run_plan(plan(text(joins="never", more=faults)), 0)
     told = [event for event in select(result.evidence.trace, events.BrokerStarted) if event.broker == 3]
@@ -49,7 +49,7 @@ def test_one_that_has_not_joined_is_struck_by_no_fault_and_started_by_no_healing
 
 
 @pytest.mark.parametrize("joins", ["never", "30s"])
-def test_it_does_not_count_for_how_many_may_be_out_of_service(joins: str) -> None:
+def test_a_broker_that_has_not_joined_does_not_count_as_out_of_service(joins: str) -> None:
     more = "blast_radius: {brokers: 1}\nfaults: [{every: 2s, do: {broker_crash: {broker: any, restart_after: 500ms}}}]"
     result = run_plan(plan(text(joins=joins, more=more)), 1)
     crashes = [
@@ -59,21 +59,21 @@ def test_it_does_not_count_for_how_many_may_be_out_of_service(joins: str) -> Non
     assert all(later - earlier >= 500_000 for earlier, later in pairwise(crashes))
 
 
-def test_clients_do_not_know_of_it_before_metadata_names_it() -> None:
+def test_clients_learn_of_an_added_broker_from_metadata() -> None:
     more = "script: [{at: 9s, when: {no_event: {message: {receiver: broker-3}}}}]"
     result = run_plan(plan(text(more=more)), 0)
     assert not result.missed
     assert result.verdict.status == HELD
 
 
-def test_a_script_starts_it_once() -> None:
+def test_a_script_starts_an_added_broker_once() -> None:
     more = "script: [{at: 3s, do: [{add_broker: 3}, {add_broker: 3}, {add_broker: 0}]}]"
     result = run_plan(plan(text(joins="never", more=more)), 0)
     started = [event for event in select(result.evidence.trace, events.BrokerStarted) if event.at_us > 0]
     assert [(event.at_us, event.broker) for event in started] == [(3_000_000, 3)]
 
 
-def test_a_server_of_zookeeper_that_is_down_is_started_although_it_is_no_broker() -> None:
+def test_healing_starts_a_zookeeper_server_that_is_down() -> None:
     more = "script: [{at: 3s, do: {broker_crash: {broker: zookeeper-1}}}, {at: 4s, do: {broker_restart: {broker: zookeeper-1}}}]"
     result = run_plan(plan(text(more=more)), 0)
     assert not result.missed

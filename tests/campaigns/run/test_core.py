@@ -1,4 +1,4 @@
-"""A core that is healed first: who is in it, what stays disturbed, who draws it, how it is written and shrunk."""
+"""The healed core: its brokers, the faults that stay, its drawing, its syntax and its shrinking."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, 
 from harrow.faults.brokers import BrokerCrash
 from tests.cluster_model.sim.test_network import Net
 
-# Who is in it
+# The brokers of a core
 
 
 @pytest.mark.parametrize(
@@ -38,16 +38,16 @@ from tests.cluster_model.sim.test_network import Net
         ((2, 0, 1), [], (2,)),
     ],
 )
-def test_a_core_is_sufficient_minimal_and_by_the_order(
+def test_a_core_is_sufficient_and_minimal_and_follows_the_order(
     order: Sequence[int], wanted: Sequence[Collection[int]], core: tuple[int, ...]
 ) -> None:
     assert sufficient_core(order, wanted) == core
 
 
-# What stays disturbed
+# The faults that stay
 
 
-def test_a_cut_stays_where_an_end_is_outside() -> None:
+def test_a_cut_link_with_an_end_outside_the_core_stays_cut() -> None:
     net = Net()
     for link in (("client", "server"), ("client", "other"), ("other", "server")):
         net.network.cut(*link)
@@ -61,7 +61,7 @@ def test_a_cut_stays_where_an_end_is_outside() -> None:
 
 @pytest.mark.parametrize(("outside", "passes"), [("other", True), ("server", False)])
 @pytest.mark.parametrize("action", [HOLD, DROP])
-def test_a_rule_stays_where_an_end_is_outside(outside: str, passes: bool, action: str) -> None:
+def test_a_message_rule_with_an_end_outside_the_core_stays(outside: str, passes: bool, action: str) -> None:
     net = Net()
     connection = net.connect()
     net.network.add_rule(MessageRule(name="rule", action=action, kind=REQUEST))
@@ -71,7 +71,7 @@ def test_a_rule_stays_where_an_end_is_outside(outside: str, passes: bool, action
     assert bool(net.server.received) is passes
 
 
-def test_what_was_held_goes_on_its_way_within_the_core() -> None:
+def test_held_messages_within_the_core_are_delivered() -> None:
     net = Net()
     connection = net.connect()
     net.network.add_rule(MessageRule(name="rule", action=HOLD, kind=REQUEST))
@@ -86,10 +86,10 @@ def test_what_was_held_goes_on_its_way_within_the_core() -> None:
 @pytest.mark.parametrize("end", ["senders", "receivers"])
 @pytest.mark.parametrize(("outside", "passes"), [("client", True), ("server", False)])
 @pytest.mark.parametrize("action", [HOLD, DROP])
-def test_a_rule_ends_when_no_process_that_it_names_is_outside(
+def test_a_message_rule_ends_if_it_names_no_process_outside_the_core(
     end: str, outside: str, passes: bool, action: str
 ) -> None:
-    """Otherwise it would disturb the process at the other end, outside the core, which counts as well."""
+    """Otherwise it would disturb the process at its other end, outside the core."""
     net = Net()
     connection = net.connect()
     kind = REQUEST if end == "receivers" else RESPONSE
@@ -105,7 +105,7 @@ def test_a_rule_ends_when_no_process_that_it_names_is_outside(
     assert bool(got) is passes
 
 
-def test_who_is_disturbed() -> None:
+def test_a_process_is_disturbed_if_a_cut_or_a_message_rule_names_it() -> None:
     net = Net()
     net.network.cut("a", "b")
     net.network.add_rule(MessageRule(name="rule", action=DROP, senders=frozenset({"c"})))
@@ -114,7 +114,7 @@ def test_who_is_disturbed() -> None:
     assert net.network.disturbs("d")
 
 
-# Its time
+# The recovery time
 
 
 def cluster(**settings: int) -> Cluster:
@@ -142,7 +142,7 @@ def recovery_time(cluster: Cluster) -> int:
         ("replica_lag_time_max_ms", 3),
     ],
 )
-def test_the_time_follows_from_the_settings(setting: str, times: int) -> None:
+def test_the_recovery_time_follows_from_the_settings(setting: str, times: int) -> None:
     one, more = (recovery_time(cluster(**{setting: seconds * 1_000})) for seconds in (20, 25))
     assert more - one == times * 5 * US_PER_SECOND
 
@@ -163,7 +163,7 @@ def open_plan(*, core: bool, order: tuple[int, ...] | None = None) -> Plan:
     )
 
 
-def test_the_order_is_drawn_after_everything_else() -> None:
+def test_a_swarm_draws_the_healing_order_after_everything_else() -> None:
     orders = set()
     for seed in range(60):
         without, with_core = (
@@ -180,13 +180,13 @@ def test_the_order_is_drawn_after_everything_else() -> None:
     assert {(0, 1), (1, 0)} <= orders
 
 
-def test_a_drawn_order_leaves_the_time_as_it_is() -> None:
+def test_drawing_the_healing_order_keeps_the_recovery_time() -> None:
     core = draw_for_seed(open_plan(core=True, order=(0,)), 1).plan.core
     assert core is not None
     assert core.within_us == 7
 
 
-def test_brokers_that_were_not_drawn_are_no_part_of_an_order() -> None:
+def test_the_healing_order_leaves_out_brokers_that_were_not_drawn() -> None:
     orders = [draw_for_seed(open_plan(core=False, order=(3, 1)), seed).plan.core for seed in range(30)]
     assert {core.order for core in orders if core is not None} == {(1,), (3, 1)}
 
@@ -202,7 +202,7 @@ def test_brokers_that_were_not_drawn_are_no_part_of_an_order() -> None:
         ("core: {order: [2, 0], within: 90s}\n", Core(order=(2, 0), within_us=90 * US_PER_SECOND)),
     ],
 )
-def test_what_a_file_says(text: str, core: Core | None) -> None:
+def test_a_campaign_file_sets_the_core(text: str, core: Core | None) -> None:
     plan = load_text(f"kafka: 2.4\n{text}", "f.yaml").plans[0]
     assert plan.core == core
     assert load_text(campaign_text(plan), "g.yaml").plans[0].core == core
@@ -223,7 +223,7 @@ def test_what_a_file_says(text: str, core: Core | None) -> None:
         ),
     ],
 )
-def test_what_a_file_cannot_say(text: str, place: tuple[int, int], message: str) -> None:
+def test_an_invalid_core_is_reported(text: str, place: tuple[int, int], message: str) -> None:
     with pytest.raises(CampaignError) as caught:
         load_text(text, "f.yaml")
     (problem,) = caught.value.problems
@@ -231,13 +231,13 @@ def test_what_a_file_cannot_say(text: str, place: tuple[int, int], message: str)
     assert message in problem.message
 
 
-def test_with_a_core_a_campaign_can_expect_that_it_serves() -> None:
+def test_a_campaign_with_a_core_can_expect_that_it_serves() -> None:
     for core in ("core: {}", "swarm: {core: true}"):
         plan = load_text(f"{core}\nexpect: {{rules: {{unavailable: held}}}}\n", "f.yaml").plans[0]
         assert plan.expect.rules == (("unavailable", "held"),)
 
 
-def test_a_core_owes_nobody_what_was_deleted_in_the_middle_of_a_batch() -> None:
+def test_a_core_need_not_serve_records_deleted_within_a_batch() -> None:
     text = """
         settings: {acks: all, linger.ms: 100ms}
         cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
@@ -253,8 +253,8 @@ def test_a_core_owes_nobody_what_was_deleted_in_the_middle_of_a_batch() -> None:
     assert run_plan(plan, 0).verdict.rules["unavailable"].status == "held"
 
 
-def test_of_a_leader_that_does_not_know_that_it_leads_nothing_is_asked_that_leaders_know() -> None:
-    # On real brokers a replica that takes itself for a follower has no log ends of others.
+def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
+    # On real brokers, a replica that considers itself a follower has no log ends of others.
     unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
     observer = SimpleNamespace(
         controller=lambda: 4,
@@ -288,24 +288,24 @@ def small_plan(core: Core) -> Plan:
     return Plan(campaign="small", cluster=spec, producers=(ProducerSpec(name="producer-0"),), core=core)
 
 
-def test_a_broker_that_is_left_out_leaves_the_order_too() -> None:
+def test_removing_a_broker_removes_it_from_the_healing_order() -> None:
     plans = [p for p in with_fewer_replicas(small_plan(Core(order=(2, 7, 4)))) if len(p.cluster.brokers) == 2]
     assert [p.core.order for p in plans if p.core is not None] == [(2, 4), (7, 4), (2, 7)]
 
 
-def test_brokers_get_new_numbers_in_the_order_too() -> None:
+def test_renumbering_brokers_renumbers_the_healing_order() -> None:
     renumbered = next(with_plain_numbers(small_plan(Core(order=(2, 7)))))
     assert renumbered.cluster.topics[0].assignment == ((0, 1),)
     assert renumbered.core == Core(order=(2, 0))
 
 
-def test_no_core_and_plainer_ones_are_tried() -> None:
+def test_shrinking_tries_plainer_cores_and_none() -> None:
     cores = [plan.core for plan in with_defaults(small_plan(Core(order=(2, 7), within_us=5)))]
     assert cores[0] is None
     assert cores[1:4] == [Core(within_us=5), Core(order=(2,), within_us=5), Core(order=(2, 7))]
 
 
-def test_a_core_of_which_nothing_is_said_is_written_plainly() -> None:
+def test_a_default_core_is_written_plainly() -> None:
     assert "\ncore: {}\n" in campaign_text(small_plan(Core()))
     assert "\ncore: {within: 5s}\n" in campaign_text(small_plan(Core(within_us=5_000_000)))
     assert "\ncore: {order: [2, 7]}\n" in campaign_text(small_plan(Core(order=(2, 7))))

@@ -1,4 +1,4 @@
-"""A run that is steered from Python: what it leaves aside, and what it keeps."""
+"""A run that Python code steers records its actions as a script."""
 
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.campaigns.run.live_run import LiveRun
@@ -17,7 +17,7 @@ PLAN = Plan(
 )
 
 
-def test_the_script_and_the_faults_of_the_plan_are_left_aside() -> None:
+def test_a_live_run_ignores_the_script_and_the_faults_of_its_plan() -> None:
     run = LiveRun(PLAN)
     run.advance(5_000_000)
     assert run.is_running(0)
@@ -25,7 +25,7 @@ def test_the_script_and_the_faults_of_the_plan_are_left_aside() -> None:
     assert not [operation for operation in run.end().evidence.operations if operation.f == "send"]
 
 
-def test_a_fault_that_found_nothing_to_act_on_is_not_kept() -> None:
+def test_a_fault_without_anything_to_act_on_is_not_recorded() -> None:
     run = LiveRun(PLAN)
     assert not run.inject(BrokerRestart(broker=0))
     assert run.plan().script == ()
@@ -33,7 +33,7 @@ def test_a_fault_that_found_nothing_to_act_on_is_not_kept() -> None:
     assert run.plan().script[0].actions == (BrokerCrash(broker=0),)
 
 
-def test_what_happens_at_one_time_is_one_step() -> None:
+def test_actions_at_the_same_time_become_one_step() -> None:
     run = LiveRun(PLAN)
     run.send("m0")
     run.restart_producer()

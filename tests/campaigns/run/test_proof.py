@@ -1,4 +1,4 @@
-"""What is named as having prevented a finding was tried, in a run in which the same happened, and held."""
+"""A remedy is named only after a trial in which the same faults struck and it held."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ def losing(*ways: Prevention, value: str = "m1", permitted_by: str | None = None
 
 
 def shown(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
-    """Return the first finding with what came of its remedies, and the plans that were run for that."""
+    """Return the first finding with its tried remedies, and the plans of the trials."""
     plans: list[Plan] = []
 
     def run(plan: Plan, seed: int) -> RunResult:
@@ -57,7 +57,7 @@ def clean(plan: Plan) -> bool:
     return plan.cluster.settings.get("unclean.leader.election.enable") is False
 
 
-def test_what_held_is_named_as_it_is_typed() -> None:
+def test_a_remedy_that_held_is_shown_with_the_options_to_type() -> None:
     first = run_result(losing(permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if flushed(plan) else first)
     assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (tried: held)"]
@@ -66,7 +66,7 @@ def test_what_held_is_named_as_it_is_typed() -> None:
     assert outcomes["min.insync.replicas"] == REFUTED
 
 
-def test_what_is_tried_has_to_do_with_the_finding() -> None:
+def test_only_remedies_that_guard_against_the_finding_are_tried() -> None:
     disk = replace(
         losing(permitted_by="disk failure"),
         chain=(last_in_isr_lost_disk.conclude(isr=(0,), value="m1", having=()),),
@@ -76,7 +76,7 @@ def test_what_is_tried_has_to_do_with_the_finding() -> None:
     assert names == {"min.insync.replicas"}
 
 
-def test_of_the_repairs_those_are_tried_that_are_about_the_same() -> None:
+def test_only_repairs_of_the_same_kind_are_tried() -> None:
     first = run_result(losing(KIP_101))
     finding, _ = shown(first, lambda _: first)
     names = {way.name for way in finding.prevented_by if way.kind == "repair"}
@@ -84,14 +84,14 @@ def test_of_the_repairs_those_are_tried_that_are_about_the_same() -> None:
     assert names.isdisjoint({"KIP-890", "KAFKA-14402", "KAFKA-17076", "KAFKA-13194"})
 
 
-def test_without_a_trial_nothing_is_said_to_prevent_it() -> None:
+def test_no_remedy_is_named_without_a_trial() -> None:
     (line,) = prevention_lines(losing(FLUSHING))
     assert line.text == "may be prevented by log.flush.interval.messages=1"
     first, *_ = prevention_lines(losing(tried(FLUSHING, TRIED_HELD)))
     assert first.text == "prevented by (tried: held):"
 
 
-def test_where_everything_was_tried_in_vain_the_report_names_it() -> None:
+def test_the_report_lists_remedies_that_were_tried_in_vain() -> None:
     (line,) = prevention_lines(losing(tried(FLUSHING, REFUTED)))
     assert line.text == "nothing that was tried prevents this: log.flush.interval.messages=1"
     assert not list(prevention_lines(losing()))
@@ -109,7 +109,7 @@ def test_a_loss_of_the_same_record_by_another_cause_is_no_proof() -> None:
 
 
 @pytest.mark.parametrize("permitted_by", [None, "acks=1"])
-def test_another_loss_must_not_take_its_place(permitted_by: str | None) -> None:
+def test_a_remedy_does_not_hold_if_another_loss_replaces_the_finding(permitted_by: str | None) -> None:
     other = replace(
         losing(value="m7", permitted_by=permitted_by),
         chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")),
@@ -117,13 +117,13 @@ def test_another_loss_must_not_take_its_place(permitted_by: str | None) -> None:
     first = losing(FLUSHING, permitted_by=POWER)
     finding, _ = shown(run_result(first), lambda _: run_result(other))
     assert not list(preventions(finding))
-    # What the run had as well is not the remedy's fault.
+    # The remedy did not cause findings that the run had too.
     finding, _ = shown(run_result(first, other), lambda _: run_result(other))
     assert list(preventions(finding))
 
 
 def refutation(finding: Finding) -> Refutation | None:
-    """Return what refuted flushing."""
+    """Return the finding that refuted flushing."""
     (way,) = (way for way in finding.prevented_by if way.name == FLUSHING.name)
     assert way.trial is not None
     assert way.trial.outcome == REFUTED
@@ -131,7 +131,7 @@ def refutation(finding: Finding) -> Refutation | None:
     return way.trial.refuted_by
 
 
-def test_what_refutes_a_remedy_is_named_as_data() -> None:
+def test_the_finding_that_refutes_a_remedy_is_recorded_as_data() -> None:
     first = run_result(losing(FLUSHING))
     finding, _ = shown(first, lambda _: first)
     assert refutation(finding) == Refutation(
@@ -150,7 +150,7 @@ def test_what_refutes_a_remedy_is_named_as_data() -> None:
     )
 
 
-def test_a_trial_that_judged_on_less_proves_nothing() -> None:
+def test_a_trial_with_less_to_judge_proves_nothing() -> None:
     first, silent = run_result(losing(FLUSHING)), run_result().evidence
     lesser = [
         run_result(evidence=less)
@@ -176,14 +176,14 @@ def test_a_trial_in_which_a_fault_did_not_strike_proves_nothing() -> None:
 
 
 def test_a_fault_after_the_damage_need_not_strike() -> None:
-    late = InjectedFault(at_us=8_000_000, fault="broker_crash", details=(), given=BrokerCrash(broker=0))
+    late = InjectedFault(at_us=8_000_000, fault="broker_crash", details=(), origin=BrokerCrash(broker=0))
     finding, _ = shown(
         run_result(losing(FLUSHING), faults=(*run_result().faults, late)), lambda _: run_result()
     )
     assert any(way.held for way in finding.prevented_by)
 
 
-def test_a_remedy_is_run_once_however_many_findings_it_may_prevent() -> None:
+def test_a_remedy_runs_once_for_any_number_of_findings() -> None:
     first = run_result(losing(FLUSHING), losing(FLUSHING, value="m2"))
     rules = {**first.verdict.rules, "unseen": first.verdict.rules["lost-write"]}
     first = replace(first, verdict=replace(first.verdict, rules=rules))
@@ -193,26 +193,26 @@ def test_a_remedy_is_run_once_however_many_findings_it_may_prevent() -> None:
     assert len(plans) == len({plan.digest() for plan in plans})
 
 
-def test_a_run_costs_no_more_than_so_many_others() -> None:
+def test_the_findings_of_a_run_cost_a_limited_number_of_trials() -> None:
     first = run_result(losing(FLUSHING))
     _, plans = shown(first, lambda _: first)
     assert 1 < len(plans) <= RUNS_MAX
 
 
-def test_of_later_releases_the_first_that_holds_is_named() -> None:
+def test_the_first_later_release_that_holds_is_named() -> None:
     first = run_result(losing(permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first)
     assert list(preventions(finding)) == ["--set kafka=2.0 (tried: held)"]
 
 
-def test_a_later_repair_of_a_switch_is_not_tried_where_an_earlier_one_holds() -> None:
+def test_a_later_repair_of_a_switch_is_not_tried_if_an_earlier_one_holds() -> None:
     finding, _ = shown(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
     names = [way.name for way in finding.prevented_by if way.kind == "repair"]
     assert "KIP-101" in names
     assert "KIP-279" not in names
 
 
-def test_what_none_prevents_alone_the_fewest_prevent_together() -> None:
+def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> None:
     first = run_result(losing(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if clean(plan) and flushed(plan) else first)
     assert list(preventions(finding)) == [
@@ -220,7 +220,7 @@ def test_what_none_prevents_alone_the_fewest_prevent_together() -> None:
     ]
 
 
-def test_a_run_without_findings_costs_no_other() -> None:
+def test_a_run_without_findings_costs_no_trial() -> None:
     def run(plan: Plan, seed: int) -> RunResult:
         raise AssertionError((plan, seed))
 
@@ -239,7 +239,7 @@ def test_a_run_without_findings_costs_no_other() -> None:
         ),
     ],
 )
-def test_a_remedy_has_what_kafka_takes_beside_it(
+def test_a_remedy_includes_the_settings_that_kafka_requires_with_it(
     release: str, own: dict[str, str | int], settings: dict[str, str | int]
 ) -> None:
     before = plan(kafka=release, producers=(ProducerSpec(name="p", settings=own),))
@@ -249,7 +249,7 @@ def test_a_remedy_has_what_kafka_takes_beside_it(
     assert {**own, **dict(way.remedy.settings)} == settings
 
 
-def test_what_a_plan_has_already_and_what_kafka_refuses_is_not_tried() -> None:
+def test_settings_already_in_the_plan_or_rejected_by_kafka_are_not_tried() -> None:
     written = WrittenPlan(plan())
     safe = written.with_options(["log.flush.interval.messages=1"])
     assert safe is not None
@@ -258,7 +258,7 @@ def test_what_a_plan_has_already_and_what_kafka_refuses_is_not_tried() -> None:
     assert written.with_options(["no.such.setting=1"]) is None
 
 
-def test_a_step_that_waits_for_what_is_prevented_is_taken_so_that_the_faults_strike() -> None:
+def test_a_step_that_waits_for_a_prevented_event_runs_anyway_so_that_the_faults_strike() -> None:
     result = run_plan(library_plans()["acks-1-leader-crash[base]"], 0)
     again: list[RunResult] = []
 
@@ -274,7 +274,8 @@ def test_a_step_that_waits_for_what_is_prevented_is_taken_so_that_the_faults_str
 
 
 def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
-    # The followers are slow for six seconds. The script waits for them longer than that once records are refused.
+    # The followers are slow for six seconds. Once records are rejected, the script waits longer
+    # than that.
     result = proven(run_plan(library_plans()["bit-rot[base]"], 0))
     finding = result.verdict.rules["lost-write"].findings[0]
     assert next(preventions(finding)).startswith(
@@ -282,7 +283,7 @@ def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
     )
 
 
-def test_power_is_not_guarded_against_by_what_guards_against_elections() -> None:
+def test_remedies_against_elections_are_not_tried_against_power_loss() -> None:
     finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,))))
     found, _ = shown(run_result(finding), lambda _: run_result(finding))
     assert "unclean.leader.election.enable" not in {way.name for way in found.prevented_by}

@@ -1,4 +1,4 @@
-"""What keeps a campaign of one release from going as it says on another is named only if a run has shown it."""
+"""A behaviour that changes the outcome on another release is named only after a trial."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def plan_of(name: str, *overrides: str) -> Plan:
 
 
 def tried(plan: Plan) -> tuple[RunResult, Sequence[Plan]]:
-    """Return a run with its difference, and the plans that were run to find it."""
+    """Return a run with its difference, and the plans of the trials."""
     plans: list[Plan] = []
 
     def run(trial: Plan, seed: int) -> RunResult:
@@ -37,7 +37,7 @@ def tried(plan: Plan) -> tuple[RunResult, Sequence[Plan]]:
         ("divergence-by-hw", "1.1", "follower_truncation", "KIP-101, since 0.11"),
     ],
 )
-def test_the_behaviour_that_is_named_brings_back_what_the_campaign_says(
+def test_the_named_behaviour_restores_the_expected_outcome(
     campaign: str, release: str, switch: str, name: str
 ) -> None:
     result, _ = tried(plan_of(campaign, f"kafka={release}"))
@@ -60,19 +60,19 @@ def test_a_script_that_waits_for_a_repaired_failure_names_the_repair() -> None:
     assert len(plans) <= 30
 
 
-def test_a_script_has_the_time_in_its_trials_that_its_own_steps_take() -> None:
+def test_a_trial_allows_the_script_the_time_that_its_steps_state() -> None:
     result, _ = tried(plan_of("unread-partition", "kafka=4.3"))
     assert max(step.after_us or 0 for step in result.plan.script) == 300 * US_PER_SECOND
     assert result.difference is not None
     assert result.difference.switch == "static_leader_skips_assignment"
 
 
-def test_nothing_is_named_where_no_single_behaviour_is_enough() -> None:
+def test_no_behaviour_is_named_if_no_single_one_is_enough() -> None:
     result, _ = tried(plan_of("last-replica-standing", "kafka=4.3"))
     assert result.missed
     assert result.difference is None
 
 
-def test_a_run_as_of_its_own_release_is_not_tried_again() -> None:
+def test_a_run_on_the_campaigns_own_release_has_no_trials() -> None:
     result, plans = tried(plan_of("loss-by-hw-truncation"))
     assert (result.difference, plans) == (None, [])

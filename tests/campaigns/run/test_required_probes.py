@@ -1,4 +1,4 @@
-"""What follows when a campaign requires rare states and its runs do not reach them."""
+"""The consequences of required probes that runs do not reach."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,38 +18,38 @@ WANTED = ("truncated", "truncated-below-hw")
 
 
 def requiring(result: RunResult, **probes: int) -> RunResult:
-    """Return a run whose plan requires what is `WANTED`, with these probes reached."""
+    """Return a run that reached these probes, of a plan that requires `WANTED`."""
     reached = {name.replace("_", "-"): count for name, count in probes.items()}
     required = replace(result.plan, expect=replace(result.plan.expect, probes=WANTED))
     return replace(result, plan=required, probes=reached, probes_missed=never_reached((reached,), WANTED))
 
 
-def test_a_run_that_reached_everything_is_what_it_was() -> None:
+def test_a_run_that_reached_every_required_probe_keeps_its_verdict() -> None:
     result = requiring(run_result(), truncated=2, truncated_below_hw=1)
     assert as_only_run(result) is result
 
 
-def test_a_run_that_missed_one_is_inconclusive() -> None:
+def test_a_run_that_missed_a_required_probe_is_inconclusive() -> None:
     result = as_only_run(requiring(run_result(), truncated=2))
     assert result.verdict.status == INCONCLUSIVE
     assert result.verdict.reasons == ("never reached: truncated-below-hw",)
     assert outcome(result) == UNDECIDED
 
 
-def test_a_loss_that_is_expected_but_came_another_way_decides_nothing() -> None:
+def test_an_expected_loss_without_the_required_probe_is_inconclusive() -> None:
     result = as_only_run(requiring(run_result(lost("m1"))))
     assert result.verdict.status == INCONCLUSIVE
     assert result.verdict.rules["lost-write"].status == VIOLATED
     assert outcome(result) == UNDECIDED
 
 
-def test_a_broken_promise_stays_broken() -> None:
+def test_an_unexpected_violation_stays_a_violation() -> None:
     result = requiring(failed_run())
     assert as_only_run(result) is result
     assert outcome(result) == UNEXPECTED
 
 
-def test_an_expectation_that_was_missed_for_want_of_the_state_decides_nothing() -> None:
+def test_a_missed_expectation_without_the_required_probe_is_inconclusive() -> None:
     missed = MissedExpectation(line=0, message="the verdict is held, expected violated")
     result = run_result(plan=plan(expect=Expectation(verdict=VIOLATED)), expected=False, missed=(missed,))
     judged = as_only_run(requiring(result))
@@ -57,19 +57,19 @@ def test_an_expectation_that_was_missed_for_want_of_the_state_decides_nothing() 
     assert outcome(judged) == UNDECIDED
 
 
-def test_what_the_script_missed_stays_missed() -> None:
+def test_missed_expectations_of_the_script_stay_missed() -> None:
     missed = MissedExpectation(line=7, message="m1 is not acked")
     judged = as_only_run(requiring(run_result(expected=False, missed=(missed,))))
     assert judged.missed == (missed,)
     assert outcome(judged) == UNEXPECTED
 
 
-def test_an_inconclusive_run_may_be_what_is_expected() -> None:
+def test_a_campaign_can_expect_an_inconclusive_run() -> None:
     result = run_result(plan=plan(expect=Expectation(verdict=INCONCLUSIVE)))
     assert outcome(as_only_run(requiring(result))) == AS_EXPECTED
 
 
-def test_what_was_expected_and_seen_is_no_success_without_the_state() -> None:
+def test_an_expected_outcome_without_the_required_probe_is_no_success() -> None:
     result = run_result(plan=plan(expect=Expectation(verdict=HELD)))
     judged = as_only_run(requiring(result))
     assert not judged.expected
@@ -84,7 +84,9 @@ def test_what_was_expected_and_seen_is_no_success_without_the_state() -> None:
         ([{}], WANTED),
     ],
 )
-def test_several_seeds_reach_it_together(seeds: list[dict[str, int]], missed: tuple[str, ...]) -> None:
+def test_several_seeds_together_reach_a_required_probe(
+    seeds: list[dict[str, int]], missed: tuple[str, ...]
+) -> None:
     required = RequiredProbes()
     for reached in seeds:
         required.add(requiring(run_result(), **reached))
@@ -93,7 +95,7 @@ def test_several_seeds_reach_it_together(seeds: list[dict[str, int]], missed: tu
     assert all(each.runs == len(seeds) for each in found)
 
 
-def test_each_plan_for_itself() -> None:
+def test_each_plan_has_to_reach_its_own_probes() -> None:
     required = RequiredProbes()
     base = requiring(run_result(), truncated=1, truncated_below_hw=1)
     other = requiring(run_result(plan=replace(base.plan, variant="2.0")))
@@ -103,7 +105,7 @@ def test_each_plan_for_itself() -> None:
     assert [each.variant for each in required.unreached()] == ["2.0"]
 
 
-def test_the_document_says_so() -> None:
+def test_the_document_reports_unreached_probes() -> None:
     missed = UnreachedProbes(campaign="c", variant="v", probes=WANTED, runs=3)
     run: dict[str, Any] = {"verdict": HELD, "probes": {"truncated": 0, "isr-shrank": 2}}
     whole = document([run, run], [missed])
@@ -114,7 +116,7 @@ def test_the_document_says_so() -> None:
     assert document([run])["reasons"] == []
 
 
-def test_as_it_is_read() -> None:
+def test_required_probes_are_read_without_duplicates() -> None:
     expect = plan_of("expect: {probes: [unclean-election, truncated, truncated]}\n").expect
     assert expect.probes == ("unclean-election", "truncated")
     assert expect.is_empty()

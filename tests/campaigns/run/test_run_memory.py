@@ -1,4 +1,4 @@
-"""A run leaves nothing behind but its result."""
+"""A run keeps no memory except for its result."""
 
 import gc
 from dataclasses import replace
@@ -31,12 +31,12 @@ faults:
 """
 
 
-def test_the_clusters_of_many_runs_are_not_kept() -> None:
+def test_the_clusters_of_finished_runs_are_freed() -> None:
     plan = load_campaign(resolve("ack-lost")[0]).plans[0]
     gc.collect()
     before = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
     thresholds = gc.get_threshold()
-    gc.set_threshold(0)  # the collector does nothing by itself
+    gc.set_threshold(0)  # the collector does not run by itself
     try:
         results = [run_plan(plan, seed) for seed in range(3)]
         after = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
@@ -46,7 +46,7 @@ def test_the_clusters_of_many_runs_are_not_kept() -> None:
     assert after <= before
 
 
-def test_a_long_run_lets_go_of_brokers_that_have_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_frees_dead_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load_text(_CRASHES, "crashes.yaml").plans[0]
     alive: list[int] = []
 

@@ -28,7 +28,7 @@ def no_event(name: str, **wanted: Any) -> Condition:
 
 
 def sends(stage: Stage) -> list[tuple[int, str]]:
-    """Return when which value was handed to the producer."""
+    """Return the values handed to the producer, with their times."""
     operations = stage.cluster.history.operations
     return [(o.time_us, o.value[0][2]) for o in operations if o.type == "invoke"]
 
@@ -37,7 +37,7 @@ def step(*actions: Action, **options: Any) -> Step:
     return Step(actions=actions, **options)
 
 
-def test_steps_without_a_time_are_taken_at_once_and_in_order() -> None:
+def test_steps_without_a_time_run_at_once_and_in_order() -> None:
     stage = Stage(step(send("a"), send("b")), step(send("c")))
     stage.script.advance()
     assert sends(stage) == [(0, "a"), (0, "b"), (0, "c")]
@@ -45,12 +45,12 @@ def test_steps_without_a_time_are_taken_at_once_and_in_order() -> None:
     assert stage.script.due_us() is None
 
 
-def test_steps_at_a_time_and_after_a_time() -> None:
+def test_steps_run_at_their_time_or_after_their_delay() -> None:
     stage = Stage(
         step(send("a"), at_us=2 * SECOND),
         step(send("b"), after_us=3 * SECOND),
-        step(send("c"), at_us=4 * SECOND),  # that time is past: at once
-        step(send("d"), at_us=6 * SECOND, after_us=2 * SECOND),  # both have to have come
+        step(send("c"), at_us=4 * SECOND),  # that time has passed, so the step runs at once
+        step(send("d"), at_us=6 * SECOND, after_us=2 * SECOND),  # both the time and the delay have passed
         step(send("e"), at_us=9 * SECOND, after_us=SECOND),
     )
     assert stage.script.due_us() == 2 * SECOND
@@ -64,7 +64,7 @@ def test_steps_at_a_time_and_after_a_time() -> None:
     ]
 
 
-def test_a_step_waits_for_its_condition_and_holds_up_those_behind_it() -> None:
+def test_a_step_that_waits_for_its_condition_holds_up_later_steps() -> None:
     acked = condition(acked=("a",))
     stage = Stage(step(send("a")), step(send("b"), when=acked), step(send("c")))
     stage.run(5 * SECOND)
@@ -84,7 +84,7 @@ def test_a_step_waits_for_its_time_and_its_condition() -> None:
     assert sends(stage)[1] == (3 * SECOND, "b")
 
 
-def test_a_step_that_waits_in_vain_says_for_what() -> None:
+def test_a_step_that_waits_in_vain_reports_what_is_missing() -> None:
     stage = Stage(
         step(Wait()),
         step(send("b"), when=condition(acked=("never",), controller=(9,)), line=12),
@@ -101,7 +101,7 @@ def test_a_step_that_waits_in_vain_says_for_what() -> None:
     assert late.script.waits_for() == "step 1 of the script waited in vain: its time did not come"
 
 
-def test_a_row_of_a_table_can_be_waited_for() -> None:
+def test_a_step_can_wait_for_a_row_of_the_replica_table() -> None:
     wanted = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=1, hw=0),))
     stage = Stage(step(send("a")), step(send("b"), when=wanted))
     stage.run(2 * SECOND)
@@ -109,10 +109,10 @@ def test_a_row_of_a_table_can_be_waited_for() -> None:
     assert sends(stage)[1][0] == appended[0]
 
 
-# Events since the step before
+# Events since the previous step
 
 
-def test_only_events_since_the_step_before_count() -> None:
+def test_only_events_since_the_previous_step_count() -> None:
     stage = Stage(
         step(BrokerPause(broker=1, duration=(SECOND, SECOND))),
         step(send("a"), when=event("broker_resumed", broker=1)),
@@ -122,13 +122,13 @@ def test_only_events_since_the_step_before_count() -> None:
     assert sends(stage) == [(SECOND, "a")]
 
 
-def test_what_a_step_does_itself_counts_for_the_next_one() -> None:
+def test_events_that_a_step_causes_count_for_the_next_one() -> None:
     stage = Stage(step(BrokerPause(broker=1)), step(send("a"), when=event("broker_paused", broker=1)))
     stage.script.advance()
     assert sends(stage) == [(0, "a")]
 
 
-def test_what_happens_in_the_same_instant_behind_the_awaited_event_counts_for_the_next_step() -> None:
+def test_events_behind_the_awaited_one_at_the_same_instant_count_for_the_next_step() -> None:
     stage = Stage(
         step(Wait(), at_us=SECOND),
         step(send("a"), when=event("broker_paused", broker=1)),
@@ -145,7 +145,7 @@ def test_what_happens_in_the_same_instant_behind_the_awaited_event_counts_for_th
     assert sends(stage) == [(2 * SECOND, "a"), (2 * SECOND, "b")]
 
 
-def test_an_event_before_the_step_that_was_not_waited_for_is_past() -> None:
+def test_an_event_before_a_step_without_a_condition_does_not_count() -> None:
     stage = Stage(step(Wait(), at_us=3 * SECOND), step(send("a"), when=event("broker_paused")))
     stage.cluster.at(SECOND, lambda _: stage.cluster.pause_broker(1))
     stage.run(5 * SECOND)
@@ -155,7 +155,7 @@ def test_an_event_before_the_step_that_was_not_waited_for_is_past() -> None:
 # Actions
 
 
-def test_expectations_that_do_not_hold_are_missed_and_the_script_goes_on() -> None:
+def test_a_script_goes_on_after_a_missed_expectation() -> None:
     stage = Stage(
         step(Expect(condition=condition(controller=(0,))), line=3),
         step(Expect(condition=condition(controller=(1,), leader=(("t-0", 2),))), send("a"), line=4),
@@ -168,7 +168,7 @@ def test_expectations_that_do_not_hold_are_missed_and_the_script_goes_on() -> No
     assert sends(stage) == [(0, "a")]
 
 
-def test_an_expectation_sees_what_the_step_has_waited_for() -> None:
+def test_an_expectation_sees_the_event_that_its_step_waited_for() -> None:
     paused = event("broker_paused", broker=1)
     stage = Stage(
         step(Wait(), at_us=SECOND),
@@ -180,7 +180,7 @@ def test_an_expectation_sees_what_the_step_has_waited_for() -> None:
     assert stage.script.missed == []
 
 
-def test_a_fault_that_finds_nothing_to_act_on_is_missed() -> None:
+def test_a_scripted_fault_without_anything_to_act_on_is_a_missed_expectation() -> None:
     stage = Stage(step(BrokerRestart(broker=0), line=7), step(BrokerPause(broker=1)))
     stage.script.advance()
     assert [(m.line, m.message) for m in stage.script.missed] == [
@@ -198,7 +198,7 @@ def test_a_producer_can_be_restarted() -> None:
     operations = [(o.process, o.type, o.value[0][2], o.error) for o in stage.cluster.history.operations]
     assert operations == [
         (0, "invoke", "a", None),
-        (0, "fail", "a", "CRASHED"),  # it had not even been sent
+        (0, "fail", "a", "CRASHED"),  # the record was not even sent
         (1, "invoke", "b", None),
     ]
 
@@ -215,7 +215,7 @@ def test_preferred_leaders_can_be_elected() -> None:
     assert state.leader == 0
 
 
-def test_a_step_that_has_waited_long_enough_is_taken_without_its_condition() -> None:
+def test_with_a_limit_a_step_runs_without_its_condition_after_waiting() -> None:
     never = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=7),))
     stage = Stage(
         step(send("a"), at_us=SECOND),

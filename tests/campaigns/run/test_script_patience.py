@@ -1,4 +1,4 @@
-"""Scripts on a target that is looked at now and then."""
+"""Scripts on a target that can only be polled."""
 
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.run_result import MissedExpectation
@@ -22,10 +22,10 @@ def stage(*steps: Step, patience: Patience | None = PATIENCE) -> Stage:
     return made
 
 
-def test_what_does_not_hold_yet_is_looked_for_again() -> None:
+def test_an_expectation_that_does_not_hold_yet_is_polled() -> None:
     made = stage(step(send("a"), ACKED, send("b"), line=3))
     made.script.advance()
-    # What follows it is done at once.
+    # The steps after it run at once.
     assert sends(made) == [(0, "a"), (0, "b")]
     made.run(SECOND)
     assert made.script.is_finished()
@@ -34,13 +34,13 @@ def test_what_does_not_hold_yet_is_looked_for_again() -> None:
     assert (made.script.missed, made.script.unseen) == ([], [])
 
 
-def test_later_steps_do_not_wait_for_it() -> None:
+def test_later_steps_do_not_wait_for_a_passing_expectation() -> None:
     made = stage(step(NEVER, line=3), step(send("a"), at_us=SECOND), step(send("b")))
     made.run(SECOND + MS)
     assert sends(made) == [(SECOND, "a"), (SECOND, "b")]
 
 
-def test_what_is_not_seen_in_time_is_unseen_and_not_missed() -> None:
+def test_an_expectation_not_seen_in_time_is_unseen_rather_than_missed() -> None:
     made = stage(step(NEVER, line=3), step(Wait(), at_us=9 * SECOND))
     made.run(2 * SECOND - MS)
     assert (made.script.missed, made.script.unseen) == ([], [])
@@ -48,7 +48,7 @@ def test_what_is_not_seen_in_time_is_unseen_and_not_missed() -> None:
     assert (tuple(made.script.unseen), made.script.missed) == (LEFT, [])
 
 
-def test_it_is_looked_for_as_long_as_the_target_says() -> None:
+def test_a_passing_expectation_is_polled_for_as_long_as_the_target_allows() -> None:
     made = stage(step(NEVER, line=3, at_us=SECOND), step(Wait(), at_us=9 * SECOND))
     made.run(3 * SECOND - MS)
     assert made.script.unseen == []
@@ -56,13 +56,13 @@ def test_it_is_looked_for_as_long_as_the_target_says() -> None:
     assert tuple(made.script.unseen) == LEFT
 
 
-def test_a_target_that_shows_every_instant_misses_it_at_once() -> None:
+def test_a_target_that_shows_every_moment_misses_an_expectation_at_once() -> None:
     made = stage(step(NEVER, line=3), patience=None)
     made.script.advance()
     assert (tuple(made.script.missed), made.script.unseen) == (LEFT, [])
 
 
-def test_what_holds_is_not_looked_for_again() -> None:
+def test_an_expectation_that_holds_is_not_polled_again() -> None:
     made = stage(step(Expect(condition=condition(controller=(0,))), line=3), step(Wait(), at_us=9 * SECOND))
     made.script.advance()
     made.cluster.crash_broker(0, power_loss=False)
@@ -70,13 +70,13 @@ def test_what_holds_is_not_looked_for_again() -> None:
     assert (made.script.missed, made.script.unseen) == ([], [])
 
 
-def test_a_fault_that_finds_nothing_to_act_on_is_missed_at_once() -> None:
+def test_a_fault_without_anything_to_act_on_is_missed_at_once() -> None:
     made = stage(step(BrokerRestart(broker=0), line=7))
     made.script.advance()
     assert [m.message for m in made.script.missed] == ["broker_restart found nothing to act on"]
 
 
-def test_what_is_still_looked_for_at_the_end_is_unseen() -> None:
+def test_an_expectation_still_polled_at_the_end_is_unseen() -> None:
     made = stage(step(NEVER, ACKED, send("a"), line=3))
     made.script.advance()
     assert made.script.is_looking()
@@ -97,7 +97,7 @@ def test_a_step_that_waits_too_long_is_overdue() -> None:
     assert made.script.is_overdue()
 
 
-def test_its_patience_begins_when_it_is_due() -> None:
+def test_the_wait_of_a_step_begins_when_it_is_due() -> None:
     made = stage(step(Wait()), step(send("b"), at_us=3 * SECOND, when=IN_VAIN))
     made.run(8 * SECOND)
     assert not made.script.is_overdue()
@@ -105,7 +105,7 @@ def test_its_patience_begins_when_it_is_due() -> None:
     assert made.script.is_overdue()
 
 
-def test_nothing_is_overdue_without_patience_or_when_all_is_done() -> None:
+def test_no_step_is_overdue_without_patience_or_after_the_last_step() -> None:
     endless = stage(step(send("b"), when=IN_VAIN), patience=None)
     endless.run(20 * SECOND)
     done = stage(step(Wait()))
@@ -113,7 +113,7 @@ def test_nothing_is_overdue_without_patience_or_when_all_is_done() -> None:
     assert (endless.script.is_overdue(), done.script.is_overdue()) == (False, False)
 
 
-def test_what_has_happened_and_was_not_to_is_unseen_at_once() -> None:
+def test_an_event_that_should_not_have_happened_is_unseen_at_once() -> None:
     quiet = Expect(condition=condition(no_event=(EventPattern(event="broker_stopped"),)))
     made = stage(step(BrokerCrash(broker=0), quiet, line=3))
     made.script.advance()

@@ -1,4 +1,4 @@
-"""A run says what it waits for: on real brokers that takes minutes."""
+"""A run reports what it waits for, because waits on real brokers take minutes."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ limits: {script: 30s}
 """
 
 
-def test_each_phase_of_a_run_says_what_it_waits_for() -> None:
+def test_each_phase_of_a_run_reports_what_it_waits_for() -> None:
     (plan,) = load_text(TEXT, "waits.yaml").plans
     told: list[str] = []
 

@@ -1,4 +1,4 @@
-"""A run in which no fault of its campaign struck has tried nothing, and says which fault did not strike and why."""
+"""A run without a strike has tested nothing, and reports why each fault did not strike."""
 
 import pytest
 
@@ -59,9 +59,7 @@ def result_of(faults: str, more: str = "") -> tuple[str, tuple[str, ...]]:
     ],
     ids=["running", "not paused", "not due", "condition", "blast radius", "stopped"],
 )
-def test_a_run_whose_faults_never_struck_is_inconclusive_and_says_why(
-    faults: str, more: str, why: str
-) -> None:
+def test_a_run_without_a_strike_is_inconclusive_and_reports_why(faults: str, more: str, why: str) -> None:
     assert result_of(faults, more) == (INCONCLUSIVE, (f"nothing was tried: {why}",))
 
 
@@ -71,7 +69,7 @@ def test_each_fault_that_never_struck_has_a_reason() -> None:
     assert [reason.split(" did not strike")[0].split()[-1] for reason in reasons] == ["broker=1", "broker=2"]
 
 
-def test_one_fault_that_struck_is_a_trial() -> None:
+def test_one_strike_is_enough_to_be_conclusive() -> None:
     faults = (
         "{at: 1s, do: {broker_pause: {broker: 1, duration: 1s}}}, {at: 1s, do: {broker_restart: {broker: 2}}}"
     )

@@ -1,4 +1,4 @@
-"""What counts as an entry of a corpus: whatever is named like one, readable or not."""
+"""Every file named like a campaign is an entry of a corpus, readable or not."""
 
 import os
 import threading
@@ -41,7 +41,7 @@ def outcomes(file: Path) -> list[tuple[str, str]]:
     return [(item.outcome, " ".join(map(str, item.problems))) for item in check_files([file])]
 
 
-def test_files_below_count_whatever_their_suffix_looks_like(place: Path) -> None:
+def test_files_in_subfolders_count_with_any_spelling_of_the_suffix(place: Path) -> None:
     for name in ("b/second.yml", "a/third.YAML", "a/notes.txt", "a/.hidden.yaml", ".git/fourth.yaml"):
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text(GOOD, encoding="utf-8")
@@ -60,7 +60,7 @@ def test_links_are_followed_once(place: Path, tmp_path: Path) -> None:
     assert outcomes(place / "link" / "linked.yaml") == [(FIXED, "")]
 
 
-def test_what_cannot_be_read_is_an_error(place: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(place: Path) -> None:
     (place / "folder.yaml").mkdir()
     (place / "gone.yaml").symlink_to(place / "nowhere")
     assert names(place) == ["folder.yaml", "gone.yaml", "good.yaml"]
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_an_error(place: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
-def test_nobody_waits_for_a_pipe(place: Path) -> None:
+def test_a_pipe_is_reported_without_opening_it(place: Path) -> None:
     os.mkfifo(place / "pipe.yaml")
     found: list[tuple[str, str]] = []
     reader = threading.Thread(target=lambda: found.extend(outcomes(place / "pipe.yaml")), daemon=True)
@@ -80,10 +80,8 @@ def test_nobody_waits_for_a_pipe(place: Path) -> None:
     assert [outcome for outcome, _ in found] == [ERROR]
 
 
-def test_a_folder_that_cannot_be_looked_into_is_an_error(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever runs the tests may be allowed to read everything."""
+def test_an_unreadable_folder_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user who runs the tests may have permission to read everything."""
     (place / "locked").mkdir()
     listed = Path.iterdir
 
@@ -97,7 +95,7 @@ def test_a_folder_that_cannot_be_looked_into_is_an_error(
     assert outcomes(place / "locked")[0][0] == ERROR
 
 
-def test_a_mistake_of_the_loader_spares_the_other_entries(
+def test_a_bug_of_the_loader_does_not_stop_other_entries(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(file: Path) -> None:
@@ -106,13 +104,13 @@ def test_a_mistake_of_the_loader_spares_the_other_entries(
     monkeypatch.setattr(corpus, "load_campaign", broken)
     ((outcome, problem),) = outcomes(place / "good.yaml")
     assert outcome == ERROR
-    assert "good.yaml:1:1: cannot be read, by a mistake of harrow's: RecursionError: too deep" in problem
+    assert "good.yaml:1:1: cannot be read because of a bug in harrow: RecursionError: too deep" in problem
 
 
 def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Files that cannot be run stand among the others."""
+    """Files that cannot run are among the others."""
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
     files = corpus_files(REGRESSIONS)[:4]
     for name, place in (("first", 0), ("middle", 2), ("last", len(files) + 2)):
@@ -127,7 +125,7 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
     assert [outcome == ERROR for _, outcome, _ in alone] == [file.parent == tmp_path for file in files]
 
 
-def test_a_corpus_that_is_left_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoning_a_corpus_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
     before = set(threading.enumerate())
     results = check_files(corpus_files(REGRESSIONS), 2)

@@ -1,4 +1,4 @@
-"""What an entry of a corpus comes to, by what its run found and what it expects."""
+"""The outcome of a corpus entry, by the findings of its run and its expectations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ MISSED = (MissedExpectation(line=0, message="lost: m1; expected m2"),)
 def entry(
     status: str, lost_write: str, duplicate: str = HELD, *, missed: bool = False, expects: Rules = ()
 ) -> EntryResult:
-    """Return what an entry about lost-write comes to when its run found this of the two rules."""
+    """Return the outcome of an entry about lost-write, for these statuses of two rules."""
     made = plan(
         found=Found(version="0.1.0", rule="lost-write", status="open" if status == OPEN else "fixed"),
         expect=Expectation(rules=expects),
@@ -77,16 +77,18 @@ def entry(
         (entry(MUST_HOLD, INCONCLUSIVE), CHANGED, False),
     ],
 )
-def test_an_outcome(found: EntryResult, outcome: str, as_recorded: bool) -> None:
+def test_an_entrys_outcome_follows_from_its_status_and_its_run(
+    found: EntryResult, outcome: str, as_recorded: bool
+) -> None:
     assert (found.outcome, found.as_recorded) == (outcome, as_recorded), found.why
     assert found.why
 
 
 def test_another_failure_beside_the_known_one_is_named() -> None:
-    assert entry(OPEN, VIOLATED, VIOLATED).why.startswith("violated as well: duplicate; ")
+    assert entry(OPEN, VIOLATED, VIOLATED).why.startswith("also violated: duplicate; ")
 
 
-def test_a_document_of_nothing_or_of_a_part_is_not_as_recorded() -> None:
+def test_an_empty_or_interrupted_corpus_is_not_as_recorded() -> None:
     good = entry(OPEN, VIOLATED)
     assert regress_document([good])["as_recorded"]
     assert not regress_document([])["as_recorded"]
@@ -117,7 +119,7 @@ def entry_of(count: int) -> str:
     return entry_text(loaded, 0)[1]
 
 
-def test_an_entry_expects_what_was_seen_and_no_more() -> None:
+def test_an_entry_expects_exactly_the_findings_of_its_run() -> None:
     text = entry_of(2)
     assert "lost: [m-0, m-1]" in text
     assert "leo: 99" not in text, "what was asserted in vain"
@@ -125,7 +127,7 @@ def test_an_entry_expects_what_was_seen_and_no_more() -> None:
     assert "lost:" not in entry_of(30), "too many to read"
 
 
-def test_an_entry_keeps_the_story_above_its_campaign() -> None:
+def test_an_entry_keeps_the_story_in_its_heading() -> None:
     campaign = load_text("# Lost m.\n#   0.1s it went\n" + LOSS.replace("COUNT", "2").lstrip(), "loss.yaml")
     text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
     found, *rest = text.splitlines()
@@ -134,7 +136,7 @@ def test_an_entry_keeps_the_story_above_its_campaign() -> None:
     assert load_text(LOSS.replace("COUNT", "2"), "loss.yaml").heading() == ""
 
 
-def test_an_entry_that_is_put_in_again_has_its_story_and_no_schema_of_elsewhere() -> None:
+def test_adding_an_existing_entry_keeps_its_story_and_drops_its_schema_line() -> None:
     given = (
         "# yaml-language-server: $schema=campaign.schema.json\n\n# Lost m.\n"
         + LOSS.replace("COUNT", "2").lstrip()
@@ -149,8 +151,8 @@ def test_an_entry_that_is_put_in_again_has_its_story_and_no_schema_of_elsewhere(
     assert text.count("Found by harrow ") == 1
 
 
-def test_what_does_not_fail_again_is_no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure that its own file does not repeat cannot be kept."""
+def test_a_campaign_whose_failure_does_not_repeat_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that does not repeat from its own file cannot be an entry."""
     runs: list[RunResult] = []
 
     def other_each_time(made: object, seed: int) -> RunResult:
@@ -160,5 +162,5 @@ def test_what_does_not_fail_again_is_no_entry(monkeypatch: pytest.MonkeyPatch) -
 
     real = runner.run_plan
     monkeypatch.setattr(corpus, "run_plan", other_each_time)
-    with pytest.raises(NotFailingError, match="cannot be written down: as an entry it is CHANGED"):
+    with pytest.raises(NotFailingError, match="does not repeat as an entry: CHANGED"):
         entry_of(2)

@@ -11,18 +11,18 @@ from harrow.campaigns.search.delta_debugging import fewest
     ("count", "needed"),
     [(0, set()), (1, set()), (1, {0}), (20, {3}), (20, {0, 7, 19}), (33, {15, 16}), (8, set(range(8)))],
 )
-def test_what_is_needed_is_left_in_its_order(count: int, needed: set[int]) -> None:
+def test_needed_parts_keep_their_order(count: int, needed: set[int]) -> None:
     assert fewest(range(count), lambda parts: needed <= set(parts)) == sorted(needed)
 
 
-def test_two_that_can_only_go_together_go() -> None:
+def test_two_parts_that_can_only_go_together_are_removed() -> None:
     def still_fails(parts: Collection[int]) -> bool:
         return 0 in parts and (1 in parts) == (5 in parts)
 
     assert fewest(range(6), still_fails) == [0]
 
 
-def test_only_shorter_lists_are_tried() -> None:
+def test_only_proper_subsequences_are_tried() -> None:
     tried: list[Sequence[int]] = []
 
     def still_fails(parts: Sequence[int]) -> bool:

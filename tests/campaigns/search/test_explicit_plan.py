@@ -1,4 +1,4 @@
-"""A run written down: the plan that is left does the same without drawing anything."""
+"""The explicit plan of a run repeats it without drawing anything."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def swarm() -> Plan:
 
 
 @pytest.mark.parametrize("seed", [2, 3, 5])
-def test_the_plan_of_a_swarm_does_what_its_run_did(seed: int) -> None:
+def test_the_explicit_plan_of_a_swarm_repeats_its_run(seed: int) -> None:
     result = run_plan(swarm(), seed)
     scripted, struck, *_ = explicit_plans(result)
     assert result.faults
@@ -50,14 +50,14 @@ def test_the_plan_of_a_swarm_does_what_its_run_did(seed: int) -> None:
         assert [fault.concrete for fault in again.faults] == [fault.concrete for fault in result.faults]
         assert [fault.at_us for fault in again.faults] == [fault.at_us for fault in result.faults]
         assert sent(again) == sent(result)
-        # The dice of another seed change the network alone.
+        # Another seed changes only the network.
         assert sent(run_plan(plan, seed + 1)) == sent(result)
     assert not scripted.faults
     assert all(isinstance(injection.timing, At) for injection in struck.faults)
     assert load_text(campaign_text(scripted), "x.yaml").plans[0].digest() == scripted.digest()
 
 
-def test_a_plan_leaves_it_to_applications_to_begin_their_transactions_again() -> None:
+def test_an_explicit_plan_leaves_transactions_of_applications_to_them() -> None:
     plan = load_campaign(resolve("consume-transform-produce")[0]).plans[0]
     result = run_plan(plan, 0)
     applications = {application.name for application in plan.applications}
@@ -69,7 +69,7 @@ def test_a_plan_leaves_it_to_applications_to_begin_their_transactions_again() ->
     assert len(list(select(again.evidence.trace, TransactionOpened))) >= 1
 
 
-def test_what_a_script_waits_for_and_operators_do_has_a_time_then() -> None:
+def test_in_an_explicit_plan_conditional_and_operator_actions_have_times() -> None:
     (plan,) = load_text(_OPERATED, "operated.yaml").plans
     result = run_plan(plan, 0)
     explicit = next(explicit_plans(result))
@@ -79,7 +79,7 @@ def test_what_a_script_waits_for_and_operators_do_has_a_time_then() -> None:
     assert sent(run_plan(explicit, 0)) == sent(result)
 
 
-def test_a_timeline_can_be_taken_out_and_put_back() -> None:
+def test_a_timeline_can_be_extracted_and_put_back() -> None:
     explicit = next(explicit_plans(run_plan(swarm(), 2)))
     moments = timeline(explicit)
     assert with_timeline(explicit, moments) == explicit

@@ -1,4 +1,4 @@
-"""What a search for a smaller failure has tried, and what it tries again."""
+"""A search tries plans again that it gave up in another order."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from harrow.campaigns.search.shrink import Shrinker
 CAMPAIGN = Path(__file__).parents[2] / "regressions" / "ack-before-replication.yaml"
 
 
-def test_what_took_too_long_on_one_way_is_tried_again_on_the_next() -> None:
+def test_a_plan_given_up_in_one_order_is_tried_again_in_the_next() -> None:
     (plan,) = load_campaign(CAMPAIGN).plans
     search = Shrinker(plan, 0)
     candidate = replace(plan, campaign="candidate")
@@ -18,8 +18,8 @@ def test_what_took_too_long_on_one_way_is_tried_again_on_the_next() -> None:
     assert not search._accept(candidate, 0)
     search._events_max = enough
     assert not search._accept(candidate, 0)
-    search._begin_anew(start, enough)
+    search._restart(start, enough)
     assert search._accept(candidate, 0)
     assert not search._accept(candidate, 0)
-    search._begin_anew(start, enough)
+    search._restart(start, enough)
     assert search._accept(candidate, 0)

@@ -1,4 +1,4 @@
-"""When two failures are the same."""
+"""Signatures tell whether two failures are the same."""
 
 from dataclasses import replace
 
@@ -50,19 +50,19 @@ def says(offset: int, value: str) -> Link:
 DEPOSED = acked_by_deposed_leader.conclude(value="m1")
 
 
-def test_a_failure_is_its_rule_and_its_cause() -> None:
+def test_a_signature_has_the_rule_and_the_cause() -> None:
     first, second = lost("m1"), lost("m2", offset=2)
     assert signatures(run_result(first, second)) == {LOST_M1: first}
 
 
-def test_what_its_producer_was_promised_is_a_part_of_it() -> None:
-    # The run of these tests sends m0, and waits for all replicas.
+def test_a_signature_has_the_promise_to_the_records_producer() -> None:
+    # The run in these tests sends m0 and waits for all replicas.
     (signature,) = signatures(run_result(lost("m0")))
     assert signature == replace(LOST_M1, promise="acks=all")
     assert not signature.covers(replace(signature, promise="acks=1 (once committed)"))
 
 
-def test_what_the_sender_of_a_transaction_was_promised_is_a_part_of_it() -> None:
+def test_a_signature_has_the_promise_to_the_sender_of_a_transaction() -> None:
     result = run_result(lost("m9"))
     operations = list(result.evidence.operations)
     sent = next(operation for operation in operations if operation.type == "invoke")
@@ -72,7 +72,7 @@ def test_what_the_sender_of_a_transaction_was_promised_is_a_part_of_it() -> None
     assert signature == replace(LOST_M1, promise="acks=all")
 
 
-def test_what_is_permitted_is_no_failure_unless_it_is_asked_for() -> None:
+def test_a_permitted_anomaly_is_a_failure_only_on_request() -> None:
     allowed, broken = lost("m1", permitted_by="acks=1"), lost("m2")
     assert not signatures(run_result())
     assert not signatures(run_result(allowed))
@@ -84,7 +84,7 @@ def test_what_is_permitted_is_no_failure_unless_it_is_asked_for() -> None:
     assert same_failure(run_result(allowed), LOST_M1) is None
 
 
-def test_what_clients_saw_comes_first_and_invariants_last() -> None:
+def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
     broken = RuleResult(status=VIOLATED, promise="", findings=(lost("m1"),))
     rules = ("isr-holds-committed", "log-divergence", "poll-skip", "duplicate", "lost-write")
     found = signatures(run_result(verdict=Verdict(status=VIOLATED, rules=dict.fromkeys(rules, broken))))
@@ -106,17 +106,17 @@ def test_what_clients_saw_comes_first_and_invariants_last() -> None:
         ((committed("m0"),), (committed("m0"), DEPOSED), False),
         ((committed("m0"),), (), False),
         ((), (committed("m0"),), False),
-        # Who has what says nothing of the cause.
+        # Names of brokers are no part of the cause.
         ((committed("m0"), says(3, "m0")), (committed("m2"), says(0, "m2")), True),
-        # Nor does whether it was one or several.
+        # Neither are their numbers.
         ((behind(2, 0, 1),), (behind(1, 0),), True),
         ((standing(("0", 3), ("1", 3)),), (standing(("2", 0)),), True),
-        # What became of a process, and what followed from it, are no names.
+        # The fate of a process and its consequences are kinds, not names.
         ((leader_is("down"),), (leader_is("paused"),), False),
         ((resumed_epoch.conclude(logs_parted=True),), (resumed_epoch.conclude(),), False),
     ],
 )
-def test_the_cause_is_its_kind_and_no_name_in_it(
+def test_the_cause_in_a_signature_has_kinds_but_no_names(
     given: tuple[Link, ...], other: tuple[Link, ...], same: bool
 ) -> None:
     (wanted,) = signatures(run_result(concluding("m0", *given)))

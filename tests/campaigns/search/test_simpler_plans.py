@@ -1,4 +1,4 @@
-"""What a search for a smaller failure tries."""
+"""The simpler plans that a search tries."""
 
 from dataclasses import replace
 
@@ -56,11 +56,11 @@ def fixed_networks(plans: list[Plan]) -> set[int]:
     return {n.latency_min_us for n in networks if n.latency_min_us == n.latency_max_us}
 
 
-def test_few_records_are_sent_at_leisure_or_just_before_a_fault() -> None:
+def test_a_few_records_are_sent_between_events_or_just_before_a_fault() -> None:
     plans = list(with_few_records(paused(), _FINDING))
     counts = [len(sent_at(plan)) for plan in plans]
     assert set(counts) == {0, 1, 2}
-    # Without any it costs a handful of runs to see.
+    # Plans without records cost only a handful of runs.
     assert counts == sorted(counts)
     assert counts.count(0) == len(fixed_networks(plans)) + 1
     fixed = [p for p in plans if p.cluster.network.latency_min_us == p.cluster.network.latency_max_us]
@@ -68,11 +68,11 @@ def test_few_records_are_sent_at_leisure_or_just_before_a_fault() -> None:
     assert plans[0].cluster.network.latency_max_us == US_PER_MS
     single = [sent_at(plan)[0] for plan in fixed if len(sent_at(plan)) == 1]
     assert {5 * US_PER_SECOND - US_PER_MS, 8 * US_PER_SECOND, 12 * US_PER_SECOND} <= set(single)
-    # Whatever else there is stays.
+    # Everything else stays.
     assert all([m for m in timeline(p) if m.is_fault()] == [timeline(paused())[-1]] for p in plans)
 
 
-def test_a_pause_becomes_a_crash_and_a_crash_stays() -> None:
+def test_a_pause_becomes_a_crash_but_a_crash_stays() -> None:
     with_restart, for_good = with_crashes(paused())
     assert timeline(with_restart)[-1].action == BrokerCrash(
         broker=0, restart_after=(8 * US_PER_SECOND, 8 * US_PER_SECOND)
@@ -81,14 +81,14 @@ def test_a_pause_becomes_a_crash_and_a_crash_stays() -> None:
     assert not list(with_crashes(for_good))
 
 
-def test_the_end_is_a_step_and_the_run_is_the_same() -> None:
+def test_moving_the_end_into_the_script_does_not_change_the_run() -> None:
     (plan,) = with_end_in_script(paused())
     assert (plan.duration_us, plan.script[-1].note) == (0, HEALED)
     assert run_plan(plan, 0).trace_digest == run_plan(paused(), 0).trace_digest
     assert not list(with_end_in_script(plan))
 
 
-def test_acks_outlives_what_implies_it() -> None:
+def test_acks_is_removed_after_the_settings_that_imply_it() -> None:
     _, without_idempotence, without_acks, *_ = with_fewer_settings(paused())
     assert "acks" in without_idempotence.producers[0].settings
     assert "acks" not in without_acks.producers[0].settings
@@ -106,13 +106,13 @@ script:
 """
 
 
-def test_partitions_keep_as_many_replicas_each() -> None:
+def test_all_partitions_keep_equally_many_replicas() -> None:
     for plan in with_fewer_replicas(load_text(_RAGGED, "ragged.yaml").plans[0]):
         for topic in plan.cluster.topics:
             assert {len(row) for row in topic.assignment} == {topic.replication_factor}
 
 
-def test_partitions_that_another_topic_gets_go_with_it() -> None:
+def test_keeping_one_partition_removes_actions_on_other_topics() -> None:
     plan = load_text(
         "name: c\ncluster: {brokers: 3, topics: [{name: t, partitions: 2}, {name: u}]}\n"
         "script: [{at: 1s, do: [{add_partitions: {topic: u, partitions: 3}}, {add_partitions: {topic: t, partitions: 3}}]}]\n",
@@ -123,7 +123,7 @@ def test_partitions_that_another_topic_gets_go_with_it() -> None:
     assert [moment.action for moment in timeline(alone)] == [AddPartitions(topic="t", partitions=3)]
 
 
-def test_what_strikes_a_broker_goes_with_it() -> None:
+def test_removing_a_broker_removes_the_faults_that_name_it() -> None:
     plan = load_text(_RAGGED, "ragged.yaml").plans[0]
     plan = replace(
         plan, cluster=replace(plan.cluster, topics=(replace(plan.cluster.topics[0], assignment=((1,),)),))
@@ -141,8 +141,8 @@ def test_what_strikes_a_broker_goes_with_it() -> None:
 
 
 @pytest.mark.parametrize("spoilt", ["events", "inconclusive", "unwritable"])
-def test_what_is_no_answer_is_no_smaller_failure(monkeypatch: pytest.MonkeyPatch, spoilt: str) -> None:
-    """A run that went on for ever, one that does not tell, and a plan that no file says."""
+def test_an_inconclusive_run_is_no_smaller_failure(monkeypatch: pytest.MonkeyPatch, spoilt: str) -> None:
+    """An endless run, an inconclusive one, and a plan that no file can express."""
     (plan, *_) = load_campaign(resolve("loss-by-hw-truncation")[0]).plans
     shrinker = shrink.Shrinker(plan, 0)
 
@@ -160,7 +160,7 @@ def test_what_is_no_answer_is_no_smaller_failure(monkeypatch: pytest.MonkeyPatch
     assert shrinker.complete
 
 
-def test_with_fewer_brokers_there_are_no_more_voters_than_those() -> None:
+def test_there_are_never_more_voters_than_brokers() -> None:
     text = 'name: x\nkafka: "4.0"\ncluster: {brokers: 5, kraft: {combined: true, voters: 5}}\n'
     fewer = next(with_fewer_replicas(load_text(text, "x.yaml").plans[0]))
     assert (len(fewer.cluster.brokers), fewer.cluster.voters) == (4, 4)

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/hypothesis.md are tests that pass, and harrow does without Hypothesis."""
+"""The examples in docs/how-to/hypothesis.md pass, and harrow works without Hypothesis."""
 
 import re
 import subprocess
@@ -39,14 +39,14 @@ def test_an_example_passes(number: int, tmp_path: Path) -> None:
     assert "1 passed" in ended.stdout
 
 
-def test_the_strategies_say_in_a_line_what_they_need() -> None:
+def test_without_hypothesis_the_strategies_report_in_one_line_what_to_install() -> None:
     ended = _python(f"{WITHOUT}\nimport harrow.campaigns.search.strategies")
     assert ended.stderr.splitlines()[-1] == (
         "ImportError: harrow.campaigns.search.strategies needs Hypothesis: pip install 'kafka-harrow[hypothesis]'"
     )
 
 
-def test_a_run_without_it_needs_nothing() -> None:
+def test_a_run_without_strategies_needs_no_hypothesis() -> None:
     arguments = ["harrow", "run", "ack-lost", "--no-results"]
     ended = _python(f"{WITHOUT}\nsys.argv = {arguments!r}\nfrom harrow.cli.main import main\nmain()")
     assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,4 @@
-"""What a seed makes of a campaign that leaves something open."""
+"""A seed draws a plan from a campaign with open values."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def library_swarm() -> Plan:
     return load_campaign(resolve("swarm")[0]).plans[0]
 
 
-def test_the_same_seed_draws_the_same() -> None:
+def test_the_same_seed_draws_the_same_plan() -> None:
     plan = library_swarm()
     assert [draw_for_seed(plan, seed) for seed in range(20)] == [
         draw_for_seed(plan, seed) for seed in range(20)
@@ -48,7 +48,7 @@ def test_the_same_seed_draws_the_same() -> None:
     assert len({draw_for_seed(plan, seed).plan.digest() for seed in range(50)}) == 50
 
 
-def test_a_plan_that_leaves_nothing_open_is_as_it_is() -> None:
+def test_a_plan_with_nothing_open_stays_as_it_is() -> None:
     plan = replace(open_plan(), swarm=None)
     assert draw_for_seed(plan, 1).plan is plan
     assert draw_for_seed(plan, 1).values == ()
@@ -67,7 +67,7 @@ def test_ranges_include_both_ends_and_reach_them() -> None:
     assert all(p.producers[0].stop_us == p.duration_us for p in made)
 
 
-def test_settings_go_to_whoever_knows_them() -> None:
+def test_drawn_settings_go_to_the_scopes_that_have_them() -> None:
     plan = open_plan(
         settings=(("acks", ("1",)), ("min.insync.replicas", (2,)), ("auto.offset.reset", ("latest",)))
     )
@@ -77,7 +77,7 @@ def test_settings_go_to_whoever_knows_them() -> None:
     assert made.cluster.topics[0].settings == {}
 
 
-def test_what_kafka_would_refuse_together_is_put_right() -> None:
+def test_settings_that_kafka_would_reject_together_are_reconciled() -> None:
     settings = (
         ("acks", ("0", "1", "all")),
         ("enable.idempotence", (True, False)),
@@ -96,7 +96,7 @@ def test_what_kafka_would_refuse_together_is_put_right() -> None:
         assert least <= made.cluster.topics[0].replication_factor
 
 
-def test_faults_are_in_play_or_not() -> None:
+def test_each_seed_draws_which_faults_are_in_play() -> None:
     faults = SwarmFaults(kinds=KINDS, in_play=(0, 2), mean_us=(500_000, 5_000_000), together=(1, 2))
     made = [draw_for_seed(open_plan(faults=faults), seed).plan.faults for seed in range(100)]
     assert {len(injections[0].faults) if injections else 0 for injections in made} == {0, 1, 2}
@@ -115,7 +115,7 @@ def test_every_drawn_plan_is_a_campaign_that_loads() -> None:
         assert load_text(text, "drawn.yaml").plans[0].digest() == made.digest()
 
 
-def test_a_run_says_what_was_drawn_and_has_the_digest_of_the_campaign() -> None:
+def test_a_run_lists_its_drawn_values_and_has_the_digest_of_the_campaign() -> None:
     plan = library_swarm()
     one, other = run_plan(plan, 1), run_plan(plan, 2)
     assert one.plan_digest() == other.plan_digest() == plan.digest()
@@ -127,7 +127,7 @@ def test_a_run_says_what_was_drawn_and_has_the_digest_of_the_campaign() -> None:
 
 @pytest.mark.parametrize("survivable", [True, False])
 def test_a_budget_keeps_copies(survivable: bool) -> None:
-    """Brokers lose power together, again and again; with three replicas only one can be spared."""
+    """Brokers lose power together, repeatedly. With three replicas only one can be spared."""
     power = BrokerCrash(broker="any", kind="power_loss", restart_after=(500_000, 1_000_000))
     faults = SwarmFaults(kinds=(power,), in_play=(1, 1), mean_us=(1_000_000, 1_000_000), together=(3, 3))
     settings = (
@@ -138,7 +138,7 @@ def test_a_budget_keeps_copies(survivable: bool) -> None:
     plan = replace(open_plan(faults=faults, settings=settings), survivable=survivable)
     most = 0
     for seed in range(15):
-        # Before anything is committed everything can be spared.
+        # Before the first commit, every copy can be spared.
         struck = [fault.at_us for fault in run_plan(plan, seed).faults if fault.at_us > 2_000_000]
         most = max([most, *(struck.count(at_us) for at_us in struck)])
     assert most == (1 if survivable else 3)
@@ -171,7 +171,7 @@ def test_a_budget_keeps_copies(survivable: bool) -> None:
         ("workload.producers.0.rate=1/s", "rate"),
     ],
 )
-def test_what_an_option_says_is_not_drawn(option: str, closed: str) -> None:
+def test_a_value_set_by_an_option_is_not_drawn(option: str, closed: str) -> None:
     text = """
 kafka: "2.4"
 cluster: {topics: [{name: t}]}
@@ -196,7 +196,7 @@ swarm:
     assert before.keys() >= after.keys()
 
 
-def test_what_an_option_says_is_in_every_draw() -> None:
+def test_a_value_set_by_an_option_is_in_every_draw() -> None:
     text = "cluster: {topics: [{name: t}]}\nswarm: {brokers: 1..3, settings: {min.insync.replicas: [1]}, core: true}"
     options = [
         "core.order=[2]",
@@ -212,7 +212,7 @@ def test_what_an_option_says_is_in_every_draw() -> None:
 
 
 @pytest.mark.parametrize(("option", "idempotent"), [("acks=1", False), ("acks=all", True)])
-def test_idempotence_is_not_drawn_against_what_an_option_says(option: str, idempotent: bool) -> None:
+def test_idempotence_is_not_drawn_against_an_option(option: str, idempotent: bool) -> None:
     text = "workload: {producers: [{name: p}]}\nswarm: {settings: {enable.idempotence: [true]}}"
     (plan,) = load_text(text, "open.yaml", [option]).plans
     settings = draw_for_seed(plan, 0).plan.producers[0].settings
@@ -220,7 +220,7 @@ def test_idempotence_is_not_drawn_against_what_an_option_says(option: str, idemp
     assert settings["acks"] == option.removeprefix("acks=")
 
 
-def test_idempotence_that_an_option_asks_for_takes_acks_all_with_it() -> None:
+def test_idempotence_set_by_an_option_implies_acks_all() -> None:
     text = "workload: {producers: [{name: p}]}\nswarm: {settings: {acks: ['1']}}"
     (plan,) = load_text(text, "open.yaml", ["enable.idempotence=true"]).plans
     assert draw_for_seed(plan, 0).plan.producers[0].settings["acks"] == "all"

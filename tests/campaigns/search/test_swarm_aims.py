@@ -1,4 +1,4 @@
-"""Rare states that seeds of a swarm aim at, and what is done to a cluster beside faults."""
+"""Swarms draw aims at rare states, and actions beside faults."""
 
 from dataclasses import replace
 
@@ -47,14 +47,14 @@ def by_aim(plan: Plan, seeds: int = 200) -> dict[str, list[Draw]]:
     return found
 
 
-def test_a_share_of_the_seeds_aims_at_one_state_each() -> None:
+def test_a_share_of_seeds_aims_at_one_rare_state_each() -> None:
     counts = {aim: len(draws) for aim, draws in by_aim(plan_of(AIMED)).items()}
     assert counts.keys() == {"", "isr-shrank", "log-compacted"}
     assert 80 <= counts[""] <= 120
     assert all(counts[aim] >= 30 for aim in counts)
 
 
-def test_what_an_aim_says_is_drawn_and_all_else_is_as_in_the_swarm() -> None:
+def test_an_aim_replaces_its_own_values_and_keeps_the_rest_of_the_swarm() -> None:
     draws = by_aim(plan_of(AIMED))
     for drawn in draws["isr-shrank"]:
         assert drawn.plan.producers[0].settings["acks"] == "all"
@@ -70,7 +70,7 @@ def test_what_an_aim_says_is_drawn_and_all_else_is_as_in_the_swarm() -> None:
         assert drawn.plan.script == ()
 
 
-def test_without_an_aim_a_seed_draws_what_it_draws_in_a_swarm_that_has_none() -> None:
+def test_a_seed_without_an_aim_draws_as_in_a_swarm_without_aims() -> None:
     never = plan_of(AIMED, "swarm.aims.share=0")
     for seed in range(20):
         one, other = draw_for_seed(never, seed), draw_for_seed(plan_of(OPEN), seed)
@@ -82,7 +82,7 @@ def test_a_swarm_without_aims_and_actions_keeps_its_digest() -> None:
     assert plan_of(AIMED).digest() != plan_of(OPEN).digest()
 
 
-def test_actions_are_taken_in_the_order_of_times_within_the_workload() -> None:
+def test_drawn_actions_are_in_order_of_time_within_the_workload() -> None:
     names = set()
     for drawn in by_aim(plan_of(AIMED))["log-compacted"]:
         times = [step.at_us for step in drawn.plan.script if step.at_us is not None]
@@ -93,18 +93,18 @@ def test_actions_are_taken_in_the_order_of_times_within_the_workload() -> None:
     assert names == {"elect_preferred_leaders", "delete_records"}
 
 
-def test_an_action_that_a_release_has_not_is_not_drawn() -> None:
+def test_an_action_that_a_release_lacks_is_not_drawn() -> None:
     aimed = replace(plan_of(AIMED, "swarm.aims.share=1"), kafka="0.10.2")
     steps = [step for seed in range(40) for step in draw_for_seed(aimed, seed).plan.script]
     assert {step.actions[0].name for step in steps} == {"elect_preferred_leaders"}
 
 
-def test_a_run_takes_the_actions_that_were_drawn() -> None:
+def test_a_run_performs_the_drawn_actions() -> None:
     drawn = by_aim(plan_of(AIMED))["log-compacted"][0]
     assert len(run_plan(drawn.plan, 0).operated) == len(drawn.plan.script)
 
 
-def test_what_an_option_says_no_aim_draws() -> None:
+def test_an_aim_does_not_draw_a_value_set_by_an_option() -> None:
     draws = by_aim(plan_of(AIMED, "acks=0", "cluster.brokers=3", "swarm.aims.share=1"))
     for drawn in (*draws["isr-shrank"], *draws["log-compacted"]):
         assert drawn.plan.producers[0].settings["acks"] == "0"
@@ -112,7 +112,7 @@ def test_what_an_option_says_no_aim_draws() -> None:
 
 
 @pytest.mark.parametrize("plan", [plan_of(AIMED), load_campaign(resolve("swarm")[0]).plans[0]])
-def test_aims_and_actions_are_written_as_they_are_read(plan: Plan) -> None:
+def test_aims_and_actions_survive_being_written_and_read(plan: Plan) -> None:
     again = load_text(campaign_text(plan), "again.yaml").plans[0]
     assert again.swarm == plan.swarm
     assert again.digest() == plan.digest()
@@ -131,7 +131,7 @@ def test_aims_and_actions_are_written_as_they_are_read(plan: Plan) -> None:
         ("actions: {count: 1, any_of: [{delete_records: {partition: x-0}}]}", "x-0"),
     ],
 )
-def test_what_says_too_little_or_nothing_known_is_reported(said: str, problem: str) -> None:
+def test_incomplete_or_unknown_aims_and_actions_are_reported(said: str, problem: str) -> None:
     with pytest.raises(CampaignError) as caught:
         plan_of(f"{OPEN}  {said}\n")
     assert problem in str(caught.value)

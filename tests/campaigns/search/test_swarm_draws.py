@@ -1,4 +1,4 @@
-"""What a swarm's draw keeps, and in which order."""
+"""A draw keeps the campaign's faults and order, and rounds numbers."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def test_the_faults_of_the_campaign_stay_before_those_of_the_swarm() -> None:
     assert len(draw_for_seed(plan, 0).plan.faults) == 2
 
 
-def test_what_is_in_play_stands_in_the_order_of_the_campaign() -> None:
+def test_faults_in_play_keep_the_order_of_the_campaign() -> None:
     faults = SwarmFaults(kinds=KINDS, in_play=(2, 3), mean_us=(500_000, 500_000))
     for seed in range(40):
         (injection,) = draw_for_seed(open_plan(Swarm(faults=faults)), seed).plan.faults
@@ -42,13 +42,13 @@ def test_what_is_in_play_stands_in_the_order_of_the_campaign() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(1_234_567, 1_234_569), (1_060_000, 1_094_999)])
-def test_a_round_number_is_taken_only_within_its_bounds(bounds: tuple[int, int]) -> None:
+def test_a_drawn_number_is_rounded_only_within_its_bounds(bounds: tuple[int, int]) -> None:
     low, high = bounds
     found = {draw_for_seed(open_plan(Swarm(duration_us=bounds)), seed).plan.duration_us for seed in range(60)}
     assert all(low <= duration_us <= high for duration_us in found)
 
 
-def test_a_number_is_round_where_it_can_be() -> None:
+def test_a_drawn_number_is_rounded_if_possible() -> None:
     found = {
         draw_for_seed(open_plan(Swarm(duration_us=(1_000_000, 9_000_000))), s).plan.duration_us
         for s in range(60)
@@ -56,7 +56,7 @@ def test_a_number_is_round_where_it_can_be() -> None:
     assert all(duration_us % 100_000 == 0 for duration_us in found)
 
 
-def test_applications_have_what_is_drawn_as_other_clients_do() -> None:
+def test_applications_get_drawn_settings_as_other_clients_do() -> None:
     plans = [draw_for_seed(library_swarm("swarm-eos"), seed).plan for seed in range(20)]
     protocols = set()
     for plan in plans:

@@ -1,4 +1,4 @@
-"""A diff puts into words what it shows, and nothing else of a run of many events."""
+"""A diff narrates only the events that it shows."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from harrow.cluster_model.events import Event
 from tests.written_runs import written_run
 
 
-def test_a_diff_narrates_the_events_of_its_stages_alone(
+def test_a_diff_narrates_only_the_events_of_its_stages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrated: list[str] = []

@@ -1,4 +1,4 @@
-"""Which faults are in force, as their strikes and their ends in a trace tell."""
+"""The faults in force follow from strikes and ends in a trace."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +26,8 @@ def in_force(events: Sequence[TraceEvent]) -> list[int]:
     return [fault.strike for fault in state.faults]
 
 
-def test_healing_a_core_ends_what_names_no_broker_outside_it() -> None:
-    # `count: 2` is two answers, not broker 2.
+def test_healing_a_core_ends_faults_that_name_no_broker_outside() -> None:
+    # `count: 2` means two responses, not broker 2.
     losses = strike("network_ack_loss", broker=0, count=2)
     assert in_force([losses, (0, "core_healed", (0, 1))]) == []
     assert in_force([strike("network_ack_loss", broker=2), (0, "core_healed", (0, 1))]) == [1]
@@ -35,7 +35,7 @@ def test_healing_a_core_ends_what_names_no_broker_outside_it() -> None:
     assert in_force([cut, (0, "core_healed", (0, 1))]) == [1]
 
 
-def test_only_what_is_declared_as_a_broker_is_one() -> None:
+def test_only_fields_declared_as_brokers_count_as_brokers() -> None:
     details: dict[str, Any] = {
         "action": "delay",
         "from": 1,
@@ -48,7 +48,7 @@ def test_only_what_is_declared_as_a_broker_is_one() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if issubclass(fault, LastingFault)])
-def test_every_lasting_fault_is_in_force_from_its_strike_on(name: str) -> None:
+def test_every_lasting_fault_is_in_force_from_its_strike(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "partition": {"between": (0,), "and": (1,)},
         "link_slow": {"between": (0,), "and": (1,)},

@@ -1,4 +1,4 @@
-"""A run that is over, played again."""
+"""Playback of a finished run."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def loss() -> RunResult:
     return library_run("loss-by-hw-truncation")
 
 
-def test_a_moment_is_what_the_cluster_was_then(loss: RunResult) -> None:
+def test_a_scene_shows_the_cluster_of_its_moment(loss: RunResult) -> None:
     for at_us in (0, 1_002_000, 25_024_500, 32_100_000, 41_000_000):
         scene, state = played(loss, at_us).state, state_at(events_of_result(loss), at_us=at_us)
         assert (scene.number, scene.controller, scene.faults) == (
@@ -33,7 +33,7 @@ def test_a_moment_is_what_the_cluster_was_then(loss: RunResult) -> None:
                 assert shown.replicas[broker].high_watermark == replica.high_watermark
 
 
-def test_the_clock_goes_on_while_nothing_happens(loss: RunResult) -> None:
+def test_time_passes_in_a_playback_without_events(loss: RunResult) -> None:
     playback = Playback(loss)
     playback.advance(len(playback.events) - 1)
     assert playback.scene().at_us == playback.end_us
@@ -41,17 +41,17 @@ def test_the_clock_goes_on_while_nothing_happens(loss: RunResult) -> None:
     assert Playback(loss).scene().at_us == 0
 
 
-def test_how_long_faults_still_last_is_known(loss: RunResult) -> None:
+def test_a_scene_knows_when_its_faults_end(loss: RunResult) -> None:
     faults = {fault.text: fault for fault in played(loss, 32_040_200).faults}
     crash = faults["broker_crash broker=0"]
     assert crash.since_us == pytest.approx(32_039_700, abs=500)
     assert crash.until_us == pytest.approx(40_012_500, abs=500)
     held = next(fault for text, fault in faults.items() if text.startswith("message: hold Fetch response"))
-    assert held.until_us == pytest.approx(40_020_000, abs=500)  # when all is healed
+    assert held.until_us == pytest.approx(40_020_000, abs=500)  # when every fault is healed
 
 
-def test_a_finding_is_told_once_its_last_event_has_happened(loss: RunResult) -> None:
-    """A loss is one when the last step is done that led to it, not when the first is."""
+def test_a_finding_appears_once_its_last_event_has_happened(loss: RunResult) -> None:
+    """A loss comes about with the last event that led to it, not with the first."""
     (finding,) = loss.verdict.rules["lost-write"].findings
     last_us = max(link.at_us for link in finding.chain if link.at_us is not None)
     before, then = played(loss, last_us - 1), played(loss, last_us)
@@ -59,14 +59,14 @@ def test_a_finding_is_told_once_its_last_event_has_happened(loss: RunResult) -> 
     assert "lost m1 despite acks=all" in {anomaly.sentence() for anomaly in then.anomalies}
 
 
-def test_at_the_end_everything_that_was_found_is_told() -> None:
+def test_the_last_scene_has_every_finding() -> None:
     result = library_run("unclean-election")
     scene = played(result, result.simulated_us + 10**9)
     told = sum(len(anomaly.findings) for anomaly in scene.anomalies)
     assert told == sum(len(judged.findings) for judged in result.verdict.rules.values()) > 0
 
 
-def test_what_happened_is_what_changed_the_cluster(loss: RunResult) -> None:
+def test_a_scene_lists_the_events_that_changed_the_cluster(loss: RunResult) -> None:
     events = [*played(loss, 25_024_500).events, *played(loss, 32_100_000).events]
     kinds = {shown.event.narration.topic.name for shown in events}
     assert {"fault", "process", "controller", "truncation", "ack"} <= kinds
@@ -83,7 +83,7 @@ def test_acknowledgements_do_not_push_elections_away() -> None:
     assert all({one.event.event, other.event.event} != {"acknowledged"} for one, other in pairs)
 
 
-def test_sends_are_counted_by_what_their_applications_know(loss: RunResult) -> None:
+def test_sends_are_counted_by_the_outcome_that_applications_know(loss: RunResult) -> None:
     assert played(loss, 25_022_700).sends == {"acked": 1, "sending": 1}
     assert played(loss, 41_000_000).sends == {"acked": 2}
     assert played(loss, 41_000_000).reads == 1

@@ -1,4 +1,4 @@
-"""A run told as a story: its order, its lanes, what is folded, where findings point."""
+"""Stories of runs: their order, lanes and folds, and the places of findings."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
     return read_story(written_run(tmp_path_factory.mktemp("results"), "loss-by-hw-truncation"))
 
 
-def test_it_has_every_event_once_in_order(story: TraceStory) -> None:
+def test_a_story_has_every_event_once_and_in_order(story: TraceStory) -> None:
     assert [event.position for event in story.events] == list(range(len(story.events)))
     times = [event.at_us for event in story.events]
     assert times == sorted(times)
@@ -60,7 +60,7 @@ def test_it_has_every_event_once_in_order(story: TraceStory) -> None:
     assert numbers == list(range(1, len(story.recorded.events) + 1))
 
 
-def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
+def test_every_event_is_in_a_lane_of_the_story(story: TraceStory) -> None:
     for event in story.events:
         assert event.narration.lane in story.lanes
         assert event.narration.to is None or event.narration.to in story.lanes
@@ -69,7 +69,7 @@ def test_everything_is_told_in_a_lane_that_exists(story: TraceStory) -> None:
         assert "None" not in event.narration.text
 
 
-def test_each_event_of_a_run_has_words_of_its_own() -> None:
+def test_each_kind_of_event_has_a_phrase() -> None:
     samples: dict[str, object] = {
         **dict.fromkeys(
             (
@@ -105,13 +105,13 @@ class BrokerMoved(Event):
     rack: Text
 
 
-def test_an_event_without_a_phrase_says_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_without_a_phrase_lists_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EVENTS, BrokerMoved.name, BrokerMoved)
     told = narrate(BrokerMoved(0, 1, "b"), EventContext())
     assert (told.lane, told.text) == ("broker 1", "broker_moved broker=1 rack=b")
 
 
-def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
+def test_every_link_of_a_chain_has_its_event_in_the_story(story: TraceStory) -> None:
     for finding in story.findings:
         for link, position in zip(finding.finding.chain, story.places.of(finding.finding), strict=True):
             if link.at_us is not None and link.event != "deposed-controller":
@@ -119,21 +119,21 @@ def test_links_of_chains_are_found_in_the_story(story: TraceStory) -> None:
                 assert story.events[position].at_us == link.at_us
 
 
-def test_every_link_is_shown_around_its_finding_in_the_order_of_the_chain(story: TraceStory) -> None:
+def test_the_story_around_a_finding_shows_every_link_in_the_order_of_the_chain(story: TraceStory) -> None:
     for finding in story.findings:
         rows = around(story, finding, Window())
         shown = [row for row in rows if isinstance(row, Shown) and row.mark is not None]
         marks = [row.mark or 0 for row in shown]
         told = list(finding.timed())
-        # Two links may tell of one event; it has the mark of the first.
-        # What a client was told stands before what the cluster did at that instant.
+        # Two links may share an event, which then has the mark of the first. A client's event comes
+        # before events of the cluster at the same instant.
         assert shown == sorted(shown, key=lambda row: row.event.at_us)
         if not any(row.event.of_client for row in shown):
             assert marks == sorted(marks, key=int)
         assert len(marks) >= len({(link.at_us, link.event, link.broker) for link in told}) - 1
 
 
-def test_nothing_is_lost_in_folding(story: TraceStory) -> None:
+def test_folding_counts_every_event(story: TraceStory) -> None:
     rows = whole(story, Window())
     counted: Counter[str] = Counter()
     for row in rows:
@@ -142,7 +142,7 @@ def test_nothing_is_lost_in_folding(story: TraceStory) -> None:
     assert len(whole(story, Window(), everything=True)) == len(story.events)
 
 
-def test_a_fold_counts_what_stands_between_its_neighbours(story: TraceStory) -> None:
+def test_a_fold_counts_the_events_between_its_neighbours(story: TraceStory) -> None:
     chains = [around(story, finding, Window()) for finding in story.findings[:3]]
     for rows in (whole(story, Window()), *chains):
         for place, row in enumerate(rows):
@@ -154,13 +154,13 @@ def test_a_fold_counts_what_stands_between_its_neighbours(story: TraceStory) -> 
 
 
 def stands_at(story: TraceStory, row: Row, position: int) -> bool:
-    """Return whether a row is shown, and is the event at a position or stands in for a link without one."""
+    """Return whether a row shows the event at a position, or stands in for a link without one."""
     return isinstance(row, Shown) and (
         row.event is story.events[position] or row.event is not story.events[row.event.position]
     )
 
 
-def test_people_read_no_line_of_a_few_routine_events(lost: TraceStory) -> None:
+def test_a_few_routine_events_get_no_line(lost: TraceStory) -> None:
     rows = whole(lost, Window())
     assert any(isinstance(row, Folded) and row.is_short for row in rows)
     assert [row for row in rows if row in readable(rows)] == readable(rows)
@@ -177,7 +177,7 @@ def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory)
         assert len([row for row in shown if row.event.event == "acknowledged"]) == len(acks)
 
 
-def test_what_a_truncation_cut_off_is_named(story: TraceStory) -> None:
+def test_a_truncation_names_the_records_that_it_removed(story: TraceStory) -> None:
     for event in story.events:
         if event.event == "truncate" and not event.narration.routine:
             gone = [
@@ -203,7 +203,7 @@ def test_a_record_is_followed_from_its_send_to_its_end(lost: TraceStory) -> None
     kept = follow(lost, "m0")
     assert kept.lines[-2:] == (
         "at the end: in the log of brokers 0 and 1",
-        "judged: no rule has found anything wrong with it",
+        "judged: no rule has a finding about it",
     )
     assert "read by reader" in kept.lines
 
@@ -216,14 +216,14 @@ def test_every_record_can_be_followed(story: TraceStory) -> None:
         assert [position for position in record.texts if not 0 <= position < len(story.events)] == []
 
 
-def test_a_window_has_both_its_ends(lost: TraceStory) -> None:
+def test_a_window_includes_both_ends(lost: TraceStory) -> None:
     window = Window(from_us=duration("25s"), to_us=32_000_000)
     times = [event.at_us for event in lost.events if window.has(event)]
     assert times[0] == 25_010_000
     assert times[-1] == 32_000_000
 
 
-def test_a_run_of_an_earlier_version_without_names_of_clients_is_told(tmp_path: Path) -> None:
+def test_a_run_recorded_without_client_names_has_a_story(tmp_path: Path) -> None:
     folder = written_run(tmp_path, "ack-lost")
     text = (folder / "run.json").read_text(encoding="utf-8")
     assert '"processes":' in text
@@ -232,7 +232,7 @@ def test_a_run_of_an_earlier_version_without_names_of_clients_is_told(tmp_path: 
     assert any(event.of_client and event.event == "client_sent" for event in story.events)
 
 
-def test_nothing_that_was_written_can_disturb_a_terminal(tmp_path: Path) -> None:
+def test_no_text_of_a_story_can_disturb_a_terminal(tmp_path: Path) -> None:
     folder = written_run(tmp_path, "ack-lost")
     for name in ("run.json", "history.jsonl"):
         text = (folder / name).read_text(encoding="utf-8")
@@ -248,7 +248,7 @@ def test_nothing_that_was_written_can_disturb_a_terminal(tmp_path: Path) -> None
         assert all(line.isprintable() for line in follow(story, value).lines)
 
 
-def test_what_real_brokers_do_not_tell_has_no_number_and_no_empty_brackets() -> None:
+def test_facts_that_real_brokers_hide_leave_no_number_or_empty_brackets() -> None:
     told = [
         narrate(event, EventContext()).text
         for event in (

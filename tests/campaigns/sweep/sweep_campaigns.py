@@ -14,7 +14,7 @@ faults:
   - rate: 40/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
-"""Some records under some crashes: with acks=1 a run now and then loses one, by permission."""
+"""A few records and crashes. With acks=1 a run loses a record now and then, by permission."""
 
 
 def campaign(text: str = TEXT) -> Campaign:

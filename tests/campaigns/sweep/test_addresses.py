@@ -1,4 +1,4 @@
-"""The address of a Spark: who is asked first whether anybody is there, and what is not printed."""
+"""Addresses of Spark: the servers that are tried first, and secrets that are not printed."""
 
 import pytest
 
@@ -28,17 +28,17 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         ("k8s://https://host:6443", []),
     ],
 )
-def test_who_is_asked_whether_anybody_is_there(url: str, addresses: list[tuple[str, int]]) -> None:
+def test_the_servers_of_a_spark_address_are_tried_first(url: str, addresses: list[tuple[str, int]]) -> None:
     assert _addresses(url) == addresses
 
 
-def test_behind_a_proxy_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_server_is_tried_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     assert _addresses("sc://host:443") == []
 
 
 @pytest.mark.parametrize("master", [None, "local", "local[4]", "local-cluster[2,1,1024]"])
-def test_what_is_on_this_machine(master: str | None) -> None:
+def test_only_local_masters_share_this_machines_files(master: str | None) -> None:
     assert is_on_this_machine(master)
     assert not is_on_this_machine("spark://host:7077")
 
@@ -62,11 +62,11 @@ def test_connect_needs_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
         ("An error occurred\n: java.io.IOException: no\n\tat", "java.io.IOException: no"),
         (
             "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.",
-            "it has given up",
+            "it gave up",
         ),
         ("first\nsecond", "first"),
         ("", "ValueError"),
     ],
 )
-def test_an_error_of_spark_in_one_line(text: str, short: str) -> None:
+def test_an_error_of_spark_is_summarised_in_one_line(text: str, short: str) -> None:
     assert in_short(ValueError(text)).startswith(short)

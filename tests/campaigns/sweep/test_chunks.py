@@ -1,4 +1,4 @@
-"""How a sweep is cut into tasks and chunks."""
+"""A sweep is divided into tasks and chunks."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -51,7 +51,7 @@ def test_tasks_become_smaller_towards_the_end() -> None:
     assert sizes[0] > sizes[-2]
 
 
-def test_as_long_as_nothing_is_measured_tasks_are_small() -> None:
+def test_tasks_are_small_until_a_run_is_measured() -> None:
     chunk = planner(100_000, 0.01, known=False).next_chunk()
     assert chunk is not None
     assert {len(task.seeds) for task in chunk.tasks} == {100}
@@ -66,14 +66,14 @@ def test_a_chunk_keeps_every_worker_busy_and_has_a_bounded_number_of_rows() -> N
     assert len(small.tasks) == 8
 
 
-def test_a_chunk_is_of_one_campaign() -> None:
+def test_a_chunk_belongs_to_one_campaign() -> None:
     other = campaign("name: other\ncluster: {brokers: 1, topics: [{name: t}]}")
     cells = define([(campaign(), "small.yaml"), (other, "other.yaml")], range(3)).cells
     of = Planner(cells, 2, Costs(0.01), [(0, range(3)), (1, range(3))])
     assert [chunk.campaign for chunk in all_chunks(of)] == ["small", "other"]
 
 
-def test_enough_chunks_are_under_way_that_nobody_waits() -> None:
+def test_enough_chunks_are_in_flight_to_keep_every_worker_busy() -> None:
     assert in_flight(2) == 2
     assert in_flight(1_000, rows_per_task=5_000) == 16
 
@@ -82,7 +82,7 @@ def chunk(*tasks: Task) -> Chunk:
     return Chunk(tasks=tasks, campaign="small")
 
 
-def test_halves_part_tasks_then_seeds_then_nothing() -> None:
+def test_a_chunk_is_halved_by_tasks_then_by_seeds() -> None:
     two = chunk(Task(cell=0, seeds=range(4)), Task(cell=1, seeds=range(4)))
     assert [half.tasks for half in halves(two)] == [(task,) for task in two.tasks]
     assert [half.tasks[0].seeds for half in halves(chunk(Task(cell=0, seeds=range(5))))] == [
@@ -105,17 +105,17 @@ def test_halves_part_tasks_then_seeds_then_nothing() -> None:
         ([range(2, 9), range(3, 5)], [range(9, 10)]),
     ],
 )
-def test_what_is_left_of_seeds(done: list[range], left: list[range]) -> None:
+def test_seeds_without_finished_ranges_are_the_gaps(done: list[range], left: list[range]) -> None:
     found: Any = without(range(2, 10), done)
     assert found == left
 
 
 _RUNS: Final = 900
-"""So many that a few of them are sampled, whichever those are."""
+"""Enough seeds that a few of them are sampled."""
 
 
 def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
-    """Return repeats of one cell whose sampled runs were first run by a worker, and their keys."""
+    """Return repeats of a cell whose sampled runs had the same first worker, and their keys."""
     cells = definition(1).cells
     found = Repeats(cells, 1)
     seeds = range(_RUNS)
@@ -132,7 +132,7 @@ def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
     return found, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
 
 
-def test_a_repeat_is_left_to_another_worker_as_long_as_there_may_be_one() -> None:
+def test_a_repeat_is_left_to_another_worker_while_there_may_be_one() -> None:
     found, sampled = repeats("w")
     assert found.waiting() == len(sampled) > 2
     assert found.next_chunk(last=False) is None
@@ -146,13 +146,13 @@ def test_a_repeat_is_left_to_another_worker_as_long_as_there_may_be_one() -> Non
     assert excluded == [{"w"}] * 5 + [{""}]
 
 
-def test_repeats_are_found_owed_by_key_alone() -> None:
+def test_owed_repeats_follow_from_the_keys_of_runs() -> None:
     found, sampled = repeats("w")
     assert found.are_owed([(0, range(_RUNS))], {})
     assert not found.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
     assert not found.are_owed([(0, range(sampled[0][1]))], {})
 
 
-def test_which_runs_are_repeated_is_the_same_on_any_machine() -> None:
+def test_the_same_runs_are_repeated_on_any_machine() -> None:
     cell = replace(definition(1).cells[0], digest="0123456789abcdef")
     assert [seed for seed in range(250) if is_sampled(cell, seed)] == [16, 96, 230, 233]

@@ -20,11 +20,11 @@ from harrow.campaigns.sweep.sweep_report import quantile_us
         (1, 29, 0.0061, 0.1718),
     ],
 )
-def test_published_intervals(hits: int, tries: int, low: float, high: float) -> None:
+def test_wilson_intervals_match_published_ones(hits: int, tries: int, low: float, high: float) -> None:
     assert wilson(hits, tries) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_without_tries_nothing_is_known() -> None:
+def test_without_tries_the_interval_is_everything() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
 
@@ -37,12 +37,12 @@ def test_quantiles_of_times_are_right_to_one_percent() -> None:
     assert quantile_us([], 0.5) == 0.0
 
 
-def test_it_is_the_same_seen_from_the_other_side() -> None:
+def test_the_interval_of_misses_mirrors_that_of_hits() -> None:
     low, high = wilson(3, 40)
     assert wilson(37, 40) == pytest.approx((1 - high, 1 - low))
 
 
-def test_it_covers_the_rate_about_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_rate_about_95_times_in_100() -> None:
     tries, rate = 50, 0.1
     covered = sum(
         comb(tries, hits) * rate**hits * (1 - rate) ** (tries - hits)

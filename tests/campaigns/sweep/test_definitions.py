@@ -1,4 +1,4 @@
-"""What a sweep is of."""
+"""Definitions of sweeps: campaigns, grids, seeds and names."""
 
 from pathlib import Path
 
@@ -24,13 +24,13 @@ from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
         ("description='a,b',\"c,d\"", "description", ("'a,b'", '"c,d"')),
     ],
 )
-def test_an_axis_of_the_grid(text: str, key: str, values: tuple[str, ...]) -> None:
+def test_vary_parses_a_key_and_its_values(text: str, key: str, values: tuple[str, ...]) -> None:
     vary = parse_vary(text)
     assert (vary.key, vary.values) == (key, values)
 
 
 @pytest.mark.parametrize("text", ["acks", "=1", "acks=", "acks=1,,2", "acks=1,1", ""])
-def test_what_is_no_axis(text: str) -> None:
+def test_a_malformed_vary_is_rejected(text: str) -> None:
     with pytest.raises(VaryError, match=r"is not of the form|twice"):
         parse_vary(text)
 
@@ -50,24 +50,24 @@ def test_a_grid_has_a_cell_for_each_combination_and_variant() -> None:
     assert found.cells[1].plan.producers == found.cells[0].plan.producers
 
 
-def test_the_command_that_runs_one_of_its_runs_again() -> None:
+def test_a_definition_has_the_command_that_repeats_a_run() -> None:
     found = definition(varies=acks("1", "all"))
     assert found.reproduce(found.cells[1], 4) == "harrow run small.yaml --seed 4 --set acks=all"
 
 
-def test_only_the_variants_that_are_wanted() -> None:
+def test_only_selected_variants_have_cells() -> None:
     text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, b: {}}"
     found = define([(campaign(text), "v.yaml")], range(1), variants=["b"])
     assert [cell.variant for cell in found.cells] == ["b"]
 
 
-def test_a_setting_of_the_grid_that_does_not_fit_is_said_once() -> None:
+def test_a_setting_that_fits_nowhere_is_reported_once() -> None:
     with pytest.raises(CampaignError, match="acks=7") as caught:
         define([(campaign(), "small.yaml")], range(1), varies=acks("1", "7"))
     assert len(caught.value.problems) == 1
 
 
-def test_values_that_do_not_go_together_are_skipped_and_said(tmp_path: Path) -> None:
+def test_values_that_do_not_fit_together_are_skipped_and_reported(tmp_path: Path) -> None:
     varies = (*acks("1", "all"), parse_vary("enable.idempotence=true,false"))
     found = define([(campaign(), "small.yaml")], range(2), varies=varies)
     assert [dict(cell.settings) for cell in found.cells] == [
@@ -82,7 +82,7 @@ def test_values_that_do_not_go_together_are_skipped_and_said(tmp_path: Path) -> 
     assert read_definition(tmp_path) == found
 
 
-def test_variants_that_a_release_of_the_grid_leaves_out_are_told_once() -> None:
+def test_variants_that_a_varied_release_excludes_are_reported_once() -> None:
     text = """
 name: small
 cluster: {brokers: 1, topics: [{name: t}]}
@@ -97,29 +97,29 @@ variants:
     assert not define([(campaign(text), "v.yaml")], range(1)).notes
 
 
-def test_a_value_that_goes_with_no_other_is_refused() -> None:
+def test_a_value_that_fits_no_other_is_rejected() -> None:
     varies = (*acks("1", "all"), parse_vary("enable.idempotence=true"))
     with pytest.raises(CampaignError, match="needs acks=all, not acks=1"):
         define([(campaign(), "small.yaml")], range(2), varies=varies)
 
 
-def test_two_campaigns_of_one_name_cannot_be_told_apart() -> None:
-    with pytest.raises(CampaignError, match="is named `small` too"):
+def test_two_campaigns_of_the_same_name_are_rejected() -> None:
+    with pytest.raises(CampaignError, match="is also named `small`"):
         define([(campaign(), "a.yaml"), (campaign(), "b.yaml")], range(1))
 
 
-def test_two_campaigns_whose_names_differ_by_case_share_a_folder_on_some_systems() -> None:
+def test_two_campaigns_whose_names_differ_only_by_case_are_rejected() -> None:
     other = campaign("name: Small\ncluster: {brokers: 1, topics: [{name: t}]}")
-    with pytest.raises(CampaignError, match="is named `small` too"):
+    with pytest.raises(CampaignError, match="is also named `small`"):
         define([(campaign(), "a.yaml"), (other, "b.yaml")], range(1))
 
 
-def test_the_name_of_a_campaign_is_no_axis() -> None:
+def test_the_name_of_a_campaign_cannot_vary() -> None:
     with pytest.raises(VaryError, match="--vary name"):
         define([(campaign(), "a.yaml")], range(1), varies=[parse_vary("name=a,b")])
 
 
-def test_cells_that_would_have_the_same_name_are_refused() -> None:
+def test_cells_with_the_same_name_are_rejected() -> None:
     text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, 'a description=1': {}}"
     varies = [parse_vary("description='1','1 description=1'")]
     assert len(define([(campaign(text), "v.yaml")], range(1), varies=varies).cells) == 6
@@ -128,7 +128,7 @@ def test_cells_that_would_have_the_same_name_are_refused() -> None:
         define([(campaign(text), "v.yaml")], range(1), varies=varies)
 
 
-def test_more_seeds_than_can_be_counted_are_refused() -> None:
+def test_more_seeds_than_can_be_counted_are_rejected() -> None:
     assert len(parse_seeds(f"1..{2**63}")) == 2**63 - 1
     with pytest.raises(SeedError, match="too many seeds"):
         parse_seeds(f"0..{2**63}")
@@ -139,24 +139,24 @@ def test_the_same_sweep_has_the_same_name() -> None:
     assert len({definition(6).name(), definition(7).name(), definition(6, varies=acks("1")).name()}) == 3
 
 
-def test_a_number_stands_for_that_many_seeds_from_the_first() -> None:
+def test_a_number_n_means_the_first_n_seeds() -> None:
     assert parse_seeds("5") == parse_seeds("0..5") == range(5)
     for text in ("0", "", "..5", "5..", "-5", "1.5"):
         with pytest.raises(SeedError):
             parse_seeds(text)
 
 
-def test_a_grid_that_is_too_large_is_refused_before_any_of_it_is_read() -> None:
+def test_a_grid_that_is_too_large_is_rejected_before_any_cell_is_loaded() -> None:
     read: list[int] = []
     varies = [
         Vary(key=f"limits.{key}", values=tuple(map(str, range(1, 1_001)))) for key in ("events", "faults")
     ]
-    with pytest.raises(VaryError, match="1000000 combinations of values, and may have 10000"):
+    with pytest.raises(VaryError, match="1000000 combinations of values, more than 10000"):
         define([(campaign(), "a.yaml")], range(1), varies=varies, check=lambda *at: read.append(at[0]))
     assert not read
 
 
-def test_reading_a_grid_can_be_ended_before_each_combination() -> None:
+def test_loading_a_grid_can_be_stopped_before_each_combination() -> None:
     read: list[tuple[int, int]] = []
 
     def check(*at: int) -> None:

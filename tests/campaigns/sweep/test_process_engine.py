@@ -1,4 +1,4 @@
-"""The pool of processes of a sweep: whoever takes it away kills it, and nobody else does."""
+"""A sweep's pool of processes is killed by exactly one thread."""
 
 import threading
 from concurrent.futures.process import BrokenProcessPool
@@ -16,7 +16,7 @@ THREADS = 2
 
 
 class BrokenPool:
-    """A pool that breaks for all who wait for it at once."""
+    """A pool that breaks at once for every thread that waits for it."""
 
     def __init__(self) -> None:
         self.all_wait = threading.Barrier(THREADS)
@@ -26,8 +26,8 @@ class BrokenPool:
         raise BrokenProcessPool
 
 
-def test_a_pool_that_breaks_for_several_is_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one closes twice may be another's by then: Bad file descriptor."""
+def test_a_pool_that_breaks_for_several_threads_is_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A descriptor that is closed twice may be in new use: Bad file descriptor."""
     killed: list[object] = []
     pool = BrokenPool()
     monkeypatch.setattr(process_engine, "worker_pool", lambda *_: pool)

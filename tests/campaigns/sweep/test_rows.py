@@ -1,4 +1,4 @@
-"""What is kept of a run, also of one that failed."""
+"""Rows record runs, also failed ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def without_time(row: Row) -> Row:
     return {**row, "wall_us": 0}
 
 
-def test_a_row_says_what_the_run_says() -> None:
+def test_a_row_agrees_with_its_run() -> None:
     cell = swarm_cell()
     row, result = run_row(cell, 3), run_plan(cell.plan, 3)
     assert (row["campaign"], row["seed"], row["plan_digest"]) == ("swarm", 3, cell.plan.digest())
@@ -75,7 +75,7 @@ def test_the_service_levels_of_a_row_are_those_of_the_run() -> None:
 
 
 def test_evidence_is_indexed_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To judge a run and to measure its service levels takes the same look at what happened."""
+    """Judging a run and measuring its service levels use the same index."""
     indexed: list[Evidence] = []
     index = Index.__init__
 
@@ -88,7 +88,7 @@ def test_evidence_is_indexed_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(indexed) == 1
 
 
-def test_the_same_run_leaves_the_same_row() -> None:
+def test_the_same_run_gives_the_same_row() -> None:
     cell = swarm_cell()
     assert without_time(run_row(cell, 5)) == without_time(run_row(cell, 5))
 
@@ -103,7 +103,7 @@ def test_a_failure_has_a_signature() -> None:
     assert row["signature"] != signature_columns(rule, "something else", chain)["signature"]
 
 
-def test_an_expectation_that_is_missed_is_a_failure_of_its_own() -> None:
+def test_a_missed_expectation_is_a_failure_of_its_own_kind() -> None:
     text = "name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\nscript: [{do: {send: m0}}, {when: {acked: m0}}]\nexpect: {verdict: violated}"
     row = run_row(cell_of(load_text(text, "calm.yaml").plans[0]), 0)
     assert (row["failed_rule"], row["outcome"]) == (EXPECTATION, "unexpected")
@@ -123,7 +123,7 @@ def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.Monk
     assert row["failed_rule"] == ERROR
 
 
-def test_an_error_in_what_is_said_of_a_run_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_a_row_is_made_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise KeyError("half a pair: \ud800")
 
@@ -134,7 +134,7 @@ def test_an_error_in_what_is_said_of_a_run_is_a_row_too(monkeypatch: pytest.Monk
     assert as_batch([row]).num_rows == 1
 
 
-def test_a_run_over_its_step_limit_is_undecided_as_harrow_run_has_it() -> None:
+def test_a_run_over_its_step_limit_is_undecided_as_in_harrow_run() -> None:
     cell = cell_of(replace(definition(1).cells[0].plan, events_limit=100))
     row = run_row(cell, 0)
     assert (row["verdict"], row["outcome"]) == ("inconclusive", "undecided")
@@ -154,7 +154,7 @@ def test_rows_keep_the_columns_that_are_documented() -> None:
     assert first["worker"] == this_worker()
 
 
-def test_a_batch_of_nothing_has_the_schema_too() -> None:
+def test_an_empty_batch_has_the_schema_too() -> None:
     assert as_batch([]).schema == TRANSPORT_SCHEMA
     assert pa.Table.from_batches([as_batch([])]).num_rows == 0
 

@@ -1,4 +1,4 @@
-"""The folder of a sweep: what is left of one that was killed, and what another process may not do."""
+"""Folders of sweeps: leftovers of killed sweeps, damage, and exclusive use."""
 
 import json
 import os
@@ -40,20 +40,20 @@ def written(path: Path, of: Definition, seeds: range) -> SweepFolder:
 def test_two_processes_do_not_sweep_into_one_folder(tmp_path: Path) -> None:
     first, second = (SweepFolder(tmp_path / "s", definition()) for _ in range(2))
     with (
-        first.held(),
-        pytest.raises(SweepFolderError, match="another harrow is sweeping into it"),
-        second.held(),
+        first.exclusively(),
+        pytest.raises(SweepFolderError, match="another harrow is sweeping into this folder"),
+        second.exclusively(),
     ):
         pass
-    with second.held():
+    with second.exclusively():
         pass
 
 
-def test_a_folder_whose_sweep_was_killed_as_it_began_can_be_used(tmp_path: Path) -> None:
+def test_a_folder_whose_sweep_was_killed_at_its_start_can_be_used(tmp_path: Path) -> None:
     path = tmp_path / "s"
     assert is_only_begun(path)
     folder = SweepFolder(path, definition())
-    with folder.held():
+    with folder.exclusively():
         folder.begin()
     (path / "sweep.json").rename(path / ".sweep.json.123")
     (path / "spark.log").touch()
@@ -61,7 +61,7 @@ def test_a_folder_whose_sweep_was_killed_as_it_began_can_be_used(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "runs/campaign=small/part-00000.parquet"])
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_a_folder_with_other_files_is_not_used(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).touch()
     assert not is_only_begun(tmp_path)
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(
     assert folder.missing() == [(0, range(3))]
 
 
-def test_a_file_says_which_rare_states_its_rows_reached(tmp_path: Path) -> None:
+def test_a_file_lists_the_rare_states_of_its_rows(tmp_path: Path) -> None:
     of = definition(4)
     written(tmp_path, of, range(4))
     again = SweepFolder(tmp_path, of)
@@ -96,7 +96,7 @@ def test_a_file_says_which_rare_states_its_rows_reached(tmp_path: Path) -> None:
     assert again.probes
 
 
-def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(tmp_path: Path) -> None:
+def test_a_truncated_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path, definition())
     run = Repeated(cell=0, seed=3, first="a", again="a", other_worker=True)
     folder.add_repeated([run])
@@ -107,8 +107,10 @@ def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(tmp_path: Path
 
 
 def asked(*folders: Path) -> list[list[list[Any]]]:
-    """Return the verdicts of sweeps, as DuckDB tells them in a process of its own: within pytest it
-    complains of leaks when the process ends."""
+    """Query the verdicts of sweeps with DuckDB.
+
+    DuckDB runs in its own process, because it reports leaks at the end of pytest.
+    """
     script = (
         "import json, sys, pathlib; from harrow.campaigns.sweep.queries import VERDICTS, duck_sql; "
         "print(json.dumps([duck_sql(pathlib.Path(path)).ask(VERDICTS) for path in sys.argv[1:]]))"
@@ -120,7 +122,7 @@ def asked(*folders: Path) -> list[list[list[Any]]]:
     return found
 
 
-def test_the_name_of_a_campaign_stays_what_it_is(tmp_path: Path) -> None:
+def test_the_name_of_a_campaign_stays_text(tmp_path: Path) -> None:
     names = ["2024", "007", "2024-01-01", "1e5", "null", "true", "a.b", "Small"]
     for name in names:
         of = define([(campaign(TEXT.replace("name: small", f"name: '{name}'")), "x.yaml")], range(2))
@@ -137,7 +139,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert [sum(row[4] for row in rows) for rows in answers] == [2] * len(names)
 
 
-def test_the_largest_seeds(tmp_path: Path) -> None:
+def test_the_largest_seeds_are_kept_exactly(tmp_path: Path) -> None:
     last = 2**63 - 1
     of = define([(campaign(), "small.yaml")], range(last - 2, last + 1))
     folder = written(tmp_path, of, range(last - 2, last + 1))
@@ -146,24 +148,24 @@ def test_the_largest_seeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", ["cells", "campaigns", "seeds"])
-def test_a_sweep_that_does_not_say_what_it_is_of(tmp_path: Path, lost: str) -> None:
+def test_a_sweep_with_a_damaged_definition_is_rejected(tmp_path: Path, lost: str) -> None:
     SweepFolder(tmp_path, definition(varies=acks("1"))).begin()
     state = json.loads((tmp_path / "sweep.json").read_text())
     del state[lost]
     (tmp_path / "sweep.json").write_text(json.dumps(state))
-    with pytest.raises(SweepFolderError, match="does not say what the sweep is of"):
+    with pytest.raises(SweepFolderError, match="does not define a sweep"):
         read_definition(tmp_path)
 
 
-def test_a_campaign_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_campaign_is_reported_by_name(tmp_path: Path) -> None:
     SweepFolder(tmp_path, definition()).begin()
     (tmp_path / "campaigns" / "small.yaml").unlink()
-    with pytest.raises(SweepFolderError, match=r"small\.yaml: is missing"):
+    with pytest.raises(SweepFolderError, match=r"small\.yaml: missing"):
         read_definition(tmp_path)
 
 
 def part_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFolder:
-    """Write a sweep of three runs, and change what its file of rows says of itself."""
+    """Write a sweep of three runs, and change the metadata of its file of rows."""
     of = definition(3)
     folder = written(path, of, range(3))
     (part,) = folder.parts()
@@ -180,14 +182,14 @@ NO_SEEDS = (
 
 
 @pytest.mark.parametrize("said", NO_SEEDS, ids=lambda said: said[:20])
-def test_rows_that_do_not_say_which_seeds_they_have_are_refused(tmp_path: Path, said: str) -> None:
+def test_a_file_of_rows_that_does_not_list_its_seeds_is_rejected(tmp_path: Path, said: str) -> None:
     folder = part_with(tmp_path, {b"harrow.covers": said.encode()})
-    with pytest.raises(SweepFolderError, match="it does not say which seeds it has"):
+    with pytest.raises(SweepFolderError, match="it does not list its seeds"):
         folder.check()
 
 
 @pytest.mark.parametrize("said", ["null", "3", "[[1]]", "[{}]", "[" * 100_000], ids=lambda said: said[:20])
-def test_rows_that_reached_what_is_no_rare_state_are_refused(tmp_path: Path, said: str) -> None:
+def test_a_file_of_rows_with_damaged_probes_is_rejected(tmp_path: Path, said: str) -> None:
     folder = part_with(tmp_path, {b"harrow.probes": said.encode()})
     with pytest.raises(SweepFolderError, match="not a file of a sweep"):
         folder.check()
@@ -202,7 +204,7 @@ def test_rows_that_reached_what_is_no_rare_state_are_refused(tmp_path: Path, sai
         "x.parquet",
     ],
 )
-def test_a_file_that_only_a_query_would_read_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_foreign_file_that_queries_would_read_is_rejected(tmp_path: Path, name: str) -> None:
     folder = written(tmp_path, definition(3), range(3))
     (tmp_path / "runs" / name).touch()
     with pytest.raises(SweepFolderError, match="not a file of a sweep"):
@@ -219,8 +221,8 @@ def read_all(folder: SweepFolder) -> None:
 @pytest.mark.parametrize(
     "name", ["runs/campaign=small/part-00007.parquet", "sweep.json", "campaigns/small.yaml"]
 )
-def test_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
-    """To open it would be to wait for its other end: in Parquet's own code, with no ear for Ctrl-C."""
+def test_a_pipe_in_place_of_a_file_is_rejected(tmp_path: Path, name: str) -> None:
+    """Opening it would wait for a writer, in Parquet's own code, which ignores Ctrl-C."""
     folder = written(tmp_path, definition(3), range(3))
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)

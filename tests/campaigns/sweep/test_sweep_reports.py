@@ -1,4 +1,4 @@
-"""What a report says of rows, as DuckDB answers: rows are made up, one for each thing that counts."""
+"""Reports of made-up rows, one for each fact that counts, with DuckDB as the engine."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **said: Any) 
 
 
 def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
-    """Return the report of rows; in a process of its own, for DuckDB complains when pytest ends."""
+    """Return the report of rows from its own process, because DuckDB complains when pytest ends."""
     of = definition(20, text=REQUIRING, varies=acks("1", "all"))
     folder = SweepFolder(path, of)
     folder.begin()
@@ -69,7 +69,7 @@ def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
 REACHED: dict[str, Any] = {"probes": [{"probe": "unclean-election", "count": 2}]}
 
 
-def test_failures_rates_and_what_is_missing(tmp_path: Path) -> None:
+def test_a_report_has_failures_rates_and_missing_probes(tmp_path: Path) -> None:
     failed: dict[str, Any] = {"outcome": "unexpected", **LOST}
     report = reported(
         tmp_path,
@@ -109,13 +109,13 @@ def test_failures_rates_and_what_is_missing(tmp_path: Path) -> None:
     assert report["durations"][0]["median_us"] == pytest.approx(1_000, rel=0.01)
 
 
-def test_a_required_state_that_was_never_reached_leaves_it_open(tmp_path: Path) -> None:
+def test_a_required_probe_that_no_run_reached_makes_the_sweep_inconclusive(tmp_path: Path) -> None:
     report = reported(tmp_path, row(1, "held", **REACHED), row(1, "held", cell=1))
     assert len(report["required_probes_missed"]) == 1
     assert (report["verdict"], report["exit"]) == ("inconclusive", UNDECIDED)
 
 
-def test_runs_that_came_out_differently_are_an_error(tmp_path: Path) -> None:
+def test_unequal_repeats_are_an_error(tmp_path: Path) -> None:
     rows = (row(1, "held", **REACHED), row(1, "held", cell=1, **REACHED))
     assert reported(tmp_path / "a", *rows)["verdict"] == "held"
     assert reported(tmp_path / "b", *rows, unequal=[[0, 1]])["verdict"] == "error"

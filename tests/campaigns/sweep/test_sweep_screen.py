@@ -1,4 +1,4 @@
-"""What people see of a sweep: while it runs, and afterwards."""
+"""The output of a sweep on a terminal, while it runs and afterwards."""
 
 import re
 import time
@@ -116,7 +116,7 @@ def shown(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -
 
 
 def cell(variant: str, campaign: str = "c", **settings: str) -> dict[str, Any]:
-    """Return a cell as `sweep.json` has it."""
+    """Return a cell as in `sweep.json`."""
     name = " ".join([variant, *(f"{key}={value}" for key, value in settings.items())])
     return {"campaign": campaign, "cell": name, "variant": variant, "settings": settings}
 
@@ -142,7 +142,7 @@ def table(lines: list[str], title: str) -> list[str]:
     return lines[start : lines.index("", start)]
 
 
-def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_what_differs() -> None:
+def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_each_varied_setting() -> None:
     cells = [cell("base", acks=acks, size="3") for acks in ("1", "all")]
     lines = shown(
         report(
@@ -191,7 +191,7 @@ def test_no_column_of_the_matrix_is_cut_at_any_width(width: int) -> None:
     assert words.count("1 of 20 000") == words.count("2 of 20 000") == 4
 
 
-def test_sizes_releases_and_words_are_sorted_as_people_sort_them() -> None:
+def test_sizes_releases_and_words_are_sorted_naturally() -> None:
     for key, given, order in (
         ("kafka", ("4.0", "0.10.2", "2.4", "2.10"), ("0.10.2", "2.4", "2.10", "4.0")),
         ("acks", ("all", "1", "0"), ("0", "1", "all")),
@@ -206,7 +206,7 @@ def test_sizes_releases_and_words_are_sorted_as_people_sort_them() -> None:
         assert [line.split()[0] for line in matrix if line.split()[0] in given] == list(order)
 
 
-def test_what_was_broken_stands_before_what_was_permitted() -> None:
+def test_violations_come_before_permitted_anomalies() -> None:
     lines = shown(
         report(
             rate("base", 5, "permitted", rule="duplicate"), rate("base", 1, "violated", rule="lost-write")
@@ -233,7 +233,7 @@ def test_campaigns_and_variants_are_told_apart() -> None:
     assert re.search(r"(?m)^  d         base .* 3 of 20 000$", text)
 
 
-def test_what_a_folder_says_of_a_cell_cannot_disturb_a_terminal() -> None:
+def test_names_of_cells_in_a_folder_cannot_disturb_a_terminal() -> None:
     cells = [cell("base", **{"a\x1b[31m": "1\n2"}), cell("b", **{"a\x1b[31m": "3"})]
     names = [each["cell"] for each in cells]
     lines = shown(report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names)))
@@ -242,7 +242,7 @@ def test_what_a_folder_says_of_a_cell_cannot_disturb_a_terminal() -> None:
     assert not any("\x1b" in line for line in lines)
 
 
-def test_a_failure_says_how_to_see_it_again_in_lines_that_can_be_copied() -> None:
+def test_a_failure_shows_commands_that_can_be_copied() -> None:
     file = WrittenFailure(group=failure(), path=Path("s/failures/x/campaign.yaml"), shrunk=False)
     lines = shown(report(failures=(failure(),)), width=30, written=[file])
     assert "  earliest  harrow run c.yaml --seed 7 --set acks=1" in lines
@@ -250,13 +250,13 @@ def test_a_failure_says_how_to_see_it_again_in_lines_that_can_be_copied() -> Non
     assert "  campaign  s/failures/x/campaign.yaml" in lines
 
 
-def test_of_many_kinds_of_failures_the_first_are_shown() -> None:
+def test_only_the_first_of_many_kinds_of_failures_are_shown() -> None:
     of = report(failures=tuple(failure(f"lost-write-{n}") for n in range(12)))
     assert any(line.startswith("and 2 more kinds of failures; --verbose shows them") for line in shown(of))
     assert sum(line.startswith("lost-write  c") for line in shown(of, verbose=True)) == 12
 
 
-def test_quiet_says_what_failed_and_nothing_else() -> None:
+def test_quiet_shows_only_failures() -> None:
     assert shown(report(rate("base", 1, "permitted")), quiet=True) == []
     lines = shown(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
     assert lines[0] == "lost-write  c, 3 times"
@@ -275,12 +275,12 @@ def test_quiet_says_what_failed_and_nothing_else() -> None:
         ({"workers": 1}, "process, 1 worker, 12 min 34 s; queried with DuckDB"),
     ],
 )
-def test_what_the_summary_says(state: dict[str, Any], line: str) -> None:
+def test_the_summary_shows_runs_verdicts_and_speed(state: dict[str, Any], line: str) -> None:
     found = shown(report(**state))
     assert any(each.startswith(line) for each in found), found
 
 
-def test_a_sweep_without_a_row_has_a_report() -> None:
+def test_a_sweep_without_rows_has_a_report() -> None:
     assert any(line.startswith("0 runs") for line in shown(SweepReport(state={**STATE, "complete": False})))
 
 
@@ -297,11 +297,11 @@ def test_a_sweep_without_a_row_has_a_report() -> None:
         (0.0000002, "2.0e-05%"),
     ],
 )
-def test_a_rate_in_percent(rate: float, text: str) -> None:
+def test_a_rate_is_shown_in_percent(rate: float, text: str) -> None:
     assert percent(rate) == text
 
 
-def test_thousands_stand_apart() -> None:
+def test_thousands_are_separated() -> None:
     assert [grouped(number) for number in (0, 999, 20_000, 10**8)] == ["0", "999", "20 000", "100 000 000"]
 
 
@@ -320,7 +320,7 @@ def tally(**failed: int) -> SweepTally:
     return SweepTally(failures=failures)
 
 
-def test_how_far_it_is_in_one_line() -> None:
+def test_progress_is_shown_in_one_line() -> None:
     line = progress_line(progress(tally=tally(a=2, b=1), left_s=90.0))
     assert re.fullmatch(
         r"1500 of 20000 runs, 1\d\d runs/s, 3 failed, \d+ probes not reached, about 1 min 30 s left", line
@@ -328,7 +328,7 @@ def test_how_far_it_is_in_one_line() -> None:
     assert "left" not in progress_line(progress())
 
 
-def test_lines_now_and_then_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_off_a_terminal_is_an_occasional_line(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     file = StringIO()
@@ -344,7 +344,7 @@ def test_lines_now_and_then_where_nobody_watches(monkeypatch: pytest.MonkeyPatch
     assert "\x1b" not in file.getvalue()
 
 
-def test_nothing_where_nothing_is_wanted() -> None:
+def test_disabled_progress_prints_nothing() -> None:
     file = StringIO()
     bar = SweepProgress(Console(file=file, force_terminal=True), enabled=False)
     bar.show(progress())
@@ -352,7 +352,7 @@ def test_nothing_where_nothing_is_wanted() -> None:
     assert file.getvalue() == ""
 
 
-def test_a_bar_on_a_terminal_with_failures_and_what_is_missing() -> None:
+def test_progress_on_a_terminal_is_a_bar_with_failures_and_missing_probes() -> None:
     file = StringIO()
     console = Console(file=file, force_terminal=True, color_system=None, width=80, height=24)
     bar = SweepProgress(console, enabled=True)

@@ -1,4 +1,4 @@
-"""The live view of a sweep, and the counts that it is made of."""
+"""The live view of a sweep, and its counts."""
 
 from collections import Counter
 from pathlib import Path
@@ -24,7 +24,7 @@ from tests.played_runs import drawn
 
 
 def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) -> pa.Table:
-    """Return rows of (cell, seed, verdict, signature of what failed)."""
+    """Return rows of (cell, seed, verdict, signature of the failure)."""
     return pa.table(
         {
             "campaign": ["loss"] * len(runs),
@@ -84,7 +84,7 @@ def test_a_rare_state_counts_once_for_each_run_that_reached_it() -> None:
     assert tally.probes == Counter({"session-expired": 2})
 
 
-def test_what_is_counted_is_what_the_rows_on_disk_say(tmp_path: Path) -> None:
+def test_the_tally_agrees_with_the_rows_on_disk(tmp_path: Path) -> None:
     of = definition(12)
     folder = SweepFolder(tmp_path, of)
     folder.begin()
@@ -98,7 +98,7 @@ def test_what_is_counted_is_what_the_rows_on_disk_say(tmp_path: Path) -> None:
     assert tally.probes == Counter(item["probe"] for row in written for item in row["probes"])
 
 
-def test_the_grid_the_failures_and_the_rare_states() -> None:
+def test_the_screen_shows_the_grid_failures_and_rare_states() -> None:
     of = grid()
     found = progress(
         of,
@@ -126,13 +126,13 @@ def test_the_grid_the_failures_and_the_rare_states() -> None:
     assert " more" in shown[-1]
 
 
-def test_before_anything_has_come_back() -> None:
+def test_the_screen_can_be_drawn_before_any_result() -> None:
     shown = lines_of(progress(grid()), grid())
     assert shown[0].endswith(" 0 of 200 runs")
     assert "failures none so far" in shown
 
 
-def test_runs_that_came_out_differently_are_told() -> None:
+def test_the_screen_shows_unequal_repeats() -> None:
     found = progress(grid())
     found.repeated = 8
     assert "8 runs repeated, all equal" in lines_of(found, grid())
@@ -144,7 +144,7 @@ def test_runs_that_came_out_differently_are_told() -> None:
 
 @pytest.mark.parametrize("cells", [1, 2, 40])
 @pytest.mark.parametrize("kinds", [0, 1, 60])
-def test_it_fits_whatever_there_is(cells: int, kinds: int) -> None:
+def test_the_screen_fits_any_terminal(cells: int, kinds: int) -> None:
     of = grid(cells)
     runs = [(f"base acks={n % cells}", n, "violated", f"lost-write-{n:08x}") for n in range(kinds)]
     found = progress(of, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
@@ -155,7 +155,7 @@ def test_it_fits_whatever_there_is(cells: int, kinds: int) -> None:
             assert all(cell_len(line) <= width for line in shown)
 
 
-def test_where_there_are_too_many_the_rest_is_counted() -> None:
+def test_rows_that_do_not_fit_are_counted() -> None:
     of = grid(40)
     runs = [("base acks=33", n, "violated", f"lost-write-{n % 30:08x}") for n in range(90)]
     shown = lines_of(progress(of, rows(*runs)), of)

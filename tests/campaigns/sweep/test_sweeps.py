@@ -1,4 +1,4 @@
-"""The driver's loop, with an engine that runs in this process and fails when it is told to."""
+"""The driver's loop, with an engine in this process that fails on demand."""
 
 import json
 import time
@@ -29,7 +29,7 @@ def fine(_chunk: Chunk) -> None:
 
 @dataclass
 class Here:
-    """Runs chunks in this process; *before* may raise what an engine raises."""
+    """Runs chunks in this process. *before* may raise an engine's errors."""
 
     definition: Definition
     before: Callable[[Chunk], None] = fine
@@ -46,7 +46,7 @@ class Here:
         return self.change(chunk, table)
 
     def cancel(self) -> None:
-        """Nothing is under way for long."""
+        """Nothing runs for long."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -80,7 +80,7 @@ def test_every_key_has_one_row(tmp_path: Path) -> None:
     assert progress.probes
 
 
-def test_going_on_runs_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
+def test_resuming_runs_only_the_missing_seeds(tmp_path: Path) -> None:
     of = definition(40, varies=acks("1", "all"))
     first = sweep(tmp_path, Here(of), Limits(time_max_s=0.0))
     assert not first.is_complete()
@@ -98,7 +98,7 @@ def test_going_on_runs_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
     assert (again.already, again.done) == (80, 0)
 
 
-def test_leftovers_of_a_killed_writer_are_no_rows(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_writer_are_not_rows(tmp_path: Path) -> None:
     of = definition(5)
     folder = SweepFolder(tmp_path, of)
     folder.begin()
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         SweepFolder(tmp_path, of).missing()
 
 
-def test_files_of_another_grid_are_not_taken_for_ones_own(tmp_path: Path) -> None:
+def test_files_of_another_grid_are_rejected(tmp_path: Path) -> None:
     sweep(tmp_path, Here(definition(3, varies=acks("1"))))
     with pytest.raises(SweepFolderError, match=r"no cell .*acks=1"):
         SweepFolder(tmp_path, definition(3)).missing()
@@ -140,7 +140,7 @@ def test_a_chunk_that_is_lost_is_run_again(tmp_path: Path) -> None:
     assert not any(verdict == "error" for _, verdict in progress.tally.verdicts)
 
 
-def test_a_run_that_kills_its_worker_each_time_is_found_and_is_an_error(tmp_path: Path) -> None:
+def test_a_run_that_always_kills_its_worker_is_isolated_and_becomes_an_error(tmp_path: Path) -> None:
     of = definition(30)
 
     def deadly(chunk: Chunk) -> None:
@@ -155,10 +155,10 @@ def test_a_run_that_kills_its_worker_each_time_is_found_and_is_an_error(tmp_path
     ]
     (error,) = [row for row in rows if row["verdict"] == "error"]
     assert error["seed"] == 13
-    assert error["error"] == "the worker died each of 3 times that it ran this"
+    assert error["error"] == "the worker died in each of 3 attempts at this run"
 
 
-def test_rows_that_did_not_come_back_are_run_again(tmp_path: Path) -> None:
+def test_rows_that_do_not_come_back_are_run_again(tmp_path: Path) -> None:
     of = definition(30)
     cut: list[Chunk] = []
 
@@ -170,13 +170,13 @@ def test_rows_that_did_not_come_back_are_run_again(tmp_path: Path) -> None:
 
     progress = sweep(tmp_path, Here(of, change=cut_off))
     assert keys(tmp_path) == wanted(of)
-    assert list(progress.lost) == [f"{cut[0].rows() - 1} rows came back of {cut[0].rows()}"]
+    assert list(progress.lost) == [f"{cut[0].rows() - 1} of {cut[0].rows()} rows came back"]
 
 
-def test_an_interrupt_while_a_chunk_is_under_way_keeps_what_came_back(
+def test_an_interrupt_during_a_chunk_keeps_finished_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a fast machine all runs would be in the first chunk.
+    # On a fast machine, the first chunk would have all runs.
     monkeypatch.setattr(chunk_module, "_TASK_MIN_S", 0.01)
     of = definition(300, varies=acks("1", "all"))
     engine = Here(of)
@@ -196,16 +196,14 @@ def test_an_interrupt_while_a_chunk_is_under_way_keeps_what_came_back(
     assert keys(tmp_path) == wanted(of)
 
 
-def test_going_on_knows_which_rare_states_were_reached(tmp_path: Path) -> None:
+def test_resuming_knows_the_rare_states_reached_before(tmp_path: Path) -> None:
     first = sweep(tmp_path, Here(definition(5)))
     again = sweep(tmp_path, Here(definition(5)))
     assert again.done == 0
     assert again.probes == first.probes
 
 
-def test_going_on_reads_no_rows_when_no_repeat_is_owed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resuming_reads_no_rows_if_no_repeat_is_owed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = definition(200)
     assert sweep(tmp_path, Here(of)).repeated
 
@@ -216,14 +214,14 @@ def test_going_on_reads_no_rows_when_no_repeat_is_owed(
     assert sweep(tmp_path, Here(of)).is_complete()
 
 
-def test_who_repeated_runs_is_known(tmp_path: Path) -> None:
+def test_repeats_by_another_worker_are_counted(tmp_path: Path) -> None:
     progress = sweep(tmp_path, Here(definition(200)))
     assert progress.repeated > 0
     assert progress.repeated_elsewhere == 0
     assert state_of(progress, "here")["repeated_elsewhere"] == 0
 
 
-def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_a_lost_engine_ends_the_sweep_and_keeps_finished_rows(tmp_path: Path) -> None:
     of = definition(30, varies=acks("1", "all"))
 
     def gone(_chunk: Chunk) -> None:
@@ -236,7 +234,7 @@ def test_an_engine_that_is_gone_ends_the_sweep_and_keeps_what_is_done(tmp_path: 
     assert keys(tmp_path) == wanted(of)
 
 
-def test_it_stops_after_so_many_failures(tmp_path: Path) -> None:
+def test_a_sweep_stops_after_its_maximum_of_failures(tmp_path: Path) -> None:
     of = definition(
         20_000,
         text="name: small\nexpect: {verdict: violated}\ncluster: {brokers: 1, topics: [{name: t}]}\n"
@@ -247,7 +245,7 @@ def test_it_stops_after_so_many_failures(tmp_path: Path) -> None:
     assert 0 < progress.done < 20_000
 
 
-def test_one_in_fifty_is_run_again_and_compared(tmp_path: Path) -> None:
+def test_one_run_in_fifty_is_repeated_and_compared(tmp_path: Path) -> None:
     of = definition(200)
     progress = sweep(tmp_path, Here(of))
     sampled = [seed for seed in of.seeds if is_sampled(of.cells[0], seed)]
@@ -260,7 +258,7 @@ def test_one_in_fifty_is_run_again_and_compared(tmp_path: Path) -> None:
     assert sweep(tmp_path, Here(of)).repeated == len(sampled)
 
 
-def test_a_run_that_comes_out_differently_the_second_time_is_seen(tmp_path: Path) -> None:
+def test_a_repeat_with_another_digest_is_reported(tmp_path: Path) -> None:
     of = definition(200)
 
     def differently(chunk: Chunk, rows: pa.Table) -> pa.Table:
@@ -275,14 +273,14 @@ def test_a_run_that_comes_out_differently_the_second_time_is_seen(tmp_path: Path
     assert len(state_of(progress, "here")["unequal"]) == progress.repeated  # type: ignore[arg-type]  # JSON
 
 
-def test_repeats_that_a_killed_sweep_owed_are_made_up_for(tmp_path: Path) -> None:
+def test_repeats_that_a_killed_sweep_owed_happen_on_resume(tmp_path: Path) -> None:
     of = definition(200)
     first = sweep(tmp_path, Here(of))
     (tmp_path / "repeated.jsonl").write_text('{"cut of')
     assert sweep(tmp_path, Here(of)).repeated == first.repeated
 
 
-def test_the_folder_says_what_the_sweep_is_of(tmp_path: Path) -> None:
+def test_a_definition_survives_being_written_to_its_folder_and_read(tmp_path: Path) -> None:
     of = definition(7, varies=acks("1", "all"))
     folder = SweepFolder(tmp_path, of)
     folder.begin()
@@ -295,14 +293,14 @@ def test_the_folder_says_what_the_sweep_is_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"schema": "harrow.sweep/99"}'])
-def test_what_is_no_sweep(tmp_path: Path, text: str | None) -> None:
+def test_a_folder_without_a_sweep_is_rejected(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "sweep.json").write_text(text)
     with pytest.raises(SweepFolderError, match="sweep"):
         read_state(tmp_path)
 
 
-def test_what_may_have_killed_its_worker_is_tried_again_alone(tmp_path: Path) -> None:
+def test_a_chunk_that_may_have_killed_its_worker_is_retried_alone(tmp_path: Path) -> None:
     campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "abcde"]
     of = define(campaigns, range(2))
     under_way: list[Chunk] = []
@@ -327,7 +325,7 @@ def test_what_may_have_killed_its_worker_is_tried_again_alone(tmp_path: Path) ->
     assert (progress.lost["a worker died"], progress.is_complete()) == (2, True)
 
 
-def test_what_came_back_while_an_interrupt_did_is_written(tmp_path: Path) -> None:
+def test_chunks_that_finish_during_an_interrupt_are_written(tmp_path: Path) -> None:
     campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "ab"]
     of = define(campaigns, range(2))
     returned: list[Chunk] = []
@@ -342,7 +340,7 @@ def test_what_came_back_while_an_interrupt_did_is_written(tmp_path: Path) -> Non
     told: list[Progress] = []
 
     def shielded() -> AbstractContextManager[None]:
-        # Both chunks have come back, and neither has been written.
+        # Both chunks are back, and neither is written.
         while len(returned) < 2:
             time.sleep(0.01)
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""The file of each kind of failure: what would have prevented it is tried once, and not for each run."""
+"""Each kind of failure has a file, and its remedies are tried once, not for each run."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def group(cell: str) -> FailureGroup:
     )
 
 
-def test_a_file_says_what_was_tried_and_held(tmp_path: Path) -> None:
+def test_a_failure_file_lists_the_remedies_that_held(tmp_path: Path) -> None:
     campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
@@ -57,7 +57,7 @@ def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) 
     assert runs == [0]
 
 
-def test_files_that_were_written_are_found_without_a_run(
+def test_existing_failure_files_are_listed_without_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = load_campaign(resolve("loss-by-hw-truncation")[0])

@@ -1,4 +1,4 @@
-"""Whom a fault strikes: one broker or several, looked up when it strikes."""
+"""References to brokers resolve when a fault strikes."""
 
 from collections.abc import Sequence
 
@@ -48,13 +48,15 @@ def meant(stage: Stage, reference: object, draws: Sequence[int] = ()) -> tuple[i
         ((1, "rack b", "controller"), (), (1, 0)),
     ],
 )
-def test_what_a_reference_means(reference: object, draws: tuple[int, ...], brokers: tuple[int, ...]) -> None:
+def test_a_reference_resolves_to_its_brokers(
+    reference: object, draws: tuple[int, ...], brokers: tuple[int, ...]
+) -> None:
     assert meant(Stage(), reference, draws) == brokers
 
 
-def test_references_follow_the_cluster() -> None:
+def test_a_reference_resolves_against_the_current_state_of_the_cluster() -> None:
     stage = Stage(brokers=2, replication_factor=1, controller=1)
-    assert meant(stage, "follower of t-0") == ()  # it has no followers
+    assert meant(stage, "follower of t-0") == ()  # the partition has no followers
     stage.environment.perform(Kill(0))
     stage.cluster.simulator.run_until(30 * SECOND)
     assert meant(stage, "leader of t-0") == meant(stage, "leaders of t") == ()
@@ -68,7 +70,7 @@ def test_a_fault_strikes_each_of_the_brokers_that_it_names() -> None:
     assert [struck.concrete for struck in stage.injector.injected] == [
         BrokerCrash(broker=broker, restart_after=(SECOND, SECOND)) for broker in (2, 1)
     ]
-    # One of them is down already; the other one still is struck.
+    # One of them is already down. The other is still struck.
     assert stage.injector.inject(BrokerCrash(broker=(1, 0)))
     assert not stage.injector.inject(BrokerCrash(broker=(1, 0)))
 

@@ -1,4 +1,4 @@
-"""When faults strike, what they are told, and what they can lay hands on."""
+"""Faults strike on schedule, appear in the trace, and act on processes, sessions and links."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ MS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike(Fault):
-    """A fault that only notes when it struck."""
+    """A fault that only records when it struck."""
 
     name: ClassVar[str] = "strike"
 
@@ -60,7 +60,7 @@ def strike(stage: Stage, **given: Any) -> Strike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lasting(LastingFault):
-    """A fault that lasts, a second by default, and notes its end."""
+    """A fault that lasts a second by default and records its end."""
 
     name: ClassVar[str] = "lasting"
 
@@ -87,7 +87,7 @@ class Gradual(GradualFault):
 
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         for wait_us in (SECOND, 2 * SECOND, 0):
-            # Not while the injector looks ahead at what the steps will be.
+            # The injector runs the steps once in advance, without performing them.
             if environment is self.stage.environment:
                 self.taken.append(self.stage.now_us)
             if wait_us:
@@ -127,7 +127,9 @@ def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[in
         (Every(period_us=10 * SECOND, start_us=5 * SECOND, stop_us=15 * SECOND), (), []),
     ],
 )
-def test_timed_faults(timing: Timing, draws: tuple[int, ...], times: list[int]) -> None:
+def test_a_fault_strikes_at_its_time_or_periodically(
+    timing: Timing, draws: tuple[int, ...], times: list[int]
+) -> None:
     assert times_of(timing, *draws) == [at * SECOND for at in times]
 
 
@@ -135,7 +137,7 @@ def test_random_faults_have_gaps_drawn_around_the_mean() -> None:
     rate = Rate(mean_us=10 * SECOND, start_us=SECOND, stop_us=50 * SECOND)
     draws = [4 * SECOND - 1, 20 * SECOND - 1, 0, 10 * SECOND - 1, 15 * SECOND - 1]
     assert times_of(rate, *draws) == [5 * SECOND, 25 * SECOND, 25 * SECOND + 1, 35 * SECOND + 1]
-    # No more than twice the mean: what is beyond is not drawn.
+    # A gap is at most twice the mean.
     assert times_of(rate, 20 * SECOND, end_us=SECOND + 1) == [SECOND + 1]
 
 
@@ -155,7 +157,7 @@ def paused(broker: int, state: str = "paused") -> Condition:
 
 
 @pytest.mark.parametrize(("times", "expected"), [(1, [2]), (2, [2, 6]), (9, [2, 6, 10])])
-def test_a_triggered_fault_strikes_each_time_its_condition_comes_to_hold(
+def test_a_triggered_fault_strikes_each_time_its_condition_becomes_true(
     times: int, expected: list[int]
 ) -> None:
     stage = Stage()
@@ -173,7 +175,7 @@ def test_a_triggered_fault_strikes_each_time_its_condition_comes_to_hold(
     assert not stage.injector.has_triggers()
 
 
-def test_a_trigger_that_holds_from_the_start_strikes_at_the_first_look() -> None:
+def test_a_trigger_that_holds_from_the_start_strikes_at_the_first_check() -> None:
     stage = Stage()
     struck = strike(stage)
     stage.injector.schedule(Injection(timing=When(condition=paused(1, "up")), faults=(struck,)))
@@ -193,7 +195,7 @@ def test_a_fault_can_be_triggered_by_an_event() -> None:
     assert [at_us for at_us, _ in struck.struck] == [3 * SECOND]
 
 
-def test_healing_ends_what_is_scheduled_and_what_is_under_way() -> None:
+def test_healing_ends_scheduled_and_active_faults() -> None:
     stage = Stage()
     struck = strike(stage)
     stage.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(struck,)))
@@ -205,15 +207,15 @@ def test_healing_ends_what_is_scheduled_and_what_is_under_way() -> None:
     assert not stage.environment.is_paused(1)
     stage.cluster.pause_broker(1)
     stage.cluster.simulator.run_until(10 * SECOND)
-    assert stage.environment.is_paused(1)  # nobody resumes it for the old pause
+    assert stage.environment.is_paused(1)  # the end of the old pause does not resume it
     assert struck.struck == []
     assert not stage.environment.has_message_rule("hold")
 
 
-# What is noted
+# The trace and the record of faults
 
 
-def test_a_fault_is_in_the_trace_before_what_it_does() -> None:
+def test_a_fault_precedes_its_effects_in_the_trace() -> None:
     stage = Stage()
     crash = BrokerCrash(broker=2, kind="power_loss", restart_after=(SECOND, 2 * SECOND))
     before = len(stage.cluster.trace.events)
@@ -226,13 +228,13 @@ def test_a_fault_is_in_the_trace_before_what_it_does() -> None:
     assert stage.named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
 
 
-def test_what_was_drawn_is_told_even_if_it_is_the_default() -> None:
+def test_a_drawn_value_is_traced_even_if_it_is_the_default() -> None:
     stage = Stage(draws=(500,))
     assert stage.injector.inject(Lasting(duration=(500 * MS, 1_500 * MS)))
     assert dict(stage.injector.injected[0].details) == {"duration": "1s"}
 
 
-def test_nothing_is_drawn_for_a_fault_that_finds_nothing_but_who_it_is_about() -> None:
+def test_a_fault_without_anything_to_act_on_draws_only_its_brokers() -> None:
     stage = Stage(draws=(1, 500))
     assert stage.injector.inject(BrokerPause(broker=1))
     assert not stage.injector.inject(BrokerPause(broker="any", duration=(500 * MS, 1_500 * MS)))
@@ -240,7 +242,7 @@ def test_nothing_is_drawn_for_a_fault_that_finds_nothing_but_who_it_is_about() -
     assert dict(stage.injector.injected[1].details)["duration"] == "1s"
 
 
-def test_how_long_it_lasts_is_not_drawn_for_what_does_not_last() -> None:
+def test_no_duration_is_drawn_for_a_fault_that_does_not_last() -> None:
     stage = Stage(draws=(500,))
     span = (500 * MS, 1_500 * MS)
     assert stage.injector.inject(ControllerFailover(how="session_expiry", restart_after=span))
@@ -260,7 +262,7 @@ def test_the_end_of_a_fault_names_its_strike() -> None:
     assert [event[-1] for event in stage.named("fault_ended")] == [2, 3, 1]
 
 
-def test_the_end_of_what_a_crash_or_a_start_has_ended_is_not_told() -> None:
+def test_a_fault_that_a_crash_or_start_ended_has_no_end_event() -> None:
     stage = Stage()
     stage.injector.inject(BrokerPause(broker=1, duration=(2 * SECOND, 2 * SECOND)))
     stage.cluster.simulator.run_until(SECOND)
@@ -272,14 +274,14 @@ def test_the_end_of_what_a_crash_or_a_start_has_ended_is_not_told() -> None:
     assert stage.named("fault_ended") == []
 
 
-def test_a_fault_that_found_nothing_is_not_noted() -> None:
+def test_a_fault_without_anything_to_act_on_is_not_traced() -> None:
     stage = Stage()
     assert not stage.injector.inject(strike(stage, finds_something=False))
     assert stage.injector.injected == []
     assert stage.named("fault") == []
 
 
-def test_the_broker_that_was_meant_is_noted() -> None:
+def test_the_broker_that_a_reference_resolved_to_is_traced() -> None:
     stage = Stage(draws=(1,))
     stage.injector.inject(BrokerPause(broker="any"))
     assert dict(stage.injector.injected[0].details)["broker"] == 1
@@ -315,7 +317,7 @@ def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
 
 
 def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
-    """Return how often broker 0 hears of a follower in a time."""
+    """Return how often a follower reaches broker 0 in a period."""
     before = len(stage.named("fetch_waits"))
     stage.cluster.simulator.run_until(stage.now_us + duration_us)
     return [event[2] for event in stage.named("fetch_waits")[before:]].count(replica)
@@ -339,7 +341,7 @@ def test_links_can_be_cut_and_messages_dropped() -> None:
     assert fetches(stage, 2, 40 * SECOND) > 0
 
 
-def test_a_fault_ends_when_its_time_is_over_and_not_if_the_cluster_was_healed() -> None:
+def test_a_fault_ends_after_its_duration_unless_healing_came_first() -> None:
     stage = Stage()
     stage.cluster.simulator.run_until(SECOND)
     fault = Lasting(duration=(2 * SECOND, 2 * SECOND))
@@ -354,7 +356,7 @@ def test_a_fault_ends_when_its_time_is_over_and_not_if_the_cluster_was_healed() 
     assert len(fault.ended) == 1
 
 
-def test_the_end_of_a_fault_takes_its_own_rule_alone_out_of_force() -> None:
+def test_the_end_of_a_fault_removes_only_its_own_message_rule() -> None:
     stage = Stage()
     for seconds in (3, 1):
         stage.injector.inject(NetworkAckLoss(duration=(seconds * SECOND, seconds * SECOND)))
@@ -381,7 +383,7 @@ def test_the_end_of_a_fault_takes_its_own_rule_alone_out_of_force() -> None:
         ),
     ],
 )
-def test_what_struck_is_noted_with_nothing_left_to_draw(
+def test_an_injected_fault_is_recorded_with_everything_decided(
     fault: Fault, draws: tuple[int, ...], concrete: Fault
 ) -> None:
     stage = Stage(draws=draws)
@@ -389,7 +391,7 @@ def test_what_struck_is_noted_with_nothing_left_to_draw(
     assert [injected.concrete for injected in stage.injector.injected] == [concrete]
 
 
-def test_a_gradual_fault_takes_its_steps_and_is_over_with_the_last_one() -> None:
+def test_a_gradual_fault_ends_with_its_last_step() -> None:
     stage = Stage()
     fault = Gradual(stage=stage)
     stage.injector.inject(fault)
@@ -398,7 +400,7 @@ def test_a_gradual_fault_takes_its_steps_and_is_over_with_the_last_one() -> None
     assert [(at_us, name) for at_us, name, *_ in stage.named("fault_ended")] == [(3 * SECOND, "gradual")]
 
 
-def test_a_gradual_fault_with_a_step_that_the_target_cannot_take_does_not_strike() -> None:
+def test_a_gradual_fault_with_an_impossible_step_does_not_strike() -> None:
     stage = Stage()
     fault = Melting()
     injection = Injection(timing=At(at_us=(SECOND, SECOND)), faults=(fault,))
@@ -420,7 +422,7 @@ def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
     assert stage.named("fault_ended") == []
 
 
-def test_a_broker_that_is_stopping_is_started_again_by_healing() -> None:
+def test_healing_restarts_a_stopping_broker() -> None:
     stage = Stage()
     stage.injector.inject(BrokerStop(broker=1))
     assert not stage.injector.inject(BrokerStop(broker=1))
@@ -432,7 +434,7 @@ def test_a_broker_that_is_stopping_is_started_again_by_healing() -> None:
     assert not stage.environment.is_stopping(1)
 
 
-def test_what_is_planned_for_a_broker_that_is_stopping_outside_a_healed_core_does_not_happen() -> None:
+def test_a_stopping_broker_outside_a_healed_core_is_not_restarted() -> None:
     stage = Stage()
     for broker in (1, 2):
         stage.injector.inject(BrokerBounce(broker=broker))
@@ -441,7 +443,7 @@ def test_what_is_planned_for_a_broker_that_is_stopping_outside_a_healed_core_doe
     assert [stage.environment.is_running(broker) for broker in (0, 1, 2)] == [True, True, False]
 
 
-def test_a_crash_ends_a_stop_and_what_was_to_follow_it() -> None:
+def test_a_crash_ends_a_stop_and_cancels_its_restart() -> None:
     stage = Stage()
     stage.injector.inject(BrokerBounce(broker=1))
     stage.injector.inject(BrokerCrash(broker=1))

@@ -1,4 +1,4 @@
-"""Faults one after the other, again and again, until something holds; and how much of a cluster they may take."""
+"""Sequences of faults, their repetition and end, and the limits of the blast radius."""
 
 from itertools import pairwise
 from typing import Any
@@ -49,7 +49,7 @@ def struck(entry: str) -> list[tuple[float, str]]:
     return [(fault.at_us / SECOND, fault.fault) for fault in run_plan(loaded(entry), 0).faults]
 
 
-def test_each_of_a_series_strikes_when_the_one_before_is_over() -> None:
+def test_each_fault_of_a_series_strikes_when_the_previous_one_is_over() -> None:
     entry = "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}, broker_pause: {broker: 1, for: 2s}]"
     crash, reset, pause = (2.0, "broker_crash"), (5.0, "link_reset"), (5.0, "broker_pause")
     assert struck(entry) == [crash, reset, pause]
@@ -67,14 +67,14 @@ def test_a_series_waits_for_the_last_step_of_a_rolling_restart() -> None:
     assert crash[0] > 2.0 + 3 * 2.0
 
 
-def test_what_lasts_until_the_cluster_is_healed_keeps_nothing_waiting() -> None:
+def test_a_fault_that_lasts_until_healing_does_not_block_a_series() -> None:
     assert struck("serial: [broker_crash: {broker: 0}, broker_restart: {broker: 0}]") == [
         (2.0, "broker_crash"),
         (2.0, "broker_restart"),
     ]
 
 
-def test_one_that_is_repeated_is_drawn_anew_each_time() -> None:
+def test_each_repetition_of_a_fault_draws_its_own_values() -> None:
     times = struck(
         "any_of: [broker_pause: {broker: any, for: 1s}, broker_pause: {broker: 0, for: 2s}]\n    repeat: 4"
     )
@@ -82,7 +82,7 @@ def test_one_that_is_repeated_is_drawn_anew_each_time() -> None:
     assert {later - earlier for (earlier, _), (later, _) in pairwise(times)} <= {1.0, 2.0}
 
 
-def test_nothing_strikes_any_more_once_its_condition_has_held() -> None:
+def test_an_entry_stops_striking_once_its_stop_condition_held() -> None:
     entry = (
         'do: {broker_pause: {broker: 1, for: 1s}}\n    repeat: 20\n    stop_when: {acked: ["producer-0:10"]}'
     )
@@ -93,7 +93,7 @@ def test_nothing_strikes_any_more_once_its_condition_has_held() -> None:
     assert 1 < len(run_plan(plan, 0).faults) < 20
 
 
-def test_what_is_written_of_a_sequence_reads_as_it_was() -> None:
+def test_a_sequence_survives_being_written_and_read() -> None:
     plan = loaded(
         "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}]\n    pause: 1s..2s\n    repeat: 3"
     )
@@ -113,7 +113,7 @@ def test_what_is_written_of_a_sequence_reads_as_it_was() -> None:
         ("serial: [broker_crash: {broker: 0}]\n    do: {broker_crash: {broker: 0}}", "either `do`"),
     ],
 )
-def test_what_does_not_go_together_is_refused(entry: str, message: str) -> None:
+def test_keys_of_a_sequence_that_contradict_each_other_are_rejected(entry: str, message: str) -> None:
     with pytest.raises(CampaignError, match=message):
         loaded(entry)
 
@@ -142,7 +142,7 @@ TAKES_ONE: list[Fault] = [
 
 @pytest.mark.parametrize("fault", TAKES_ONE)
 @pytest.mark.parametrize("first", [BrokerCrash(broker=2), BrokerPause(broker=2), BrokerIsolation(broker=2)])
-def test_no_more_brokers_are_out_of_service_than_may_be(first: Fault, fault: Fault) -> None:
+def test_the_number_of_brokers_out_of_service_stays_within_its_limit(first: Fault, fault: Fault) -> None:
     assert injector(Stage(), brokers=1).inject(fault)
     stage = Stage()
     limited = injector(stage, brokers=1)
@@ -160,7 +160,7 @@ def test_the_last_broker_in_sync_is_never_struck() -> None:
     assert injector(stage, keep_in_sync=0).inject(BrokerCrash(broker=2))
 
 
-def test_so_many_members_of_each_isr_stay_in_service() -> None:
+def test_the_required_number_of_isr_members_stays_in_service() -> None:
     limited = injector(Stage(), keep_in_sync=2)
     assert limited.inject(BrokerCrash(broker=0))
     assert not limited.inject(BrokerPause(broker=1))
@@ -179,7 +179,7 @@ def test_a_majority_stays_in_service() -> None:
 
 
 def quorum_of_three(kafka: str) -> tuple[ModelTarget, tuple[int, ...]]:
-    """Return a cluster with three ZooKeeper servers, or controllers, and these; the first one is down."""
+    """Return a cluster with three ZooKeeper servers or controllers, of which the first is down."""
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=number) for number in range(3)),
         topics=(TopicSpec(name="t", replication_factor=3),),
@@ -211,7 +211,7 @@ def test_a_majority_of_the_control_plane_stays_in_service(kafka: str) -> None:
     assert all(allows(BlastRadius(), fault, target, is_alone=True) for fault, _ in faults)
 
 
-def test_a_broker_that_does_not_reach_most_of_the_quorum_is_out_of_service() -> None:
+def test_a_broker_cut_off_from_most_of_the_quorum_is_out_of_service() -> None:
     target, (_, second, third) = quorum_of_three("4.3")
     limits = BlastRadius(brokers=1)
     target.cluster.crash_broker(1, power_loss=False)
@@ -220,14 +220,14 @@ def test_a_broker_that_does_not_reach_most_of_the_quorum_is_out_of_service() -> 
 
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
-def test_who_decides_alone_is_not_struck_where_a_majority_stays(kafka: str) -> None:
+def test_a_single_controller_is_not_struck_if_a_majority_has_to_stay(kafka: str) -> None:
     stage = Stage(kafka=kafka)
     (alone,) = stage.target.observer.quorum()
     assert not injector(stage, keep_majority=True).inject(BrokerCrash(broker=alone))
     assert injector(stage).inject(BrokerCrash(broker=alone))
 
 
-def test_what_takes_nobody_out_of_service_is_always_allowed() -> None:
+def test_a_fault_that_takes_no_broker_out_of_service_is_always_allowed() -> None:
     stage = Stage()
     limited = injector(stage, brokers=1)
     assert limited.inject(BrokerCrash(broker=2))
@@ -236,14 +236,14 @@ def test_what_takes_nobody_out_of_service_is_always_allowed() -> None:
     assert limited.inject(NetworkPartition(between=("producer-0",), and_=(0,)))
 
 
-def test_while_a_rolling_restart_is_under_way_nothing_else_is_taken_out() -> None:
+def test_no_other_broker_is_taken_out_during_a_rolling_restart() -> None:
     limited = injector(Stage(), brokers=2)
     assert limited.inject(RollingRestart(down_for=(SECOND, SECOND)))
     assert not limited.inject(BrokerPause(broker=2))
 
 
 def test_with_an_empty_isr_the_last_eligible_leader_is_not_struck() -> None:
-    """KIP-966: who has left the ISR with all that is committed leads again when it is back."""
+    """KIP-966: a broker that left the ISR with every committed record can lead after its return."""
     stage = Stage(kafka="4.3", min_isr=2)
     for broker in (2, 1):
         stage.cluster.crash_broker(broker, power_loss=False)

@@ -1,4 +1,4 @@
-"""What conditions see of a history, and which brokers a fault stands against."""
+"""Observers read the history, and tell which brokers a fault impairs."""
 
 import pytest
 
@@ -47,19 +47,19 @@ ONE_VOTER = "kafka: 4.3\ncluster: {kraft: {combined: true, voters: 1}}\n"
         (ENSEMBLE, 0, ("zookeeper-1", "zookeeper-2", "zookeeper-3"), False),
         (KRAFT, 0, ("controller-3000", "controller-3001"), True),
         (KRAFT, 0, ("controller-3000", "controller-3001", "controller-3002"), False),
-        # A voter, which may be the active controller as long as it reaches another one.
+        # A voter may be the active controller while it reaches another one.
         (COMBINED, 0, ("broker-1",), True),
         (COMBINED, 0, ("broker-1", "broker-2"), False),
         (COMBINED, 3, ("broker-1", "broker-2"), True),
         (COMBINED, 3, ("broker-0", "broker-1", "broker-2"), False),
-        # No majority, but the active controller may be the one that is left.
+        # There is no majority, but the remaining voter may be the active controller.
         (FIVE_VOTERS, 0, ("broker-1", "broker-2", "broker-3"), True),
         (FIVE_VOTERS, 0, ("broker-1", "broker-2", "broker-3", "broker-4"), False),
         (ONE_VOTER, 0, ("broker-1", "broker-2"), True),
         (ONE_VOTER, 1, ("broker-0",), False),
     ],
 )
-def test_a_broker_is_impaired_as_long_as_it_may_keep_its_session(
+def test_a_disturbed_broker_is_impaired_while_it_can_keep_its_session(
     cluster: str, broker: int, cut_from: tuple[str, ...], is_impaired: bool
 ) -> None:
     plan = load_text(cluster, "campaign.yaml").plans[0]

@@ -1,4 +1,4 @@
-"""Who can lead a partition with all that is committed, by what is known of its replicas."""
+"""The brokers that can lead a partition with every committed record."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,7 +17,7 @@ class Seen:
 
 
 class ObserverOfThree:
-    """Three replicas, some of which run."""
+    """Three replicas, of which some run."""
 
     def __init__(self, running: dict[int, int], electable: tuple[int, ...]) -> None:
         self._running = running
@@ -50,23 +50,23 @@ def copies(
     )
 
 
-def test_a_member_of_the_isr_is_whole_where_its_log_has_what_any_replica_takes_for_committed() -> None:
+def test_a_copy_in_the_isr_is_whole_if_it_has_every_record_that_any_replica_counts_as_committed() -> None:
     found = copies((5, 5, 3), {0: 4, 1: 3, 2: 3})
     assert (set(found.whole), set(found.hollow)) == ({0, 1}, {2})
 
 
-def test_what_a_leader_knew_that_has_died_counts() -> None:
+def test_records_that_only_a_dead_leader_knew_to_be_committed_count() -> None:
     assert copies((5, 5, 3), {1: 3, 2: 3}, before=(4, 0, 0)).hollow == {2}
     assert copies((5, 5, 3), {1: 3, 2: 3}).hollow == set()
 
 
-def test_no_copy_is_whole_as_long_as_nothing_tells_what_is_committed() -> None:
+def test_no_copy_is_whole_while_no_high_watermark_is_known() -> None:
     unknown = (None, None, None)
     assert copies((5, 5, 3), {}, before=unknown).whole == set()
     assert copies((5, 5, 3), {2: 4}, before=unknown).whole == {0, 1}
 
 
-def test_a_copy_outside_of_the_isr_does_not_count() -> None:
+def test_a_copy_outside_the_isr_does_not_count() -> None:
     found = copies((5, 5, 5), {0: 5, 1: 5, 2: 5}, electable=(0, 1))
     assert found.whole == {0, 1}
     assert found.can_spare(2)

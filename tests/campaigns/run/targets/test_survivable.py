@@ -23,14 +23,14 @@ survivable: true
 
 
 @pytest.mark.parametrize("survivable", [True, False])
-def test_the_only_member_of_the_isr_is_not_spared_for_a_copy_that_cannot_lead(survivable: bool) -> None:
+def test_the_only_member_of_the_isr_keeps_its_power_even_if_an_outsider_has_a_copy(survivable: bool) -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
     target = ModelTarget(replace(plan, survivable=survivable), Choices.from_seed(0), frozenset())
     target.start()
     target.clients.start()
     target.advance(5_000_000)
     assert target.environment.may_lose_power(0)
-    # The follower stops with all that is committed in its log, and leaves the ISR.
+    # The follower stops with every committed record, and leaves the ISR.
     target.environment.perform(Kill(1))
     target.advance(15_000_000)
     state = target.observer.partition_state("t-0")
@@ -40,7 +40,7 @@ def test_the_only_member_of_the_isr_is_not_spared_for_a_copy_that_cannot_lead(su
 
 
 @pytest.mark.parametrize("survivable", [True, False])
-def test_a_broker_that_has_lost_committed_records_comes_back_once_it_is_out_of_the_isr(
+def test_a_broker_that_lost_committed_records_restarts_once_it_is_out_of_the_isr(
     survivable: bool,
 ) -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
@@ -57,7 +57,7 @@ def test_a_broker_that_has_lost_committed_records_comes_back_once_it_is_out_of_t
     assert not target.environment.is_held_back(1)
 
 
-def test_healing_starts_a_broker_that_has_lost_committed_records_once_it_is_out_of_the_isr() -> None:
+def test_healing_starts_a_broker_that_lost_committed_records_once_it_is_out_of_the_isr() -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
     target = ModelTarget(plan, Choices.from_seed(0), frozenset())
     target.start()
@@ -86,14 +86,14 @@ faults:
 
 
 @pytest.mark.parametrize(("survivable", "struck"), [("true", [1, 0]), ("false", [1, 0, 2])])
-def test_while_an_emptied_broker_is_in_the_isr_the_last_one_with_its_records_is_spared(
+def test_the_last_broker_with_records_is_spared_while_an_emptied_one_is_in_the_isr(
     survivable: str, struck: list[int]
 ) -> None:
     (plan,) = load_text(FAULTS % survivable, "survivable.yaml").plans
     assert [dict(fault.details)["broker"] for fault in run_plan(plan, 0).faults] == struck
 
 
-def test_a_copy_on_a_broker_that_is_out_of_service_does_not_count() -> None:
+def test_a_copy_on_a_broker_out_of_service_does_not_count() -> None:
     text = (
         (FAULTS % "true")
         .replace("broker: 1, kind: power_loss", "broker: 1")

@@ -1,4 +1,4 @@
-"""Events of a trace that a script waits for."""
+"""A scan finds the trace events that a script waits for."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ def pattern(event: str, **wanted: Any) -> EventPattern:
     return EventPattern(event=event, fields=tuple(wanted.items()))
 
 
-def test_it_finds_the_first_event_that_matches() -> None:
+def test_a_scan_finds_the_first_matching_event() -> None:
     scan = TraceScan([(0, PAUSED, 1), (1, PAUSED, 2), (2, PAUSED, 2)])
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
     assert scan.first_match(pattern(PAUSED)) == 1
     assert scan.first_match(pattern(PAUSED, broker=3)) is None
 
 
-def test_it_looks_at_what_has_come_since() -> None:
+def test_a_scan_continues_with_new_events() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1)]
     scan = TraceScan(events)
     wanted = pattern(PAUSED, broker=2)
@@ -32,7 +32,7 @@ def test_it_looks_at_what_has_come_since() -> None:
     assert scan.first_match(wanted) == 3
 
 
-def test_what_was_before_a_step_does_not_count_for_it() -> None:
+def test_events_before_a_step_do_not_count_for_it() -> None:
     scan = TraceScan([(0, PAUSED, 1), (1, PAUSED, 1), (2, PAUSED, 2)])
     assert scan.first_match(pattern(PAUSED, broker=1)) == 1
     scan.step_taken(1)
@@ -44,26 +44,26 @@ def test_what_was_before_a_step_does_not_count_for_it() -> None:
 TRUNCATED = [(0, CUT, 1, "t-0", 5, 3, "")]
 
 
-def test_a_reason_that_real_brokers_left_empty_matches_any() -> None:
+def test_a_reason_that_real_brokers_leave_empty_matches_any_reason() -> None:
     wanted = pattern(CUT, to_offset=3, reason="leader epoch")
     assert TraceScan(TRUNCATED).first_match(wanted) is None
     assert LateTraceScan(TRUNCATED).first_match(wanted) == 1
     assert LateTraceScan(TRUNCATED).first_match(pattern(CUT, reason="leader epoch")) == 1
 
 
-def test_a_reason_that_they_gave_has_to_match() -> None:
+def test_a_reason_that_real_brokers_report_has_to_match() -> None:
     scan = LateTraceScan([(0, CUT, 1, "t-0", 5, 3, "high watermark")])
     assert scan.first_match(pattern(CUT, reason="leader epoch")) is None
     assert scan.first_match(pattern(CUT, reason="high watermark")) == 1
 
 
 @pytest.mark.parametrize("seen", [{"to_offset": 4}, {"partition": "t-1"}])
-def test_beside_an_empty_reason_the_other_fields_have_to_match(seen: dict[str, Any]) -> None:
+def test_with_an_empty_reason_the_other_fields_have_to_match(seen: dict[str, Any]) -> None:
     wanted = pattern(CUT, reason="leader epoch", **seen)
     assert LateTraceScan(TRUNCATED).first_match(wanted) is None
 
 
-def test_a_field_that_real_brokers_always_show_has_to_match_when_empty() -> None:
+def test_an_empty_field_that_real_brokers_always_report_has_to_match() -> None:
     scan = LateTraceScan([(0, "broker_stopped", 1, "")])
     assert scan.first_match(pattern("broker_stopped", cause="process")) is None
 
@@ -74,19 +74,19 @@ def test_patterns_that_differ_only_in_an_empty_reason_are_both_found() -> None:
     assert [scan.first_match(pattern(CUT, reason=reason)) for reason in reasons] == [1, 1]
 
 
-def test_what_was_noticed_while_the_step_before_waited_counts_late() -> None:
+def test_events_seen_while_the_previous_step_waited_count_for_the_next() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1), (1, PAUSED, 2)]
     scan = LateTraceScan(events)
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
     scan.step_taken(2)
     assert scan.first_match(pattern(PAUSED, broker=1)) == 1
-    # The one that the step before has had does not count again.
+    # The event that the previous step matched does not count again.
     assert scan.first_match(pattern(PAUSED, broker=2)) is None
     events.append((2, PAUSED, 2))
     assert scan.first_match(pattern(PAUSED, broker=2)) == 3
 
 
-def test_what_was_noticed_before_that_does_not_count() -> None:
+def test_events_seen_before_the_previous_step_do_not_count() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1)]
     scan = LateTraceScan(events)
     scan.step_taken(1)
@@ -96,7 +96,7 @@ def test_what_was_noticed_before_that_does_not_count() -> None:
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
 
 
-def test_at_the_end_all_of_the_trace_counts() -> None:
+def test_the_expected_end_counts_the_whole_trace() -> None:
     scan = LateTraceScan([(0, PAUSED, 1), (1, PAUSED, 2)])
     for position in (1, 2):
         scan.first_match(pattern(PAUSED, broker=position))

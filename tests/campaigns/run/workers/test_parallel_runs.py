@@ -1,4 +1,4 @@
-"""Runs on all cores are those of one core, in the same order."""
+"""Runs on all cores give the results of one core, in the same order."""
 
 import threading
 import time
@@ -22,14 +22,16 @@ def digests(workers: int) -> list[tuple[int, str]]:
     return [(result.seed, result.trace_digest) for result in run_all(RUNS, workers)]
 
 
-def test_processes_yield_the_results_of_one_in_the_order_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_yield_the_same_results_in_the_same_order_as_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
     alone = digests(1)
     assert digests(3) == alone
     assert [seed for seed, _ in alone] == list(range(12))
 
 
-def test_what_is_soon_over_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_runs_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", float("inf"))
     monkeypatch.setattr(worker_pool, "worker_pool", None)
     assert len(digests(3)) == len(RUNS)
@@ -58,7 +60,7 @@ class Pool:
 
 @pytest.mark.parametrize("dies_at", [0, 5, 11])
 @pytest.mark.parametrize("at_once", [False, True])
-def test_what_a_dead_worker_leaves_is_run_here(
+def test_runs_that_a_dead_worker_left_run_in_this_process(
     monkeypatch: pytest.MonkeyPatch, dies_at: int, *, at_once: bool
 ) -> None:
     monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
@@ -75,7 +77,7 @@ def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.
     assert set(threading.enumerate()) == before
 
 
-def test_a_result_says_how_long_the_run_took() -> None:
+def test_a_result_has_the_wall_time_of_its_run() -> None:
     assert timed_run(PLAN, 0).wall_ms > 0
 
 
@@ -88,7 +90,7 @@ limits: {script: 24h}
 
 
 @pytest.mark.parametrize("text", [WAITS_IN_VAIN, "cluster: {brokers: 3}\nworkload: {duration: 24h}\n"])
-def test_a_run_ends_in_its_middle_when_its_time_is_over(text: str) -> None:
+def test_a_run_stops_when_its_time_is_over(text: str) -> None:
     plan = load_text(f"name: long\n{text}", "long.yaml").plans[0]
     (result,) = run_all([(plan, 0)], 1, time.monotonic())
     assert result.verdict.status == "inconclusive"
