@@ -350,7 +350,7 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
     os.kill(java, signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr  # for what failed before
-    assert "harrow: lost Spark: it does not answer any more" in stderr
+    assert "harrow: lost Spark: it no longer responds" in stderr
     assert "finished runs are written; to continue: harrow sweep" in stderr
     assert "Traceback" not in stderr
     assert "not complete" in stdout
