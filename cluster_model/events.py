@@ -1,13 +1,13 @@
-"""What can happen in a run: each kind of event, declared once, with the kind of each of its fields.
+"""The events of a run: each kind is declared once, with the kind of each of its fields.
 
-A trace keeps an event as a tuple, ``(at_us, name, *fields)``: a run emits thousands, and making an object of
-each costs several times as much. `Event` classes are how code speaks of them: actors emit them by
-``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the fields as arguments,
-and `harrow.cluster_model.trace.select` makes objects of those that somebody looks at. mypy holds all three to
-the declaration.
+A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands, and objects
+would cost several times as much. Code names events by their `Event` classes: actors emit them by
+``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the fields as
+arguments, and `harrow.cluster_model.trace.select` makes objects of those that are needed. mypy checks
+all three against the declaration.
 
-A new kind of event is a class here, or anywhere, below ``@event(NAME)``. Its declaration also says who sees such
-events (`Sight`) and which part of Kafka they are ``of``: whatever needs to know reads it from there.
+A new kind of event is a class here, or in any other module, with ``@event(NAME)``. Its declaration
+also says in which runs a trace has such events (`Sight`), and which part of Kafka they are ``of``.
 """
 
 # Plain Python: classes below a decorator of harrow, and metadata of fields.
@@ -24,7 +24,7 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_S
 
 @unique
 class FieldKind(Enum):
-    """What a field of an event holds; everything that reads traces goes by this, and by no field's name."""
+    """The kind of a field of an event. Readers of traces use it, and never the name of a field."""
 
     BROKER = "broker"
     BROKERS = "brokers"
@@ -45,22 +45,22 @@ class FieldKind(Enum):
 
 @unique
 class FieldTrait(Enum):
-    """What else readers must know of a field, beside its kind."""
+    """A property of a field in addition to its kind."""
 
     NAMES_CONTROLLER = "names a controller: a broker with ZooKeeper, a voter of the quorum in KRaft"
-    MAY_BE_EMPTY = "is empty on real brokers where neither their logs nor their coordinators tell"
+    MAY_BE_EMPTY = "is empty on real brokers if neither their logs nor their coordinators have it"
 
 
 @unique
 class Sight(IntEnum):
-    """In which runs the trace has events of a kind; each place sees whatever those after it see."""
+    """In which runs a trace has events of a kind. Each member includes the later ones."""
 
     MODEL = 0
-    """The model alone: nothing that watches real brokers reports such events."""
+    """Only the model: no watch of real brokers reports such events."""
     STARTED_BROKERS = 1
-    """Also brokers that harrow has started, with their disks, their logs and a proxy in front of each."""
+    """Also brokers that harrow starts, with access to their disks and logs, and a proxy in front of each."""
     ANY_BROKERS = 2
-    """Also a cluster of the user's: metadata, offsets, clients and what harrow itself does show them."""
+    """Also a user's own cluster, from metadata, offsets, clients and harrow's own actions."""
 
 
 STARTED_BROKERS: Final = Sight.STARTED_BROKERS
@@ -71,7 +71,7 @@ NO_CONTROLLER: Final = -1
 KILLED: Final = "process"
 POWER_LOSS: Final = "power_loss"
 SHUT_DOWN: Final = "shutdown"
-"""How a broker stops: it is killed, its machine has no power any more, or it ends in good order."""
+"""How a broker stops: it is killed, its machine loses power, or it shuts down cleanly."""
 
 BrokerId = Annotated[int, FieldKind.BROKER]
 """A broker's id, -1 for none."""
@@ -81,16 +81,16 @@ ClientName = Annotated[str, FieldKind.CLIENT]
 ProcessName = Annotated[str, FieldKind.PROCESS]
 """``broker-1``, ``zookeeper``, or the name of a client."""
 PartitionName = Annotated[str, FieldKind.PARTITION]
-"""``t-0``; empty for what is about no partition."""
+"""``t-0``; empty if the event is about no partition."""
 Offset = Annotated[int, FieldKind.OFFSET]
 Offsets = Annotated[tuple[int, ...], FieldKind.OBJECT]
 Epoch = Annotated[int, FieldKind.EPOCH]
 Number = Annotated[int, FieldKind.NUMBER]
 Strike = Annotated[int | None, FieldKind.NUMBER]
-"""Which fault of a run it comes from, by the number of its strike; None where it comes from none."""
+"""The number of the fault's strike that caused it, None if no fault did."""
 Flag = Annotated[bool, FieldKind.FLAG]
 Values = Annotated[tuple[str, ...], FieldKind.VALUES]
-"""The values of a batch's records, in order; none for a control batch, which takes one offset all the same."""
+"""The values of a batch's records, in order; none for a control batch, which still takes one offset."""
 Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
 """Records as (offset, value)."""
 Text = Annotated[str, FieldKind.TEXT]
@@ -102,13 +102,13 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 
 @dataclass(slots=True, eq=False, repr=False)
 class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
-    """Something that happened. ``at_us`` is virtual time.
+    """An event at a virtual time, ``at_us``.
 
-    ``seen_by`` says in which runs a trace has such events. Some happen only with one control plane, or in a cluster whose
-    clients use one internal topic: ``of`` names it, and is None for all others.
+    ``seen_by`` says in which runs a trace has such events. ``of`` names the control plane or the
+    internal topic without which they do not occur, None for all others.
 
-    What tests and debuggers ask of an event stands here once. A dataclass has its methods compiled for each class,
-    whenever it is imported, and there are dozens of kinds.
+    Equality and ``repr`` are defined here once: a dataclass would compile them for each of the dozens of
+    classes at every import.
     """
 
     name: ClassVar[str]
@@ -130,27 +130,27 @@ E = TypeVar("E", bound=Event)
 
 
 EVENTS: Final[Registry[str, type[Event]]] = Registry()
-"""Every kind of event that a trace may have, by the name that campaigns and ``trace.jsonl`` use."""
+"""The kinds of events of traces, by their names in campaigns and ``trace.jsonl``."""
 
 HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
-"""The kinds of events that are made of a history; where a run is replayed, they stand among those of its trace."""
+"""The kinds of events that are made from a history. A replay merges them with those of the trace."""
 
 
 @dataclass_transform()
 def event(name: str, *, seen_by: Sight = Sight.MODEL, of: str | None = None) -> Callable[[type[E]], type[E]]:
-    """Declare a kind of event that a trace may have."""
+    """Declare a kind of event of traces."""
     return _declare(name, EVENTS, seen_by, of)
 
 
 @dataclass_transform()
 def history_event(name: str) -> Callable[[type[E]], type[E]]:
-    """Declare a kind of event that no trace has: it is made of a history."""
+    """Declare a kind of event that is made from a history, and is in no trace."""
     return _declare(name, HISTORY_EVENTS, Sight.ANY_BROKERS)
 
 
 @dataclass_transform()
 def notice(name: str, *, of: str | None = None) -> Callable[[type[E]], type[E]]:
-    """Declare what the model tells its subscribers, and no trace keeps."""
+    """Declare a kind of event that the model publishes to subscribers, and that is in no trace."""
     return _declare(name, {}, Sight.MODEL, of)
 
 
@@ -158,10 +158,10 @@ def _declare(
     name: str, catalogue: dict[str, type[Event]], seen_by: Sight, of: str | None = None
 ) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
-        declared = dataclass(slots=True, eq=False, repr=False)(kind)
-        declared.name, declared.seen_by, declared.of = name, seen_by, of
-        catalogue[name] = declared
-        return declared
+        event_class = dataclass(slots=True, eq=False, repr=False)(kind)
+        event_class.name, event_class.seen_by, event_class.of = name, seen_by, of
+        catalogue[name] = event_class
+        return event_class
 
     return declare
 
@@ -171,14 +171,14 @@ def _declare(
 
 @event("broker_started", seen_by=ANY_BROKERS)
 class BrokerStarted(Event):
-    """A broker's process has begun."""
+    """A broker's process has started."""
 
     broker: BrokerId
 
 
 @event("broker_stopped", seen_by=ANY_BROKERS)
 class BrokerStopped(Event):
-    """A broker's process has ended; ``cause`` is ``process``, ``power_loss``, or ``shutdown`` where it ended by itself."""
+    """A broker's process has ended. ``cause`` is ``process``, ``power_loss``, or ``shutdown`` if it exited by itself."""
 
     broker: BrokerId
     cause: Text
@@ -186,14 +186,14 @@ class BrokerStopped(Event):
 
 @event("broker_stopping", seen_by=ANY_BROKERS)
 class BrokerStopping(Event):
-    """A broker's process has been told to stop (SIGTERM), or stops by itself."""
+    """A broker's process has received SIGTERM, or shuts down by itself."""
 
     broker: BrokerId
 
 
 @event("controlled_shutdown")
 class ControlledShutdownBegun(Event):
-    """A controller begins to take a broker out of service that is about to stop."""
+    """A controller begins the controlled shutdown of a broker."""
 
     controller: ControllerId
     broker: BrokerId
@@ -201,10 +201,10 @@ class ControlledShutdownBegun(Event):
 
 @event("controlled_shutdown_answered", of=ZOOKEEPER)
 class ControlledShutdownAnswered(Event):
-    """A broker that stops has the outcome of an attempt to have its leaderships moved.
+    """A broker that shuts down has the result of an attempt to move its leaderships.
 
-    ``remaining`` are the partitions that it still leads. ``controller`` is -1 where there was none to ask;
-    ``error`` is ``NETWORK_EXCEPTION`` where the controller did not answer.
+    ``remaining`` are the partitions that it still leads. ``controller`` is -1 if there was none;
+    ``error`` is ``NETWORK_EXCEPTION`` if the controller did not answer.
     """
 
     broker: BrokerId
@@ -216,7 +216,7 @@ class ControlledShutdownAnswered(Event):
 
 @event("controlled_shutdown_given_up", of=ZOOKEEPER)
 class ControlledShutdownGivenUp(Event):
-    """A broker stops without a controller that has moved all leaderships away."""
+    """A broker stops although no controller has moved all of its leaderships."""
 
     broker: BrokerId
     attempts: Number
@@ -224,21 +224,21 @@ class ControlledShutdownGivenUp(Event):
 
 @event("broker_paused", seen_by=ANY_BROKERS)
 class BrokerPaused(Event):
-    """A broker's process stands still."""
+    """A broker's process is paused."""
 
     broker: BrokerId
 
 
 @event("broker_resumed", seen_by=ANY_BROKERS)
 class BrokerResumed(Event):
-    """A paused broker goes on."""
+    """A paused broker continues."""
 
     broker: BrokerId
 
 
 @event("broker_registered", seen_by=ANY_BROKERS)
 class BrokerRegistered(Event):
-    """The control plane has a broker's registration, whether the broker knows yet or not."""
+    """The control plane has a broker's registration; the broker may not know yet."""
 
     broker: BrokerId
     broker_epoch: Epoch
@@ -252,20 +252,21 @@ class ClientStopped(Event):
 
 
 REGISTRATION: Final = "registration"
-"""What a broker of KRaft has in place of ``/brokers/ids/N``."""
+"""The registration of a KRaft broker, which has no ``/brokers/ids/N``."""
 
 
 def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
-    """Return whether a broker is registered no more without these."""
+    """Return whether the deletion of these ends a broker's registration."""
     return REGISTRATION in ephemerals or f"/brokers/ids/{broker}" in ephemerals
 
 
 @event("session_expired", seen_by=ANY_BROKERS)
 class SessionExpired(Event):
-    """ZooKeeper has ended a session, or the controller of KRaft has fenced a broker that it has not heard of for too long.
+    """ZooKeeper has expired a session, or the KRaft controller has fenced a broker without heartbeats.
 
-    ``ephemerals`` are the paths of the znodes that went with it: a broker that restarts soon has an older
-    session beside its own, which may hold nothing. In KRaft it is the word ``registration``.
+    ``ephemerals`` are the paths of the znodes that were deleted with it. After a quick restart a
+    broker has an older session beside its own, which may have none. In KRaft it is the word
+    ``registration``.
     """
 
     broker: BrokerId
@@ -274,7 +275,10 @@ class SessionExpired(Event):
 
 @event("session_closed", seen_by=ANY_BROKERS)
 class SessionClosed(Event):
-    """A broker has closed its session, in KRaft by a controlled shutdown; ``ephemerals`` are the paths of the znodes that went with it, at once, in KRaft ``registration``."""
+    """A broker has closed its session, in KRaft by a controlled shutdown.
+
+    ``ephemerals`` are the paths of the znodes that were deleted with it, in KRaft ``registration``.
+    """
 
     broker: BrokerId
     ephemerals: Texts
@@ -282,7 +286,7 @@ class SessionClosed(Event):
 
 @event("ensemble_leader_elected", of=ZOOKEEPER)
 class EnsembleLeaderElected(Event):
-    """A server of a ZooKeeper ensemble leads a majority of it: from now on it decides, and sessions have their timeouts anew."""
+    """A server of a ZooKeeper ensemble leads a majority: it decides from now on, and session timeouts restart."""
 
     server: ProcessName
     epoch: Epoch
@@ -290,7 +294,7 @@ class EnsembleLeaderElected(Event):
 
 @event("ensemble_server_suspended", of=ZOOKEEPER)
 class EnsembleServerSuspended(Event):
-    """A server of a ZooKeeper ensemble has lost its leader, or its followers: it closes its clients' connections and serves no client."""
+    """A server of a ZooKeeper ensemble has lost its leader or its followers: it disconnects its clients and serves none."""
 
     server: ProcessName
 
@@ -302,8 +306,8 @@ class EnsembleServerSuspended(Event):
 class FaultStruck(Event):
     """A fault has struck.
 
-    ``strike`` numbers the faults of a run that struck, from 1, so that what they do later, and their ends,
-    name what struck.
+    ``strike`` numbers the strikes of a run from 1. Later effects of the fault and its end have the
+    same number.
     """
 
     fault: Text
@@ -314,7 +318,7 @@ class FaultStruck(Event):
 
 @event("fault_ended", seen_by=ANY_BROKERS)
 class FaultEnded(Event):
-    """A fault that lasts is over."""
+    """A lasting fault has ended."""
 
     fault: Text
     details: Pairs
@@ -323,12 +327,12 @@ class FaultEnded(Event):
 
 @event("healed", seen_by=ANY_BROKERS)
 class Healed(Event):
-    """Every fault has been ended, and what was down started."""
+    """All faults have ended, and every process that was down has been started."""
 
 
 @event("message", seen_by=STARTED_BROKERS)
 class MessageDelivered(Event):
-    """A message has arrived; only where a campaign waits for messages."""
+    """A message is delivered. Only in runs of campaigns that wait for messages."""
 
     api: Text
     kind: Text
@@ -338,7 +342,7 @@ class MessageDelivered(Event):
 
 @event("message_rule", seen_by=STARTED_BROKERS)
 class MessageRuleApplied(Event):
-    """A rule for single messages has met one."""
+    """A rule for single messages has acted on one."""
 
     rule: Text
     action: Text
@@ -351,7 +355,7 @@ class MessageRuleApplied(Event):
 
 @event("clock_stepped")
 class ClockStepped(Event):
-    """The clock of a machine has jumped; ``skew_us`` is how far it is ahead of the true time now, behind it where that is negative."""
+    """The clock of a machine has jumped. ``skew_us`` is its offset from true time, negative if it is behind."""
 
     process: ProcessName
     by_us: Number
@@ -360,7 +364,7 @@ class ClockStepped(Event):
 
 @event("core_healed", seen_by=ANY_BROKERS)
 class CoreHealed(Event):
-    """A sufficient core of the brokers has been healed, the others not."""
+    """A sufficient core of the brokers has been healed, the others have not."""
 
     brokers: Brokers
 
@@ -370,7 +374,7 @@ class CoreHealed(Event):
 
 @event("metadata_snapshot_taken", of=KRAFT)
 class MetadataSnapshotTaken(Event):
-    """A node has written a snapshot of what the metadata log says below an offset; ``epoch`` is that of the last record in it."""
+    """A node has written a snapshot of the metadata log below an offset. ``epoch`` is that of its last record."""
 
     broker: BrokerId
     end_offset: Offset
@@ -379,7 +383,7 @@ class MetadataSnapshotTaken(Event):
 
 @event("metadata_snapshot_fetched", of=KRAFT)
 class MetadataSnapshotFetched(Event):
-    """A node whose log ended at an offset where the leader's had not begun, or parted from it before that, begins anew with a snapshot."""
+    """A node whose metadata log ended below the leader's start, or diverged from it before that, starts over from a snapshot."""
 
     broker: BrokerId
     leader: BrokerId
@@ -390,7 +394,7 @@ class MetadataSnapshotFetched(Event):
 
 @event("metadata_log_start", of=KRAFT)
 class MetadataLogStarted(Event):
-    """A node has deleted old snapshots, and what its metadata log had below the oldest that is left."""
+    """A node has deleted old snapshots, and its metadata log below the oldest remaining one."""
 
     broker: BrokerId
     log_start: Offset
@@ -407,7 +411,7 @@ class ControllerElected(Event):
 
 @event("controller_resigned", seen_by=STARTED_BROKERS)
 class ControllerResigned(Event):
-    """A broker no longer takes itself for the controller."""
+    """A broker no longer considers itself controller."""
 
     broker: ControllerId
     controller_epoch: Epoch
@@ -415,7 +419,7 @@ class ControllerResigned(Event):
 
 @event("controller_changed", seen_by=ANY_BROKERS)
 class ControllerChanged(Event):
-    """The control plane has another controller, or none (-1); brokers may not know it yet."""
+    """The control plane has another controller, or none (-1); brokers may not know yet."""
 
     controller: ControllerId
     controller_epoch: Epoch
@@ -423,14 +427,14 @@ class ControllerChanged(Event):
 
 @event("controller_znode_deleted", seen_by=STARTED_BROKERS)
 class ControllerZnodeDeleted(Event):
-    """Somebody has deleted ``/controller``; the broker that stood there does not know it yet."""
+    """``/controller`` has been deleted; the controller does not know yet."""
 
     broker: BrokerId
 
 
 @event("election", seen_by=ANY_BROKERS)
 class LeaderElected(Event):
-    """A partition has got a leader, or none (-1): the control plane has it, and brokers may not know it yet."""
+    """The control plane has a leader for a partition, or none (-1); brokers may not know yet."""
 
     controller: ControllerId
     partition: PartitionName
@@ -443,7 +447,7 @@ class LeaderElected(Event):
 
 @event("isr_reduced", seen_by=ANY_BROKERS)
 class IsrReduced(Event):
-    """A controller has taken a replica out of an ISR."""
+    """A controller has removed a replica from an ISR."""
 
     controller: ControllerId
     partition: PartitionName
@@ -454,9 +458,9 @@ class IsrReduced(Event):
 
 @event("assignment", seen_by=STARTED_BROKERS)
 class ReplicasAssigned(Event):
-    """The control plane has other replicas for a partition; ``adding`` are those that are to join, ``removing`` those that are to go.
+    """The control plane has other replicas for a partition, with ``adding`` and ``removing`` replicas.
 
-    Without either a reassignment is complete, or cancelled.
+    If both are empty, the reassignment is complete or cancelled.
     """
 
     partition: PartitionName
@@ -470,7 +474,7 @@ class ReplicasAssigned(Event):
 
 @event("leader", seen_by=ANY_BROKERS)
 class BecameLeader(Event):
-    """A replica leads in this epoch from now on; ``start_offset`` is its LEO."""
+    """A replica leads in this epoch from now on. ``start_offset`` is its LEO."""
 
     broker: BrokerId
     partition: PartitionName
@@ -504,7 +508,7 @@ class BatchAppended(Event):
 
 @event("replicate", seen_by=STARTED_BROKERS)
 class BatchReplicated(Event):
-    """A follower has appended a batch that it fetched."""
+    """A follower has appended a batch from a fetch."""
 
     broker: BrokerId
     partition: PartitionName
@@ -517,9 +521,9 @@ class BatchReplicated(Event):
 
 @event("transaction_begun", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionBegun(Event):
-    """A log has got the first batch of a transaction: those of the same producer that follow are parts of it, until its marker.
+    """A log has the first batch of a transaction. Later batches of the producer belong to it, until its marker.
 
-    A leader has appended that batch, or a follower has copied it.
+    A leader has appended the batch, or a follower has replicated it.
     """
 
     broker: BrokerId
@@ -531,9 +535,9 @@ class TransactionBegun(Event):
 
 @event("transaction_marker", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionMarkerWritten(Event):
-    """A log has got the marker that ends a producer's transaction: a coordinator has had it appended, or a follower has copied it.
+    """A log has the marker that ends a transaction, appended for a coordinator or replicated by a follower.
 
-    ``first_offset`` is where the transaction began in this log, -1 where it has nothing of it.
+    ``first_offset`` is where the transaction began in this log, -1 if it has no record there.
     """
 
     broker: BrokerId
@@ -548,7 +552,7 @@ class TransactionMarkerWritten(Event):
 
 @event("transaction_state", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionStateChanged(Event):
-    """A coordinator has written what becomes of a transactional id: its producer, the state and the partitions of its transaction."""
+    """A coordinator has written the state of a transactional id: its producer, and its transaction with its partitions."""
 
     broker: BrokerId
     transactional_id: Text
@@ -560,7 +564,7 @@ class TransactionStateChanged(Event):
 
 @event("duplicate_batch", seen_by=STARTED_BROKERS)
 class BatchDeduplicated(Event):
-    """A leader has recognised a batch that it has already."""
+    """A leader has recognised a batch that its log has already."""
 
     broker: BrokerId
     partition: PartitionName
@@ -580,7 +584,7 @@ class HighWatermarkSet(Event):
 
 @event("isr", seen_by=ANY_BROKERS)
 class IsrChanged(Event):
-    """A leader has learned that an ISR of its making is written; ``change`` is ``expand`` or ``shrink``."""
+    """A leader has learned that its ISR change is written. ``change`` is ``expand`` or ``shrink``."""
 
     broker: BrokerId
     partition: PartitionName
@@ -591,7 +595,7 @@ class IsrChanged(Event):
 
 @event("isr_written", seen_by=ANY_BROKERS)
 class IsrWritten(Event):
-    """The control plane has a leader's ISR, whether the leader hears of it or not."""
+    """The control plane has a leader's ISR; the leader may not know yet."""
 
     broker: BrokerId
     partition: PartitionName
@@ -601,7 +605,7 @@ class IsrWritten(Event):
 
 @event("isr_pending")
 class IsrPending(Event):
-    """A leader has asked for an ISR with another member, which counts from now on, written or not (KIP-497, from 2.7 on)."""
+    """A leader has asked to add a replica to the ISR, which counts from now on, written or not (KIP-497, from 2.7 on)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -611,7 +615,7 @@ class IsrPending(Event):
 
 @event("isr_forgotten")
 class IsrForgotten(Event):
-    """A leader no longer waits for the ISR that it has asked for: the metadata log told it again of the one that it had, ``isr``."""
+    """A leader drops its pending ISR change, because the metadata log has sent it its current one again, ``isr``."""
 
     broker: BrokerId
     partition: PartitionName
@@ -621,7 +625,7 @@ class IsrForgotten(Event):
 
 @event("isr_refused")
 class IsrRefused(Event):
-    """A leader has learned that an ISR of its making was not written."""
+    """A leader has learned that its ISR change was not written."""
 
     broker: BrokerId
     partition: PartitionName
@@ -632,7 +636,7 @@ class IsrRefused(Event):
 
 @event("truncate", seen_by=STARTED_BROKERS)
 class LogTruncated(Event):
-    """A replica has cut its log; ``reason`` is what it went by (high watermark, leader epoch, out of range)."""
+    """A replica has truncated its log. ``reason`` is high watermark, leader epoch or out of range."""
 
     broker: BrokerId
     partition: PartitionName
@@ -643,7 +647,7 @@ class LogTruncated(Event):
 
 @event("truncation_refused", seen_by=STARTED_BROKERS)
 class TruncationRefused(Event):
-    """A follower that is ahead of its leader does not truncate, for unclean elections are off: its broker stops itself.
+    """A follower ahead of its leader does not truncate, because unclean elections are off: its broker stops itself.
 
     ``end_offset`` is where the leader's log ends, ``leo`` where its own does.
     """
@@ -657,9 +661,9 @@ class TruncationRefused(Event):
 
 @event("fetch_outdated")
 class OutdatedFetchAnswered(Event):
-    """A follower has the answer to a fetch of an older leader epoch, and still stands at the offset of that fetch.
+    """A follower receives the answer to a fetch of an older leader epoch, and is still at the offset of that fetch.
 
-    Whether it was ``taken`` depends on the release (KAFKA-18991).
+    Whether the answer was ``taken`` depends on the release (KAFKA-18991).
     """
 
     broker: BrokerId
@@ -672,7 +676,7 @@ class OutdatedFetchAnswered(Event):
 
 @event("fetcher_failed")
 class FetcherFailed(Event):
-    """A follower has given a partition up: a batch does not begin where its log ends."""
+    """A fetcher has given up a partition, because a batch does not start at the end of its log."""
 
     broker: BrokerId
     partition: PartitionName
@@ -682,7 +686,7 @@ class FetcherFailed(Event):
 
 @event("recover", seen_by=STARTED_BROKERS)
 class LogOpened(Event):
-    """A broker that has started has opened a log, with the high watermark of its checkpoint."""
+    """A starting broker has opened a log, with its checkpointed high watermark."""
 
     broker: BrokerId
     partition: PartitionName
@@ -692,10 +696,10 @@ class LogOpened(Event):
 
 @event("log_start", seen_by=STARTED_BROKERS)
 class LogStartRaised(Event):
-    """A replica has deleted what is below an offset, or lets no one read it any more.
+    """A replica has deleted the records below an offset, or stopped serving them.
 
-    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` for that of its leader; ``bytes_left`` is how
-    large the log is now.
+    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` if it follows its
+    leader's. ``bytes_left`` is the remaining size of the log.
     """
 
     broker: BrokerId
@@ -707,9 +711,9 @@ class LogStartRaised(Event):
 
 @event("log_cleaned")
 class LogCleaned(Event):
-    """A replica has compacted its log: what has not been cleaned yet begins at ``from_offset``, and was cleaned up to ``to_offset``.
+    """A replica has compacted its log from ``from_offset``, where the dirty section began, to ``to_offset``.
 
-    ``removed`` are the offsets of the records that are gone, ``bytes_left`` is how large the log is now.
+    ``removed`` are the offsets of the removed records, ``bytes_left`` is the remaining size of the log.
     """
 
     broker: BrokerId
@@ -722,7 +726,7 @@ class LogCleaned(Event):
 
 @event("hole_replicated")
 class HoleReplicated(Event):
-    """A follower has taken offsets over that its leader's log has compacted: its next one is ``to_offset``."""
+    """A follower has skipped offsets that its leader's log has compacted. Its next one is ``to_offset``."""
 
     broker: BrokerId
     partition: PartitionName
@@ -731,7 +735,7 @@ class HoleReplicated(Event):
 
 @event("keyed_send")
 class KeyedRecordSent(Event):
-    """An application has handed a record with a key to its producer; a tombstone has no value, and ``value`` is what it is called."""
+    """An application has sent a record with a key. A tombstone has no value, and ``value`` is only its name."""
 
     client: ClientName
     partition: PartitionName
@@ -742,7 +746,7 @@ class KeyedRecordSent(Event):
 
 @event("producer_initialized", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class ProducerInitialized(Event):
-    """A coordinator has given a producer with a transactional id an epoch: no former session of that id can write any more."""
+    """A coordinator has given a transactional producer an epoch, which fences every earlier session of its id."""
 
     client: ClientName
     producer_id: Number
@@ -751,7 +755,7 @@ class ProducerInitialized(Event):
 
 @event("transaction_opened", of=TRANSACTION_STATE)
 class TransactionOpened(Event):
-    """An application has begun a transaction, which no broker knows of yet."""
+    """An application has begun a transaction, which no broker knows yet."""
 
     client: ClientName
     producer_id: Number
@@ -760,7 +764,7 @@ class TransactionOpened(Event):
 
 @event("transaction_ending", of=TRANSACTION_STATE)
 class TransactionEnding(Event):
-    """An application commits its transaction, or aborts it: its producer sends what is left, and then asks the coordinator to."""
+    """An application commits or aborts its transaction. Its producer first sends its remaining records, then asks the coordinator."""
 
     client: ClientName
     committed: Flag
@@ -768,7 +772,7 @@ class TransactionEnding(Event):
 
 @event("transaction_reported", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionReported(Event):
-    """An application has been told that its transaction is committed, or aborted."""
+    """An application has learned that its transaction is committed or aborted."""
 
     client: ClientName
     committed: Flag
@@ -776,7 +780,7 @@ class TransactionReported(Event):
 
 @event("transaction_error", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionError(Event):
-    """A producer can do no more than abort its transaction, or with a ``fatal`` error nothing any more."""
+    """A producer can only abort its transaction, or after a ``fatal`` error do nothing any more."""
 
     client: ClientName
     error: Text
@@ -785,7 +789,7 @@ class TransactionError(Event):
 
 @event("log_started_anew")
 class LogStartedAnew(Event):
-    """A follower has dropped its log, which ended at ``leo``, to go on where its leader's begins: it was too far behind."""
+    """A follower has dropped its log, which ended at ``leo``, and continues at its leader's log start: it was too far behind."""
 
     broker: BrokerId
     partition: PartitionName
@@ -795,7 +799,7 @@ class LogStartedAnew(Event):
 
 @event("delete_records_obeyed", seen_by=STARTED_BROKERS)
 class DeleteRecordsObeyed(Event):
-    """A leader deletes records at an administrator's request: no client gets records below an offset any more (DeleteRecords, KIP-107)."""
+    """A leader has raised its log start at an administrator's request: no client reads below it any more (DeleteRecords, KIP-107)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -804,7 +808,7 @@ class DeleteRecordsObeyed(Event):
 
 @event("delete_records_answered", seen_by=STARTED_BROKERS)
 class DeleteRecordsAnswered(Event):
-    """An administrator hears what became of a DeleteRecords: all live replicas have deleted what is below an offset, or an error."""
+    """An administrator has the result of a DeleteRecords: all live replicas have deleted the records below an offset, or an error."""
 
     broker: BrokerId
     partition: PartitionName
@@ -814,7 +818,7 @@ class DeleteRecordsAnswered(Event):
 
 @event("log_start_reverted", seen_by=STARTED_BROKERS)
 class LogStartReverted(Event):
-    """A broker that has started begins a log earlier than before: nothing of the later start was in a checkpoint yet."""
+    """A restarted broker opens a log at an earlier start, because the later one was in no checkpoint yet."""
 
     broker: BrokerId
     partition: PartitionName
@@ -824,7 +828,7 @@ class LogStartReverted(Event):
 
 @event("offset_reset")
 class OffsetReset(Event):
-    """A consumer whose ``position`` is out of range, or that has none (-1), goes where ``auto.offset.reset`` says."""
+    """A consumer whose ``position`` is out of range, or that has none (-1), resets it by ``auto.offset.reset``."""
 
     client: ProcessName
     partition: PartitionName
@@ -835,7 +839,7 @@ class OffsetReset(Event):
 
 @event("unflushed_lost", seen_by=STARTED_BROKERS)
 class UnflushedLost(Event):
-    """Power loss has taken the end of a log."""
+    """A power loss has taken the end of a log."""
 
     broker: BrokerId
     partition: PartitionName
@@ -845,7 +849,7 @@ class UnflushedLost(Event):
 
 @event("log_lost", seen_by=STARTED_BROKERS)
 class LogLost(Event):
-    """A disk is gone, and a replica's log with it, from the one offset to the other."""
+    """A disk is lost, and with it a replica's log between two offsets."""
 
     broker: BrokerId
     partition: PartitionName
@@ -855,9 +859,10 @@ class LogLost(Event):
 
 @event("metadata_log_lost", of=KRAFT)
 class MetadataLogLost(Event):
-    """A disk is gone, and with it what a controller of KRaft had of the metadata log, up to an offset, and its vote.
+    """A disk is lost, and with it a KRaft controller's metadata log up to an offset, and its vote.
 
-    ``is_kept`` says that a majority of the voters still has all that is committed: no controller is elected without it.
+    ``is_kept`` says that a majority of the voters still has everything committed, so every new
+    controller has it.
     """
 
     node: BrokerId
@@ -867,7 +872,7 @@ class MetadataLogLost(Event):
 
 @event("log_deleted", seen_by=STARTED_BROKERS)
 class LogDeleted(Event):
-    """A broker has deleted the log of a replica that is no longer assigned to it; ``leo`` is where it ended."""
+    """A broker has deleted the log of a replica that is no longer assigned to it. ``leo`` is where it ended."""
 
     broker: BrokerId
     partition: PartitionName
@@ -876,9 +881,9 @@ class LogDeleted(Event):
 
 @event("corruption_cut")
 class CorruptionCut(Event):
-    """Recovery has cut a log at the first batch with a bad CRC, and all that followed with it.
+    """Recovery has truncated a log at the first batch with a bad CRC.
 
-    ``torn`` says that the batch was never whole: it was being written when the power went.
+    ``torn`` says that the batch was being written when the power failed.
     """
 
     broker: BrokerId
@@ -890,9 +895,9 @@ class CorruptionCut(Event):
 
 @event("log_dir_failed")
 class LogDirFailed(Event):
-    """A broker has found that it can no longer write to a log directory, and serves these partitions no more.
+    """A broker has noticed that a log directory fails, and stops serving its partitions.
 
-    A broker without another log directory ends.
+    A broker without another log directory exits.
     """
 
     broker: BrokerId
@@ -902,10 +907,10 @@ class LogDirFailed(Event):
 
 @event("checkpoint_reverted", seen_by=STARTED_BROKERS)
 class CheckpointReverted(Event):
-    """A checkpoint file is as it was some time ago, or missing; ``offsets`` by partition, of those that have another than before.
+    """A checkpoint file is an old version, or missing. ``offsets`` has the partitions whose offset differs.
 
-    0 is what a broker takes where it has none. Of ``leader-epoch-checkpoint`` it is where the first leader epoch begins that is
-    no longer in the file.
+    A missing offset counts as 0. For ``leader-epoch-checkpoint`` it is the start of the first leader
+    epoch that is no longer in the file.
     """
 
     broker: BrokerId
@@ -915,7 +920,7 @@ class CheckpointReverted(Event):
 
 @event("batch_damaged")
 class BatchDamaged(Event):
-    """A stored batch no longer matches its CRC; no broker knows until it is read."""
+    """A stored batch no longer matches its CRC. No broker notices until it is read."""
 
     broker: BrokerId
     partition: PartitionName
@@ -924,9 +929,9 @@ class BatchDamaged(Event):
 
 @event("corrupt_batch")
 class CorruptBatchFetched(Event):
-    """A follower or a consumer has got a batch whose CRC is wrong, and does not take it (``CorruptRecordException``).
+    """A follower or a consumer has rejected a batch with a wrong CRC (``CorruptRecordException``).
 
-    It asks again and again. Of that only the first time is in the trace.
+    It fetches again and again. Only the first time is in the trace.
     """
 
     receiver: ProcessName
@@ -937,7 +942,7 @@ class CorruptBatchFetched(Event):
 
 @event("flush", seen_by=STARTED_BROKERS)
 class LogFlushed(Event):
-    """Below this offset a log is safe from power loss."""
+    """A log is flushed up to an offset, so a power loss cannot take the records below it."""
 
     broker: BrokerId
     partition: PartitionName
@@ -946,7 +951,7 @@ class LogFlushed(Event):
 
 @event("checkpoint", seen_by=STARTED_BROKERS)
 class CheckpointWritten(Event):
-    """A broker has written a checkpoint file; ``offsets`` by partition, of those that have another than before."""
+    """A broker has written a checkpoint file. ``offsets`` has the partitions whose offset has changed."""
 
     broker: BrokerId
     kind: Text
@@ -955,7 +960,7 @@ class CheckpointWritten(Event):
 
 @event("invariant_broken")
 class InvariantBroken(Event):
-    """An invariant does not hold any more (`harrow.cluster_model.invariants`)."""
+    """An invariant no longer holds (`harrow.cluster_model.invariants`)."""
 
     invariant: Text
     broker: BrokerId
@@ -967,7 +972,7 @@ class InvariantBroken(Event):
 
 @event("epoch_asked", seen_by=STARTED_BROKERS)
 class EpochEndAnswered(Event):
-    """A leader has said where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch that has parted from its log (KIP-595)."""
+    """A leader has answered where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch from a diverging log (KIP-595)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -977,12 +982,12 @@ class EpochEndAnswered(Event):
     end_offset: Offset
 
 
-# Requests, and what their clients make of the answers
+# Requests, and how their clients react to the answers
 
 
 @event("batch_given_up")
 class AppendedBatchGivenUp(Event):
-    """An idempotent producer gives a batch up that may be in the log, because of an error and with a retry left, and has others under way."""
+    """An idempotent producer gives up a batch that may be in the log, after an error with retries left, while others are in flight."""
 
     client: ClientName
     partition: PartitionName
@@ -992,7 +997,7 @@ class AppendedBatchGivenUp(Event):
 
 @event("send_failed")
 class SendFailed(Event):
-    """A producer has got an error for a batch, or no answer."""
+    """A producer has an error for a batch, or no answer."""
 
     client: ClientName
     partition: PartitionName
@@ -1004,7 +1009,7 @@ class SendFailed(Event):
 
 @event("sent_again")
 class SentAgain(Event):
-    """A producer sends a batch once more."""
+    """A producer retries a batch."""
 
     client: ClientName
     partition: PartitionName
@@ -1015,7 +1020,7 @@ class SentAgain(Event):
 
 @event("fetch", seen_by=STARTED_BROKERS)
 class FollowerFetched(Event):
-    """A leader has taken note of a fetch of a partition that has news; while its follower has everything, nothing is said."""
+    """A leader has processed a fetch of a partition. Fetches of a caught-up follower without news are not in the trace."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1025,7 +1030,7 @@ class FollowerFetched(Event):
 
 @event("fetch_fenced")
 class FetchFenced(Event):
-    """A replica has refused a fetch that carries another leader epoch than its own (KIP-320)."""
+    """A replica has refused a fetch with another leader epoch than its own (KIP-320)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1037,7 +1042,7 @@ class FetchFenced(Event):
 
 @event("request_queue_full")
 class RequestQueueFull(Event):
-    """Every I/O thread of a broker waits for its disk, and no more requests fit into the queue (``queued.max.requests``)."""
+    """Every I/O thread of a broker waits for its disk, and the request queue is full (``queued.max.requests``)."""
 
     broker: BrokerId
     requests: Number
@@ -1045,7 +1050,7 @@ class RequestQueueFull(Event):
 
 @event("client_throttled")
 class ClientThrottled(Event):
-    """A client has exceeded its quota: for so long its broker hears nothing of it, up to 1.1 for so long it gets no answer (KIP-219)."""
+    """A client has exceeded its quota. Its broker mutes it for this time, or up to 1.1 delays the answer (KIP-219)."""
 
     broker: BrokerId
     client: ClientName
@@ -1055,7 +1060,7 @@ class ClientThrottled(Event):
 
 @event("replica_throttled")
 class ReplicaThrottled(Event):
-    """A leader has nothing for a follower outside the ISR, for ``leader.replication.throttled.rate`` is exceeded (KIP-73)."""
+    """A leader sends nothing to a follower outside the ISR, because ``leader.replication.throttled.rate`` is exceeded (KIP-73)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1065,7 +1070,7 @@ class ReplicaThrottled(Event):
 
 @event("follower_throttled")
 class FollowerThrottled(Event):
-    """A follower leaves a partition out of its fetches for now, for ``follower.replication.throttled.rate`` is exceeded (KIP-73)."""
+    """A follower skips a partition in its fetches, because ``follower.replication.throttled.rate`` is exceeded (KIP-73)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1075,17 +1080,17 @@ class FollowerThrottled(Event):
 
 @event("replication_throttle")
 class ReplicationThrottleSet(Event):
-    """An administrator has changed at which rate throttled replicas are replicated, in bytes a second; -1 without limit."""
+    """An administrator has changed the rate of throttled replicas, in bytes per second; -1 is no limit."""
 
     bytes_per_second: Number
 
 
 @event("fetch_waits", seen_by=STARTED_BROKERS)
 class FetchDelayed(Event):
-    """A fetch with nothing to read waits in the purgatory; ``replica`` is -1 for a consumer.
+    """A fetch without data waits in the purgatory. ``replica`` is -1 for a consumer.
 
-    While nothing happens it is sent again each time that it expires. Of those fetches only the first is in the trace, unless a
-    campaign waits for events of this kind.
+    An idle session sends it again each time that it expires. Only the first of those fetches is in
+    the trace, unless a campaign waits for events of this kind.
     """
 
     broker: BrokerId
@@ -1094,9 +1099,10 @@ class FetchDelayed(Event):
 
 @event("fetch_expired")
 class FetchExpired(Event):
-    """A fetch has waited until its time was over.
+    """A fetch has waited in the purgatory until it expired.
 
-    It is in the trace if something has happened to the session since the fetch before, or a campaign waits for events of this kind.
+    It is in the trace if anything has happened to its session since the previous fetch, or if a
+    campaign waits for events of this kind.
     """
 
     broker: BrokerId
@@ -1105,7 +1111,7 @@ class FetchExpired(Event):
 
 @event("served")
 class RecordsServed(Event):
-    """A broker has sent records to a consumer; ``hw`` is its high watermark then."""
+    """A broker has sent records to a consumer. ``hw`` is its high watermark at that time."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1117,7 +1123,7 @@ class RecordsServed(Event):
 
 @event("read_replica")
 class ReadReplicaPreferred(Event):
-    """A broker has told a consumer to read a partition from another replica, which stands in its rack (KIP-392)."""
+    """A broker has told a consumer to read a partition from another replica, in its rack (KIP-392)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1127,9 +1133,10 @@ class ReadReplicaPreferred(Event):
 
 @event("read_replica_cleared")
 class ReadReplicaCleared(Event):
-    """A consumer no longer reads a partition from the replica that it was told to, and asks its leader again.
+    """A consumer stops reading a partition from its preferred read replica, and returns to the leader.
 
-    ``reason`` is the error that it got there, ``expired``, ``new leader``, or ``offline`` where its metadata has no such broker.
+    ``reason`` is the error of its fetch, ``expired``, ``new leader``, or ``offline`` if its metadata has no
+    such broker.
     """
 
     client: ProcessName
@@ -1140,7 +1147,7 @@ class ReadReplicaCleared(Event):
 
 @event("acknowledged", seen_by=STARTED_BROKERS)
 class BatchAcknowledged(Event):
-    """A broker has answered a producer that a batch is stored; ``acks`` is -1 for all."""
+    """A broker has acknowledged a batch to its producer. ``acks`` is -1 for all."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1165,10 +1172,10 @@ class RequestRejected(Event):
 
 @event("group_state", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class GroupStateChanged(Event):
-    """A group is in another state, as its coordinator has it, or has been loaded by a new one.
+    """A group has another state on its coordinator, or a new coordinator has loaded it.
 
-    ``members`` are member ids, ``generation`` is that of the state. A group that prepares a rebalance still has the one before. With
-    KIP-848 it is the group's epoch.
+    ``members`` are member ids. ``generation`` is that of the state; a group that prepares a rebalance
+    still has the previous one. With KIP-848 it is the group epoch.
     """
 
     broker: BrokerId
@@ -1181,7 +1188,7 @@ class GroupStateChanged(Event):
 
 @event("group_assigned", of=CONSUMER_OFFSETS)
 class GroupAssigned(Event):
-    """A group's coordinator has stored what each member reads in a generation."""
+    """A group coordinator has stored the assignment of a generation."""
 
     broker: BrokerId
     group: Text
@@ -1191,7 +1198,7 @@ class GroupAssigned(Event):
 
 @event("target_assigned", of=CONSUMER_OFFSETS)
 class TargetAssigned(Event):
-    """A group's coordinator has had its assignor say what each member is to own (KIP-848)."""
+    """A group coordinator's assignor has made a target assignment (KIP-848)."""
 
     broker: BrokerId
     group: Text
@@ -1202,9 +1209,9 @@ class TargetAssigned(Event):
 
 @event("member_reconciled", of=CONSUMER_OFFSETS)
 class MemberReconciled(Event):
-    """A member owns something else than before, or is in another epoch, as its group's coordinator has it (KIP-848).
+    """A member has another assignment or another epoch on its group coordinator (KIP-848).
 
-    ``revoking`` is what it is to give up of what it owns. In epoch -1 it is gone.
+    ``revoking`` are the partitions that it must give up. A member that has left has epoch -1.
     """
 
     broker: BrokerId
@@ -1218,9 +1225,9 @@ class MemberReconciled(Event):
 
 @event("offsets_committed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class OffsetsCommitted(Event):
-    """A group's coordinator has taken a commit; of a transaction ``member`` is empty, and ``generation`` -1.
+    """A group coordinator has accepted a commit. In a transaction ``member`` is empty, and ``generation`` -1.
 
-    ``generation`` is the one that the member said, ``present`` the one that the group had when that was looked at.
+    ``generation`` is the member's, ``present`` the group's at the time of the check.
     """
 
     broker: BrokerId
@@ -1233,7 +1240,7 @@ class OffsetsCommitted(Event):
 
 @event("offsets_expired", of=CONSUMER_OFFSETS)
 class OffsetsExpired(Event):
-    """A group's coordinator has forgotten offsets that have not been committed for long."""
+    """A group coordinator has removed expired offsets."""
 
     broker: BrokerId
     group: Text
@@ -1242,7 +1249,7 @@ class OffsetsExpired(Event):
 
 @event("partitions_assigned", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class PartitionsAssigned(Event):
-    """A consumer reads these partitions from now on, beside those that it keeps."""
+    """A consumer reads these partitions from now on, in addition to those that it keeps."""
 
     client: ClientName
     group: Text
@@ -1252,7 +1259,7 @@ class PartitionsAssigned(Event):
 
 @event("partitions_revoked", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class PartitionsRevoked(Event):
-    """A consumer reads these partitions no more; ``lost`` where others may read them already."""
+    """A consumer stops reading these partitions. With ``lost`` others may read them already."""
 
     client: ClientName
     group: Text
@@ -1263,7 +1270,7 @@ class PartitionsRevoked(Event):
 
 @event("offset_found", seen_by=STARTED_BROKERS)
 class GroupOffsetFound(Event):
-    """A consumer begins to read a partition where its group has committed; ``offset`` is -1 where it has not."""
+    """A consumer starts a partition at its group's committed ``offset``, -1 if there is none."""
 
     client: ClientName
     partition: PartitionName
@@ -1272,7 +1279,7 @@ class GroupOffsetFound(Event):
 
 @event("records_processed", seen_by=STARTED_BROKERS)
 class RecordsProcessed(Event):
-    """An application that is a member of a group has processed what a poll returned of a partition, up to ``end_offset``."""
+    """An application in a group has processed the records of a partition from a poll, up to ``end_offset``."""
 
     client: ClientName
     group: Text
@@ -1283,7 +1290,7 @@ class RecordsProcessed(Event):
 
 @event("application_step", seen_by=ANY_BROKERS)
 class ApplicationStep(Event):
-    """An application is about to take a step of its loop, the first time since it has polled last: to make a call, or to process a record."""
+    """An application is about to take a step of its loop, a call or the processing of a record, for the first time since its last poll."""
 
     client: ClientName
     group: Text
@@ -1292,7 +1299,7 @@ class ApplicationStep(Event):
 
 @event("application_ended", seen_by=ANY_BROKERS)
 class ApplicationEnded(Event):
-    """An application has ended by itself: its producer or its consumer can do no more."""
+    """An application has ended by itself, because its producer or consumer cannot continue."""
 
     client: ClientName
     group: Text
@@ -1301,7 +1308,7 @@ class ApplicationEnded(Event):
 
 @event("commit_failed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class CommitFailed(Event):
-    """A consumer was told that its commit does not count."""
+    """A consumer's commit was refused."""
 
     client: ClientName
     group: Text
@@ -1311,19 +1318,19 @@ class CommitFailed(Event):
 
 @event("membership_lost", of=CONSUMER_OFFSETS)
 class MembershipLost(Event):
-    """A consumer has learnt, or decided, that it is no member of its group any more, or can be none."""
+    """A consumer has learned, or decided, that it is no longer a member of its group, or cannot become one."""
 
     client: ClientName
     group: Text
     reason: Text
 
 
-# What clients did: no trace has these, they are made of the history
+# Operations of clients, made from the history
 
 
 @history_event("client_sent")
 class ClientSent(Event):
-    """An application has handed a record to its producer."""
+    """An application has sent a record."""
 
     client: ClientName
     partition: PartitionName
@@ -1332,9 +1339,9 @@ class ClientSent(Event):
 
 @history_event("client_ended")
 class ClientEnded(Event):
-    """A producer has told its application what became of a record.
+    """A producer has reported the outcome of a record.
 
-    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None where it is not told.
+    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None if unknown.
     """
 
     client: ClientName
@@ -1355,7 +1362,7 @@ class ClientPolled(Event):
 
 
 def kind_of(name: str) -> type[Event]:
-    """Return a kind of event by its name, one of a history too.
+    """Return a kind of event of traces or histories by its name.
 
     Raises:
         KeyError: no such kind is registered.
@@ -1398,12 +1405,12 @@ def _kind_of(hint: Any, kind: type[Event], field_name: str) -> FieldKind:
     raise TypeError(f"{kind.__name__}.{field_name}: an event has no field of type {hint}")
 
 
-# What subscribers are told, and no trace keeps
+# Published to subscribers only
 
 
 @notice("election_decided")
 class ElectionDecided(Event):
-    """A controller is about to write a leader; that it `LeaderElected` is known when it is written."""
+    """A controller is about to write a leader. `LeaderElected` follows when it is written."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1414,7 +1421,7 @@ class ElectionDecided(Event):
 
 @notice("last_known_leader_chosen")
 class LastKnownLeaderChosen(Event):
-    """A controller of KRaft is about to write the last known leader, for neither the ISR nor the ELR has a member (KIP-966)."""
+    """A KRaft controller is about to elect the last known leader, because ISR and ELR are empty (KIP-966)."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1423,7 +1430,7 @@ class LastKnownLeaderChosen(Event):
 
 @notice("last_known_leader_elected")
 class LastKnownLeaderElected(Event):
-    """What was `LastKnownLeaderChosen` has been committed."""
+    """The leader of a `LastKnownLeaderChosen` has been committed."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1434,7 +1441,7 @@ class LastKnownLeaderElected(Event):
 class PartitionStateWritten(Event):
     """A broker, as leader or as controller, has written a partition's state.
 
-    ``controller_epoch`` is the one that it goes by, ``present_epoch`` that of the moment.
+    ``controller_epoch`` is the writer's, ``present_epoch`` the current one.
     """
 
     broker: BrokerId
@@ -1464,7 +1471,7 @@ class RegistrationLearned(Event):
 
 @notice("control_request_obeyed")
 class ControlRequestObeyed(Event):
-    """A broker does what a controller of this epoch says."""
+    """A broker obeys a request of a controller of this epoch."""
 
     broker: BrokerId
     api: Text
@@ -1473,7 +1480,7 @@ class ControlRequestObeyed(Event):
 
 @notice("committed_metadata_cut")
 class CommittedMetadataCut(Event):
-    """A node of the quorum has cut off what was committed, or leads without it: what is below the high watermark, from an offset on."""
+    """A node of the quorum has truncated committed metadata, or leads without it: the records from an offset to the high watermark."""
 
     node: BrokerId
     offset: Offset
@@ -1482,7 +1489,7 @@ class CommittedMetadataCut(Event):
 
 @notice("metadata_log_truncated", of=KRAFT)
 class MetadataLogTruncated(Event):
-    """A node of the quorum, or a broker, has cut off what the leader's metadata log does not have; none of it was known to be committed."""
+    """A node of the quorum or a broker has truncated metadata that the leader does not have, and that it did not know to be committed."""
 
     node: BrokerId
     from_offset: Offset
@@ -1491,7 +1498,7 @@ class MetadataLogTruncated(Event):
 
 @notice("quorum_election_undecided", of=KRAFT)
 class QuorumElectionUndecided(Event):
-    """A voter has asked the others for their votes, or whether it would have them, and is neither elected nor rejected in time."""
+    """A candidate, or a voter in a pre-vote, is neither elected nor rejected in time."""
 
     node: BrokerId
     epoch: Epoch
@@ -1499,7 +1506,7 @@ class QuorumElectionUndecided(Event):
 
 @notice("quorum_majority_lost", of=KRAFT)
 class QuorumMajorityLost(Event):
-    """The leader of the quorum resigns, for no majority has fetched from it for too long (KAFKA-15489)."""
+    """A quorum leader resigns, because no majority has fetched from it for too long (KAFKA-15489)."""
 
     node: BrokerId
     epoch: Epoch
@@ -1507,7 +1514,7 @@ class QuorumMajorityLost(Event):
 
 @notice("controller_request_refused")
 class ControllerRequestRefused(Event):
-    """A controller has refused what a broker asked of it; ``partition`` is empty where it is about the broker itself."""
+    """A controller has refused a broker's request. ``partition`` is empty if it is about the broker itself."""
 
     controller: BrokerId
     api: Text
@@ -1518,7 +1525,7 @@ class ControllerRequestRefused(Event):
 
 @notice("member_expired", of=CONSUMER_OFFSETS)
 class MemberExpired(Event):
-    """A group's coordinator removes a member that it has not heard of for ``session.timeout.ms``."""
+    """A group coordinator removes a member without heartbeats for ``session.timeout.ms``."""
 
     broker: BrokerId
     group: Text
@@ -1527,7 +1534,7 @@ class MemberExpired(Event):
 
 @notice("static_member_replaced", of=CONSUMER_OFFSETS)
 class StaticMemberReplaced(Event):
-    """A group's coordinator gives the place of a static member to who has come with the same ``group.instance.id``."""
+    """A group coordinator gives a static member's place to a consumer with the same ``group.instance.id``."""
 
     broker: BrokerId
     group: Text
@@ -1537,7 +1544,7 @@ class StaticMemberReplaced(Event):
 
 @notice("open_transaction_fenced", of=TRANSACTION_STATE)
 class OpenTransactionFenced(Event):
-    """A coordinator has written that it aborts what a producer has left open: for its timeout, or for a producer that begins with the same id."""
+    """A coordinator has written that it aborts an open transaction, after its timeout or for a new producer with the same id."""
 
     broker: BrokerId
     transactional_id: Text
@@ -1546,7 +1553,7 @@ class OpenTransactionFenced(Event):
 
 @notice("metadata_snapshot_written")
 class MetadataSnapshotWritten(Event):
-    """The records of a snapshot that a node has taken."""
+    """A node has written the records of a snapshot."""
 
     node: BrokerId
     end_offset: Offset
@@ -1556,7 +1563,7 @@ class MetadataSnapshotWritten(Event):
 
 @notice("metadata_snapshot_differs")
 class MetadataSnapshotDiffers(Event):
-    """A snapshot says otherwise than the committed records below its end, all of ``committed`` being so."""
+    """A snapshot differs from the committed records below its end, all of which have been ``committed``."""
 
     node: BrokerId
     end_offset: Offset
@@ -1565,14 +1572,14 @@ class MetadataSnapshotDiffers(Event):
 
 @notice("clean_shutdown_noted")
 class CleanShutdownNoted(Event):
-    """A broker has flushed its logs and noted that; whatever ends its process now, it has stopped cleanly (``.kafka_cleanshutdown``)."""
+    """A broker has flushed its logs and written ``.kafka_cleanshutdown``: however its process ends now, the shutdown is clean."""
 
     broker: BrokerId
 
 
 @notice("broker_change_processed")
 class BrokerChangeProcessed(Event):
-    """A controller has dealt with registrations: the broker epochs there, and those that it goes by."""
+    """A controller has processed a change of registrations: their broker epochs there, and in its own state."""
 
     controller: BrokerId
     controller_epoch: Epoch
@@ -1582,7 +1589,7 @@ class BrokerChangeProcessed(Event):
 
 @notice("failover_completed")
 class FailoverCompleted(Event):
-    """A new controller has taken over; these brokers were dead, these are the ISRs that it goes by."""
+    """A new controller has taken over, with these dead brokers and these ISRs."""
 
     controller: BrokerId
     controller_epoch: Epoch
