@@ -517,16 +517,16 @@ class Broker:
         )
 
     def _handle_leader_and_isr(self, exchange: Exchange[LeaderAndIsrRequest]) -> None:
-        if not self._is_refused(exchange):
+        if not self._refuse_if_stale(exchange):
             self.replicas.handle_leader_and_isr(exchange)
 
     def _handle_stop_replica(self, exchange: Exchange[StopReplicaRequest]) -> None:
-        if not self._is_refused(exchange):
+        if not self._refuse_if_stale(exchange):
             self._obey(exchange.request)
             self.replicas.handle_stop_replica(exchange)
 
     def _handle_update_metadata(self, exchange: Exchange[UpdateMetadataRequest]) -> None:
-        if not self._is_refused(exchange):
+        if not self._refuse_if_stale(exchange):
             self._obey(exchange.request)
             self.metadata.update(exchange.request)
             self.respond(exchange, ControlResponse(exchange.request.api, errors.NONE))
@@ -535,8 +535,8 @@ class Broker:
         self._host.publish(ControlRequestObeyed, self.id, request.api, request.controller_epoch)
         self.replicas.controller_epoch = request.controller_epoch
 
-    def _is_refused(self, exchange: Exchange[ControlRequest]) -> bool:
-        """Refuse what a controller sends if it is meant for an earlier life of this broker, or comes from an old controller."""
+    def _refuse_if_stale(self, exchange: Exchange[ControlRequest]) -> bool:
+        """Refuse a request to a former incarnation of this broker or from a deposed controller; return whether it was."""
         request = exchange.request
         error = self._control_error(request)
         if error == errors.NONE:

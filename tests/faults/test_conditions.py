@@ -116,13 +116,13 @@ def row(**wanted: Any) -> ReplicaIs:
         ({"log": ()}, "t-0 on broker 0: log is [m0, m1], expected []"),
     ],
 )
-def test_a_row_of_a_table(wanted: dict[str, Any], mismatch: str | None) -> None:
+def test_a_replica_condition_compares_every_field(wanted: dict[str, Any], mismatch: str | None) -> None:
     found = condition(replicas=(row(**wanted),))
     assert found.mismatches(Seen()) == ([] if mismatch is None else [mismatch])
     assert found.holds(Seen()) == (mismatch is None)
 
 
-def test_a_replica_that_is_not_there() -> None:
+def test_a_missing_replica_is_a_mismatch() -> None:
     found = condition(replicas=(replace(row(leo=0), broker=1),))
     assert found.mismatches(Seen()) == ["t-0 on broker 1: there is no such replica now"]
 
@@ -157,7 +157,7 @@ def test_a_replica_that_is_not_there() -> None:
         (condition(controller=(0,), acked=("x", "acked")), ["controller is 3, expected 0", "x is not acked"]),
     ],
 )
-def test_what_can_be_seen_from_outside(condition: Condition, mismatches: list[str]) -> None:
+def test_each_fact_reports_its_mismatch(condition: Condition, mismatches: list[str]) -> None:
     assert condition.mismatches(Seen()) == mismatches
 
 
@@ -181,7 +181,7 @@ def event(name: str, **wanted: Any) -> EventPattern:
         (event("hw"), None),
     ],
 )
-def test_an_event_matches_by_the_given_fields(pattern: EventPattern, position: int | None) -> None:
+def test_an_event_pattern_compares_only_the_given_fields(pattern: EventPattern, position: int | None) -> None:
     wanted, unwanted = condition(event=(pattern,)), condition(no_event=(pattern,))
     assert wanted.holds(Seen()) == (position is not None)
     assert unwanted.holds(Seen()) == (position is None)
@@ -189,7 +189,7 @@ def test_an_event_matches_by_the_given_fields(pattern: EventPattern, position: i
     assert unwanted.matched_position(Seen()) is None
 
 
-def test_what_is_said_of_events() -> None:
+def test_an_event_condition_says_whether_the_event_has_happened() -> None:
     found = condition(
         event=(event("hw", broker=0, hw=3),), no_event=(event("isr", isr=(0, 2)), event("truncate"))
     )
@@ -200,12 +200,12 @@ def test_what_is_said_of_events() -> None:
     ]
 
 
-def test_the_position_behind_the_last_of_several_events() -> None:
+def test_a_condition_on_several_events_has_the_position_after_the_last() -> None:
     assert condition(event=(event("append"), event("truncate"))).matched_position(Seen()) == 3
     assert Condition().matched_position(Seen()) is None
 
 
-def test_the_order_of_an_events_fields_says_nothing() -> None:
+def test_patterns_with_fields_in_another_order_are_equal() -> None:
     fields = (("broker", 1), ("partition", "t-0"), ("to_offset", 1))
     assert EventPattern(event="truncate", fields=fields[::-1]) == EventPattern(
         event="truncate", fields=fields

@@ -272,7 +272,7 @@ def have(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
         ),
     ],
 )
-def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) -> None:
+def test_each_fault_has_its_effects_and_their_undo(fault: Fault, did: Did, undone: Did) -> None:
     environment = FakeEnvironment()
     assert strikes(fault, environment)
     assert environment.did == did
@@ -306,12 +306,12 @@ def test_what_a_fault_does_and_how_it_ends(fault: Fault, did: Did, undone: Did) 
         BrokerResume(broker=2),
     ],
 )
-def test_a_fault_that_finds_nothing_to_act_on_says_so(fault: Fault) -> None:
+def test_a_fault_without_a_target_does_not_apply(fault: Fault) -> None:
     assert not fault.applies(FakeEnvironment())
 
 
 @pytest.mark.parametrize("fault", [BrokerStop(broker=0), BrokerBounce(broker=0)])
-def test_a_broker_that_is_stopping_is_not_stopped_again(fault: Fault) -> None:
+def test_a_stopping_broker_is_not_stopped_again(fault: Fault) -> None:
     environment = FakeEnvironment()
     assert strikes(BrokerStop(broker=0), environment)
     assert not fault.applies(environment)
@@ -328,23 +328,23 @@ def test_a_stop_is_in_force_until_the_broker_runs_again() -> None:
 
 
 @pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
-def test_no_failover_of_a_controller_that_does_not_run(how: Any) -> None:
+def test_a_controller_that_is_down_does_not_fail_over(how: Any) -> None:
     assert not ControllerFailover(broker=2, how=how).applies(FakeEnvironment())
 
 
-def test_only_the_crash_of_a_controller_lasts() -> None:
+def test_only_a_failover_by_crash_lasts() -> None:
     assert ControllerFailover(how="crash").is_lasting()
     assert not ControllerFailover(how="session_expiry").is_lasting()
 
 
-def test_releasing_what_nobody_holds_finds_nothing() -> None:
+def test_a_release_without_held_messages_does_not_apply() -> None:
     assert not Release(id="unknown").applies(FakeEnvironment())
 
 
 @pytest.mark.parametrize(
     ("fault", "started"), [(BrokerCrash(broker=0), 0), (ControllerFailover(broker=0), 0)]
 )
-def test_what_was_started_meanwhile_is_not_in_force(fault: LastingFault, started: int) -> None:
+def test_a_fault_is_not_in_force_after_its_broker_has_started(fault: LastingFault, started: int) -> None:
     environment = FakeEnvironment()
     have(fault.effects(environment), environment)
     assert fault.is_in_force(environment)
@@ -475,7 +475,7 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
         ),
     ],
 )
-def test_the_rule_that_a_fault_puts_in_force(fault: Fault, expected: dict[str, Any]) -> None:
+def test_each_message_fault_has_its_rule(fault: Fault, expected: dict[str, Any]) -> None:
     assert shown(rule_of(fault)) == expected
 
 
@@ -491,13 +491,15 @@ def test_the_rule_that_a_fault_puts_in_force(fault: Fault, expected: dict[str, A
         ({"from_": "producer-0"}, False),
     ],
 )
-def test_who_speaks_of_znodes(ends: dict[str, Any], is_possible: bool) -> None:
+def test_only_brokers_and_zookeeper_exchange_messages_about_znodes(
+    ends: dict[str, Any], is_possible: bool
+) -> None:
     assert (Message(action="drop", znode="/controller", **ends).problem() is None) == is_possible
     assert Message(action="drop", **ends).problem() is None
 
 
 @pytest.mark.parametrize("fault", [NetworkAckLoss(), SlowFollower(broker=0), Message(action="drop")])
-def test_the_end_of_a_fault_takes_its_rule_out_of_force(fault: MessageFault) -> None:
+def test_a_message_rule_ends_with_its_fault(fault: MessageFault) -> None:
     (undo,) = fault.end(FakeEnvironment())
     assert isinstance(undo, Undo)
     assert isinstance(undo.effect, RuleMessages)
@@ -571,7 +573,7 @@ def test_the_catalogue_has_every_fault_under_its_name() -> None:
         assert all(item.metadata["doc"] for item in fields(described))
 
 
-def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
+def test_a_power_loss_beyond_the_budget_does_not_apply() -> None:
     environment = FakeEnvironment()
     environment.irreplaceable = {0}
     assert not BrokerCrash(broker=0, kind="power_loss").applies(environment)
@@ -588,7 +590,7 @@ def test_power_is_not_lost_where_the_budget_does_not_allow_it() -> None:
         StaleCheckpoint(broker=0, file="leader-epoch-checkpoint"),
     ],
 )
-def test_no_disk_fails_where_the_budget_does_not_allow_it(fault: Fault) -> None:
+def test_a_disk_fault_beyond_the_budget_does_not_apply(fault: Fault) -> None:
     environment = FakeEnvironment()
     assert fault.applies(environment)
     environment.irreplaceable = {0}
@@ -602,7 +604,7 @@ def test_no_disk_fails_where_the_budget_does_not_allow_it(fault: Fault) -> None:
         *(TornWrite(broker=0), StaleCheckpoint(broker=0)),
     ],
 )
-def test_what_befalls_logs_strikes_nobody_who_has_none(fault: Fault) -> None:
+def test_a_fault_of_logs_does_not_apply_to_a_process_without_logs(fault: Fault) -> None:
     environment = FakeEnvironment()
     assert fault.applies(environment)
     environment.without_logs = {0}
@@ -610,7 +612,7 @@ def test_what_befalls_logs_strikes_nobody_who_has_none(fault: Fault) -> None:
     assert DiskLoss(broker=0).applies(environment)
 
 
-def test_nobody_is_parted_from_itself() -> None:
+def test_no_process_is_cut_off_from_itself() -> None:
     environment = FakeEnvironment()
     assert not strikes(NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)), environment)
     assert strikes(NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)), environment)

@@ -27,12 +27,12 @@ class Note(FaultEffect):
 
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
-def test_every_target_performs_each_effect_or_says_why_it_does_not(target: Handlers[object]) -> None:
+def test_every_target_performs_each_effect_or_has_a_reason(target: Handlers[object]) -> None:
     assert set(target.handlers) >= set(KINDS) - ABSTRACT - {Undo}
 
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
-def test_what_a_target_performs_it_can_undo(target: Handlers[object]) -> None:
+def test_a_target_can_undo_every_effect_that_it_performs(target: Handlers[object]) -> None:
     for kind, handler in target.handlers.items():
         if handler.perform is not None and issubclass(kind, LastingEffect):
             assert handler.undo is not None, kind
@@ -53,7 +53,7 @@ def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None
     assert handlers.lack(Melt(3)) is handlers.lack(undo) is None
 
 
-def test_an_effect_that_nothing_undoes_cannot_end() -> None:
+def test_an_effect_without_an_undo_cannot_end() -> None:
     handlers: Handlers[object] = Handlers()
     handlers.on(Melt, lambda *_: None)
     assert handlers.lack(Melt(3)) is None
@@ -68,7 +68,7 @@ def test_an_effect_without_a_handler_is_impossible() -> None:
     assert Note().undo() is None
 
 
-def test_a_reason_in_place_of_a_handler_holds_for_the_effect_and_its_end() -> None:
+def test_a_reason_against_an_effect_also_applies_to_its_undo() -> None:
     base: Handlers[object] = Handlers()
     base.on(Melt, lambda *_: None, undo=lambda *_: None)
     handlers: Handlers[object] = Handlers(base)
@@ -79,7 +79,7 @@ def test_a_reason_in_place_of_a_handler_holds_for_the_effect_and_its_end() -> No
         handlers.perform(None, Melt(0))
 
 
-def test_an_effect_may_be_impossible_with_some_of_its_values() -> None:
+def test_an_effect_may_be_impossible_with_certain_values() -> None:
     handlers: Handlers[object] = Handlers()
     handlers.on(Melt, lambda *_: None)
     handlers.refuse(Melt, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)

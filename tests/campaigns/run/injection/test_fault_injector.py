@@ -350,10 +350,10 @@ def test_a_fault_ends_after_its_duration_unless_healing_came_first() -> None:
     assert fault.ended == []
     stage.injector.inject(fault)
     stage.cluster.simulator.run_until(3 * SECOND)
-    assert len(fault.ended) == 1
+    assert [event[-1] for event in stage.named("fault_ended")] == [1]
     stage.cluster.heal()
     stage.cluster.simulator.run_until(10 * SECOND)
-    assert len(fault.ended) == 1
+    assert [event[-1] for event in stage.named("fault_ended")] == [1]
 
 
 def test_the_end_of_a_fault_removes_only_its_own_message_rule() -> None:

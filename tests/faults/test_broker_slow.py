@@ -36,7 +36,7 @@ def appended_s(result: RunResult, begin_s: float, end_s: float) -> list[float]:
     return [at for at in times if begin_s < at < end_s]
 
 
-def test_it_is_the_broker_that_is_slow_and_not_its_links() -> None:
+def test_a_slow_broker_has_fast_links() -> None:
     environment = FakeEnvironment()
     fault = BrokerSlow(broker=1, delay=9)
     assert fault.effects(environment) == [SlowBroker(1, 9)]
@@ -45,7 +45,7 @@ def test_it_is_the_broker_that_is_slow_and_not_its_links() -> None:
 
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
-def test_requests_of_different_clients_wait_for_one_another_where_there_is_one_thread(kafka: str) -> None:
+def test_requests_of_different_clients_share_a_single_io_thread(kafka: str) -> None:
     """A thread takes one request after the other, whoever has sent it; and followers fetch as well."""
     fault = "{broker: 0, delay: 500ms, duration: 15s}"
     of_one = appended_s(run_plan(plan(fault, 1, kafka), 0), 6, 19)
@@ -56,23 +56,23 @@ def test_requests_of_different_clients_wait_for_one_another_where_there_is_one_t
     assert min(later - earlier for earlier, later in pairwise(of_one)) > 0.499
 
 
-def test_a_broker_whose_threads_are_slow_keeps_its_session() -> None:
+def test_a_slow_broker_keeps_its_session() -> None:
     trace = run_plan(plan("{broker: 0, delay: 3s, duration: 20s}", 1), 0).evidence.trace
     assert not list(select(trace, events.SessionExpired))
 
 
-def test_once_it_is_over_everything_is_as_quick_as_ever_and_a_restart_changes_nothing() -> None:
+def test_a_slow_broker_recovers_at_the_end_of_the_fault_but_not_by_a_restart() -> None:
     result = run_plan(plan("{broker: 0, delay: 500ms, duration: 5s}", 1), 0)
     assert len(appended_s(result, 15, 25)) > 100
     assert result.verdict.status in ("held", "permitted")
 
 
-def test_slow_to_the_end_it_is_well_when_all_is_healed() -> None:
+def test_healing_ends_a_slow_broker() -> None:
     result = run_plan(plan("{broker: 0, delay: 2s}", 1), 0)
     assert result.verdict.status in ("held", "permitted")
 
 
-def test_what_makes_a_broker_slow_at_once_adds_up() -> None:
+def test_delays_of_several_faults_on_one_broker_add_up() -> None:
     once = "{broker: 0, delay: 1s, duration: 5s}"
     twice = f"{once}}}}}, {{at: 5s, do: {{broker_slow: {once}"
     assert (

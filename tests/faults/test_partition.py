@@ -46,7 +46,7 @@ def test_a_partition_between_all_brokers_cuts_each_link_once() -> None:
     assert sorted(links) == [(one, other) for one in BROKERS for other in BROKERS if one != other]
 
 
-def test_a_partition_that_finds_nobody_on_a_side_cuts_nothing() -> None:
+def test_a_partition_with_an_empty_side_cuts_nothing() -> None:
     assert not NetworkPartition(between=(0,), and_=()).applies(FakeEnvironment())
     assert NetworkPartition(between=("zookeeper",), and_=("zookeeper",)).problem() is not None
     assert NetworkPartition(between=("brokers",), and_=("brokers",)).problem() is None
@@ -62,7 +62,7 @@ def test_a_partition_that_finds_nobody_on_a_side_cuts_nothing() -> None:
         ((0,), (0, 1, 2)),
     ],
 )
-def test_a_split_has_each_server_of_the_control_plane_for_a_node(
+def test_each_server_of_the_control_plane_is_a_node_of_a_split(
     quorum: tuple[int, ...], nodes: tuple[int | str, ...]
 ) -> None:
     """One that is alone goes by the name of all, and one in a broker's process is that broker."""
@@ -78,7 +78,7 @@ def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
     return {other for other in split.nodes if (node, other) not in cut}
 
 
-def test_halves_reach_nobody_of_the_other_half() -> None:
+def test_no_node_reaches_the_other_half() -> None:
     split = NetworkSplit(nodes=FIVE, order="given")
     assert reached(split, 0) == reached(split, 1) == {0, 1}
     assert reached(split, 2) == {2, 3, 4}
@@ -92,7 +92,7 @@ def test_the_bridge_reaches_both_halves_and_they_reach_it() -> None:
 
 
 @pytest.mark.parametrize("count", range(4, 12))
-def test_in_a_majorities_ring_each_node_reaches_another_majority(count: int) -> None:
+def test_in_a_majorities_ring_each_node_reaches_a_different_majority(count: int) -> None:
     split = NetworkSplit(nodes=tuple(range(count)), shape="majorities_ring", order="given")
     majorities = [reached(split, node) for node in range(count)]
     assert all(count // 2 < len(majority) < count for majority in majorities)
@@ -100,13 +100,13 @@ def test_in_a_majorities_ring_each_node_reaches_another_majority(count: int) -> 
 
 
 @pytest.mark.parametrize(("shape", "least"), [("halves", 2), ("bridge", 3), ("majorities_ring", 4)])
-def test_a_shape_takes_so_many_nodes(shape: str, least: int) -> None:
+def test_a_shape_needs_a_minimum_of_nodes(shape: str, least: int) -> None:
     for count in range(1, 6):
         split = NetworkSplit(shape=shape, nodes=tuple(range(count)), order="given")  # type: ignore[arg-type]  # one of its literals
         assert (split.problem() is None) == split.applies(FakeEnvironment()) == (count >= least)
 
 
-def test_the_order_of_nodes_is_drawn_when_a_split_strikes_and_is_kept_with_it() -> None:
+def test_a_split_draws_its_node_order_when_it_strikes_and_keeps_it() -> None:
     stage = Stage(draws=(2, 0, 1, 0))
     assert stage.injector.inject(NetworkSplit())
     (injected,) = stage.injector.injected
@@ -120,6 +120,6 @@ def test_a_given_order_draws_nothing() -> None:
     assert split.with_choices(recorded_choices({"schedule": ()}).schedule) is split
 
 
-def test_halves_are_plainer_as_a_partition_that_names_them() -> None:
+def test_a_partition_is_simpler_than_a_split_into_halves() -> None:
     split = NetworkSplit(nodes=(2, 0, 1), order="given", shape="bridge")
     assert list(split.simpler()) == [NetworkPartition(between=(2,), and_=(0, 1))]

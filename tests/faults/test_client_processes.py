@@ -52,7 +52,7 @@ def sent(result: RunResult) -> dict[int, list[str]]:
         (ClientZombie(client="producer-0"), DoubleClient("producer-0"), ResumeClient("producer-0")),
     ],
 )
-def test_what_is_done_to_a_client_and_how_it_ends(
+def test_each_client_fault_has_its_effects_and_their_undo(
     fault: LastingFault, did: FaultEffect, undone: FaultEffect
 ) -> None:
     environment = FakeEnvironment()
@@ -63,7 +63,7 @@ def test_what_is_done_to_a_client_and_how_it_ends(
     assert fault.end(environment) == [undone]
 
 
-def test_a_client_that_is_down_or_stands_still_already_is_left_alone() -> None:
+def test_a_client_fault_does_not_apply_to_a_client_that_is_down_or_paused() -> None:
     environment = FakeEnvironment()
     environment.down.add("consumer-0")
     environment.still.add("producer-0")
@@ -73,14 +73,14 @@ def test_a_client_that_is_down_or_stands_still_already_is_left_alone() -> None:
     assert not ClientZombie(client="consumer-0").applies(FakeEnvironment())
 
 
-def test_a_crashed_producer_begins_a_session_of_its_own_and_repeats_no_value() -> None:
+def test_a_crashed_producer_starts_a_new_session_and_repeats_no_value() -> None:
     result = run("client_crash: {client: p, restart_after: 3s}")
     first, second = sent(result).values()
     assert len(first) < len(second)
     assert len({*first, *second}) == len(first) + len(second)
 
 
-def test_a_crashed_consumer_reads_on_in_a_process_of_its_own() -> None:
+def test_a_crashed_consumer_reads_on_in_a_new_process() -> None:
     result = run("client_crash: {client: c, restart_after: 3s}")
     readers = {
         operation.process
@@ -91,7 +91,7 @@ def test_a_crashed_consumer_reads_on_in_a_process_of_its_own() -> None:
     assert result.verdict.status == HELD
 
 
-def test_a_paused_producer_sends_nothing_and_then_goes_on() -> None:
+def test_a_paused_producer_sends_nothing_until_it_resumes() -> None:
     result = run("client_pause: {client: p, duration: 5s}")
     times = [o.time_us for o in result.evidence.operations if not o.is_completion and list(o.sends())]
     assert not [at_us for at_us in times if 5_000_000 < at_us < 10_000_000]
@@ -99,7 +99,7 @@ def test_a_paused_producer_sends_nothing_and_then_goes_on() -> None:
     assert result.verdict.status == HELD
 
 
-def test_a_zombie_goes_on_beside_the_session_that_took_its_place() -> None:
+def test_a_zombie_works_beside_its_successor() -> None:
     result = run("client_zombie: {client: any, duration: 5s}")
     assert [fault.fault for fault in result.faults] == ["client_zombie"]
     old, new = sent(result)
@@ -111,12 +111,12 @@ def test_a_zombie_goes_on_beside_the_session_that_took_its_place() -> None:
     assert result.verdict.status == HELD
 
 
-def test_all_clients_may_be_struck_and_each_is_healed_at_the_end() -> None:
+def test_a_fault_of_all_clients_strikes_and_heals_each() -> None:
     result = run("client_pause: {client: all}")
     assert [fault.fault for fault in result.faults] == ["client_pause", "client_pause"]
     assert result.verdict.status == HELD
 
 
-def test_a_client_that_there_is_not_is_a_mistake() -> None:
+def test_an_unknown_client_is_an_error() -> None:
     with pytest.raises(CampaignError, match="unknown client `bob`"):
         run("client_crash: {client: bob}")

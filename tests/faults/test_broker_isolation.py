@@ -5,12 +5,12 @@ from harrow.faults.effects import Cut
 from tests.faults.test_faults import FakeEnvironment
 
 
-def test_from_the_other_brokers_alone() -> None:
+def test_isolation_from_brokers_leaves_the_link_to_zookeeper() -> None:
     isolation = BrokerIsolation(broker=1, from_="brokers")
     assert isolation.effects(FakeEnvironment()) == [Cut(1, 0), Cut(1, 2), Cut(0, 1), Cut(2, 1)]
 
 
-def test_from_the_quorum_is_another_word_for_from_zookeeper() -> None:
+def test_isolation_from_the_quorum_is_isolation_from_zookeeper() -> None:
     for word in ("quorum", "zookeeper"):
         isolation = BrokerIsolation(broker=1, from_=word)
         assert isolation.effects(FakeEnvironment()) == [Cut(1, "zookeeper"), Cut("zookeeper", 1)]

@@ -30,7 +30,7 @@ def run(faults: str, kafka: str = "2.4", more: str = "", seed: int = 0) -> RunRe
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("by", ["5s", "2h"])
-def test_no_session_goes_by_a_clock_that_jumps(kafka: str, direction: str, by: str) -> None:
+def test_no_session_uses_a_clock_that_jumps(kafka: str, direction: str, by: str) -> None:
     """System.nanoTime: BrokerHeartbeatManager, BrokerLifecycleManager; ZooKeeper from 3.5 on."""
     trace = run(f"{{of: [brokers], by: {by}, direction: {direction}, duration: 20s}}", kafka).evidence.trace
     assert not list(select(trace, events.SessionExpired))
@@ -40,12 +40,12 @@ def test_no_session_goes_by_a_clock_that_jumps(kafka: str, direction: str, by: s
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("of", ["[0]", "[brokers]", "[c]", "[p]", "[brokers, clients]"])
-def test_a_sound_configuration_loses_nothing_to_a_clock(kafka: str, direction: str, of: str) -> None:
+def test_a_safe_configuration_loses_nothing_to_a_clock(kafka: str, direction: str, of: str) -> None:
     result = run(f"{{of: {of}, by: 30s, direction: {direction}, duration: 10s}}", kafka)
     assert result.verdict.status == HELD
 
 
-def test_jumps_add_up_and_all_clocks_are_right_when_all_is_healed() -> None:
+def test_clock_jumps_add_up_and_healing_corrects_all_clocks() -> None:
     text = f"""{CAMPAIGN}
 kafka: "2.4"
 faults:
@@ -63,7 +63,7 @@ faults:
     assert result.verdict.status == HELD
 
 
-def test_a_machine_keeps_its_clock_when_its_broker_starts_anew() -> None:
+def test_a_machine_keeps_its_clock_when_its_broker_restarts() -> None:
     more = "script: [{at: 8s, do: {broker_crash: {broker: 0, restart_after: 1s}}}]"
     result = run("{of: [0], by: 2h}", more=f"{more}", seed=0)
     deleted = list(select(result.evidence.trace, events.LogStartRaised))
@@ -73,7 +73,7 @@ def test_a_machine_keeps_its_clock_when_its_broker_starts_anew() -> None:
 
 
 @pytest.mark.parametrize("kafka", ["0.11", "2.4", "4.3"])
-def test_what_goes_too_early_by_a_clock_is_permitted_by_that_and_by_nothing_else(kafka: str) -> None:
+def test_only_the_wrong_clock_permits_early_deletion(kafka: str) -> None:
     text = f"""
 name: skew
 kafka: "{kafka}"
@@ -93,7 +93,7 @@ script:
     assert {finding.permitted_by for finding in judged.findings} == {CLOCK_SKEW}
 
 
-def test_compaction_takes_tombstones_early_by_a_clock_that_is_ahead() -> None:
+def test_a_clock_ahead_makes_compaction_remove_tombstones_early() -> None:
     text = """
 name: skew
 kafka: "4.3"

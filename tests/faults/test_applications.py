@@ -47,7 +47,7 @@ def steps(result: RunResult) -> list[ApplicationStep]:
 
 
 @pytest.mark.parametrize("step", ["poll", "begin", "process", "send", "send_offsets", "commit"])
-def test_a_crash_at_a_step_comes_before_what_follows_it(step: str) -> None:
+def test_an_application_crashes_before_the_step(step: str) -> None:
     result = run(f"application_crash: {{client: app, step: {step}, restart_after: 2s}}")
     (stopped,) = select(result.evidence.trace, ClientStopped)
     before = [event for event in steps(result) if event.at_us <= stopped.at_us]
@@ -56,14 +56,14 @@ def test_a_crash_at_a_step_comes_before_what_follows_it(step: str) -> None:
     assert (after.step, after.at_us) == ("poll", stopped.at_us + 2 * SECOND) or after.at_us > stopped.at_us
 
 
-def test_an_application_that_does_not_come_to_a_step_is_let_go_when_the_cluster_is_healed() -> None:
+def test_healing_releases_an_application_that_never_reaches_the_step() -> None:
     result = run("application_crash: {client: app, step: abort, restart_after: 1s}")
     assert not list(select(result.evidence.trace, ClientStopped))
     assert not list(select(result.evidence.trace, FaultEnded))
     assert result.verdict.reasons == ()
 
 
-def test_an_application_that_stands_still_goes_on_where_it_was() -> None:
+def test_a_paused_application_continues_where_it_stood() -> None:
     result = run("application_pause: {client: app, step: commit, duration: 3s}")
     (ended,) = select(result.evidence.trace, FaultEnded)
     held = [event for event in steps(result) if event.at_us < ended.at_us]
@@ -72,7 +72,7 @@ def test_an_application_that_stands_still_goes_on_where_it_was() -> None:
     assert not list(select(result.evidence.trace, ClientStopped))
 
 
-def test_a_step_is_passed_as_often_as_the_fault_says() -> None:
+def test_an_application_passes_the_step_as_often_as_the_fault_says() -> None:
     first, third = (
         run(f"application_crash: {{client: app, step: begin, after: {after}, restart_after: 1s}}")
         for after in (0, 2)
@@ -83,7 +83,7 @@ def test_a_step_is_passed_as_often_as_the_fault_says() -> None:
     assert len([event for event in passed if event.at_us <= died_later.at_us]) == 3
 
 
-def test_a_step_that_is_not_named_is_drawn() -> None:
+def test_a_missing_step_is_drawn() -> None:
     drawn = ApplicationCrash(client="app").with_choices(RecordedStream([STEPS.index("send")]))
     assert drawn.step == "send"
     assert drawn.with_choices(RecordedStream([])) is drawn
@@ -97,17 +97,17 @@ def test_a_step_that_is_not_named_is_drawn() -> None:
         "slow_poll: {client: shop}",
     ],
 )
-def test_what_is_no_application_or_has_no_such_step_is_left_alone(fault: str) -> None:
+def test_a_step_fault_does_not_apply_without_the_step(fault: str) -> None:
     assert run(fault).faults == ()
 
 
-def test_an_application_that_takes_longer_than_max_poll_interval_leaves_its_group() -> None:
+def test_an_application_slower_than_max_poll_interval_leaves_its_group() -> None:
     result = run("slow_poll: {client: app, by: 6s, duration: 1s}")
     (lost,) = select(result.evidence.trace, MembershipLost)
     assert (lost.client, lost.reason) == ("app", "max.poll.interval.ms")
 
 
-def test_in_a_storm_a_group_rebalances_with_each_member_that_goes_and_comes() -> None:
+def test_in_a_rebalance_storm_a_group_rebalances_for_each_leave_and_join() -> None:
     result = run("rebalance_storm: {rounds: 3, every: 1s}")
     reasons = [
         event.reason

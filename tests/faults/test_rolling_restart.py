@@ -47,7 +47,7 @@ def stopped(brokers: Brokers) -> list[int]:
     return [effect.broker for effect in brokers.did if isinstance(effect, Stop)]
 
 
-def test_a_broker_is_started_when_it_has_ended_and_only_then_is_the_next_one_stopped() -> None:
+def test_a_rolling_restart_starts_a_broker_before_it_stops_the_next() -> None:
     brokers = Brokers()
     restart = steps(brokers)
     for broker in (0, 1, 2):
@@ -71,7 +71,7 @@ def test_the_next_broker_waits_for_the_isr() -> None:
     assert brokers.did[2:] == [Stop(1), Start(1)]
 
 
-def test_nobody_waits_for_the_isr_if_that_is_not_wanted() -> None:
+def test_a_rolling_restart_need_not_wait_for_the_isr() -> None:
     brokers = Brokers()
     brokers.under_replicated = ("t-0",)
     restart = steps(brokers, wait_for_isr=False)
@@ -82,7 +82,7 @@ def test_nobody_waits_for_the_isr_if_that_is_not_wanted() -> None:
     assert Stop(1) in brokers.did
 
 
-def test_the_pause_is_between_brokers_and_not_after_the_last_one() -> None:
+def test_a_rolling_restart_does_not_pause_after_the_last_broker() -> None:
     brokers = Brokers()
     restart = steps(brokers, pause=(5 * SECOND, 5 * SECOND))
     waits = []
@@ -106,7 +106,7 @@ def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
 
 
 @pytest.mark.parametrize(("moves_to", "order"), [(None, [1, 2, 0]), (2, [1, 0, 2])])
-def test_whoever_is_controller_comes_last(moves_to: int | None, order: list[int]) -> None:
+def test_the_current_controller_restarts_last(moves_to: int | None, order: list[int]) -> None:
     brokers = Brokers()
     restart = steps(brokers, order="controller_last")
     for _ in order:
@@ -117,14 +117,14 @@ def test_whoever_is_controller_comes_last(moves_to: int | None, order: list[int]
     assert stopped(brokers) == order
 
 
-def test_a_broker_that_is_down_is_started() -> None:
+def test_a_rolling_restart_starts_a_broker_that_is_down() -> None:
     brokers = Brokers()
     brokers.running.remove(0)
     next(steps(brokers))
     assert brokers.did == [Start(0), Stop(1), Start(1)]
 
 
-def test_a_broker_that_crashes_while_it_is_about_to_stop_is_started() -> None:
+def test_a_rolling_restart_starts_a_broker_that_crashes_while_it_stops() -> None:
     brokers = Brokers()
     restart = steps(brokers)
     next(restart)
@@ -134,7 +134,7 @@ def test_a_broker_that_crashes_while_it_is_about_to_stop_is_started() -> None:
     assert brokers.did[2:] == [Kill(0), Start(0), Stop(1), Start(1)]
 
 
-def test_there_is_nothing_to_restart_while_all_are_down_or_stopping() -> None:
+def test_a_rolling_restart_does_not_apply_while_all_brokers_are_down_or_stopping() -> None:
     brokers = Brokers()
     assert RollingRestart().applies(brokers)
     brokers.running = {0}

@@ -36,7 +36,7 @@ def appended_s(result: RunResult, broker: int) -> list[float]:
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
 @pytest.mark.parametrize("broker", [0, 1])
-def test_appends_of_a_leader_and_of_a_follower_wait_for_their_disk(broker: int, kafka: str) -> None:
+def test_appends_of_leaders_and_followers_wait_for_a_slow_disk(broker: int, kafka: str) -> None:
     result = run(f"{{broker: {broker}, delay: 700ms, duration: 6s}}", kafka)
     times = appended_s(result, broker)
     slow = [at for at in times if 5.8 < at < 11]
@@ -47,14 +47,14 @@ def test_appends_of_a_leader_and_of_a_follower_wait_for_their_disk(broker: int, 
 
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
-def test_a_disk_that_is_slow_to_the_end_is_well_when_all_is_healed(kafka: str) -> None:
+def test_healing_ends_a_slow_disk(kafka: str) -> None:
     result = run("{broker: 0, delay: 20s}", kafka)
     healed_s = next(iter(select(result.evidence.trace, events.Healed))).at_us / 1e6
     assert max(appended_s(result, 0)) < healed_s + 25
     assert result.verdict.status == HELD
 
 
-def test_a_slow_disk_costs_a_broker_no_session() -> None:
+def test_a_broker_with_a_slow_disk_keeps_its_session() -> None:
     trace = run("{broker: 0, delay: 3s, duration: 15s}").evidence.trace
     assert not list(select(trace, events.SessionExpired))
 
@@ -69,7 +69,7 @@ def test_a_slow_disk_costs_a_broker_no_session() -> None:
         "torn_write: {broker: controller, restart_after: 2s}",
     ],
 )
-def test_a_controller_in_a_process_of_its_own_has_no_logs_that_a_disk_could_harm(fault: str) -> None:
+def test_disk_faults_of_logs_do_not_apply_to_a_separate_controller(fault: str) -> None:
     text = f'{CAMPAIGN}kafka: "4.3"\nfaults: [{{at: 5s, do: {{{fault}}}}}]\n'
     (plan,) = load_text(text, "slow.yaml").plans
     result = run_plan(plan, 0)

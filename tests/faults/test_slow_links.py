@@ -9,7 +9,7 @@ from harrow.faults.links import LinkReset, LinkSlow, NetworkPartition
 from tests.faults.test_faults import FakeEnvironment
 
 
-def test_a_slow_link_is_slow_both_ways_or_one_way_until_it_ends() -> None:
+def test_a_slow_link_slows_one_or_both_directions_until_it_ends() -> None:
     environment = FakeEnvironment()
     fault = LinkSlow(between=(0,), and_=("zookeeper",), latency=5, jitter=6, bandwidth=7)
     quality = LinkQuality(latency_us=5, jitter_us=6, bytes_per_second=7)
@@ -20,7 +20,7 @@ def test_a_slow_link_is_slow_both_ways_or_one_way_until_it_ends() -> None:
     assert one_way.effects(environment) == [SlowLink(0, 1, LinkQuality(latency_us=5))]
 
 
-def test_a_reset_breaks_each_connection_once_whoever_has_opened_it() -> None:
+def test_a_reset_breaks_each_connection_once_in_either_direction() -> None:
     resets = list(LinkReset(between=(0, 1), and_=(0, 1, "producer-0")).effects(FakeEnvironment()))
     pairs = {frozenset((reset.sender, reset.receiver)) for reset in resets if isinstance(reset, ResetLink)}
     assert pairs == {frozenset(pair) for pair in ((0, 1), (0, "producer-0"), (1, "producer-0"))}
@@ -35,11 +35,11 @@ def test_a_reset_breaks_each_connection_once_whoever_has_opened_it() -> None:
         LinkReset(between=("zookeeper",), and_=("zookeeper",)),
     ],
 )
-def test_a_fault_that_would_do_nothing_is_refused(fault: Fault) -> None:
+def test_a_fault_without_effect_is_refused(fault: Fault) -> None:
     assert fault.problem() is not None
 
 
 @pytest.mark.parametrize("kind", [LinkSlow, LinkReset, NetworkPartition])
-def test_fewer_ends_are_plainer(kind: type[LinkSlow | LinkReset | NetworkPartition]) -> None:
+def test_a_fault_with_fewer_ends_is_simpler(kind: type[LinkSlow | LinkReset | NetworkPartition]) -> None:
     plainer = list(kind(between=(0, "c"), and_=(1,)).simpler())
     assert plainer == [kind(between=("c",), and_=(1,)), kind(between=(0,), and_=(1,))]
