@@ -1,9 +1,8 @@
 """Kafka's settings, under Kafka's names, with each release's defaults.
 
-`SETTINGS` is the catalogue; `broker_config`, `topic_config`, `producer_config` and
-`consumer_config` turn a campaign's settings into what the actors read. Values are
-plain: bool, int or str, times in the unit that the name ends in (``.ms``,
-``.seconds``).
+`SETTINGS` is the catalogue. `broker_config`, `topic_config`, `producer_config` and `consumer_config`
+turn a campaign's settings into the configurations of actors. Values are bool, int or str, with times
+in the unit of the name (``.ms``, ``.seconds``).
 """
 
 # Plain Python: a table that is read once.
@@ -31,16 +30,16 @@ CONSUMER: Final = "consumer"
 SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 
 CONTROL_PLANE: Final = "CONTROL_PLANE"
-"""What the listener of controllers is called where they have one of their own."""
+"""The name of a separate listener for the controller."""
 NO_LISTENER: Final = "none"
-"""Kafka's null."""
+"""Kafka's null for a listener."""
 CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 NO_SELECTOR: Final = "none"
-"""The same of a class."""
+"""Kafka's null for a class."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""Has a consumer read from a replica in its own rack (KIP-392)."""
+"""Selects a replica in the consumer's rack (KIP-392)."""
 NO_TEXT: Final = ""
-"""Kafka's null of a setting that is a name."""
+"""Kafka's null for a name."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -52,15 +51,16 @@ _US_PER_MINUTE: Final = 60 * US_PER_SECOND
 class Setting:
     """One setting of one kind of process.
 
-    ``defaults`` are pairs (first release, value), oldest first. ``kind`` is
-    ``bool``, ``int``, ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as it is written), ``text`` (a name,
-    `NO_TEXT` where there is none) or ``replicas``: a list of partitions' numbers with brokers, such as ``0:1,0:2``,
-    `ALL_REPLICAS`, or nothing. ``needs`` is the behaviour of releases before all that have a profile, without which no client would
-    read it. ``metadata`` is where brokers have to keep their metadata to read it, if it matters. ``until`` is the last release that
-    has it, empty where the newest one does; ``instead`` names what took its place. ``safe`` are the values, safest first, with which
-    nothing is permitted that the setting itself may permit; ``guards`` names what else they may prevent: kinds of causes, permissions,
-    and rules whose promise is broken (`harrow.campaigns.run.remedies`). ``former`` are names that it had in older releases, or has in
-    Kafka's own messages. A producer refuses a setting that is on without those that have to stand ``beside`` it.
+    ``defaults`` are pairs (first release, value), oldest first. ``kind`` is ``bool``, ``int``, ``ms``,
+    ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as text), ``text`` (a name, or
+    `NO_TEXT`) or ``replicas``: numbers of partitions with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`,
+    or nothing. ``needs`` is a switch that must be on before anything reads it; it stands for releases
+    that are older than every profile. ``metadata`` is the only metadata mode that reads it, if any.
+    ``until`` is the last release that has it, empty if the newest one does; ``instead`` names its
+    successors. ``safe`` are the values, safest first, under which the setting permits no anomaly.
+    ``guards`` names what else they may prevent: kinds of causes, permissions, and rules
+    (`harrow.campaigns.run.remedies`). ``former`` are its names in older releases or in Kafka's own
+    messages. A producer refuses the setting unless those in ``beside`` are set too.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Setting:
         return bool(self.until) and version_of(self.until) < RELEASES[release].version
 
     def missing_in(self, release: str) -> str:
-        """Return in words that a release has no such setting, and since when or until when others have."""
+        """Return in words that a release lacks it, and which releases have it."""
         if not self.is_gone(release):
             return f"Kafka {release} has no {self.name}; it came with {self.since}"
         instead = f": use {' and '.join(self.instead)}" if self.instead else ""
@@ -114,16 +114,16 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 CLASSIC: Final = "classic"
 CONSUMER_PROTOCOL: Final = "consumer"
-"""What ``group.protocol`` may be: the members of a group assign, or its coordinator does (KIP-848)."""
+"""The values of ``group.protocol``: a group member assigns, or the coordinator does (KIP-848)."""
 ANY_ASSIGNOR: Final = "none"
-"""Kafka's null of ``group.remote.assignor``: that is left to the coordinator."""
+"""Kafka's null of ``group.remote.assignor``: the coordinator chooses."""
 SERVER_ASSIGNORS: Final = ("uniform", "range")
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
-"""What ``cleanup.policy`` may be: a list in any order, of which these are all."""
+"""All values of ``cleanup.policy``, whose order does not matter."""
 ALL_REPLICAS: Final = "*"
-"""What stands for every replica of a topic where replicas are listed."""
+"""Stands for every replica of a topic in a list of replicas."""
 ASSIGNORS: Final = (
     "range",
     "roundrobin",
@@ -134,13 +134,13 @@ ASSIGNORS: Final = (
     "sticky,cooperative-sticky",
     "cooperative-sticky,range",
 )
-"""What ``partition.assignment.strategy`` may be: assignors by the names that they have in the protocol, and the lists of them by which
-one moves to the cooperative one (KIP-429)."""
+"""The values of ``partition.assignment.strategy``: assignors by their names in the protocol, and the lists
+for a migration to the cooperative one (KIP-429)."""
 _LOST: Final = (
     *("lost-write", "unseen", "inconsistent-offsets", "log-divergence"),
     *("isr-holds-committed", "log-matching"),
 )
-"""The rules about records that were committed, or acknowledged, and are gone."""
+"""The rules about lost records that were committed or acknowledged."""
 _LOST_WITH_MACHINES: Final = (
     *("log.flush.interval.messages", "disk-failure", "disk-loss-in-isr"),
     *("last-in-isr-lost-disk", "in-isr-after-disk-loss"),
@@ -150,226 +150,228 @@ _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 _CATALOGUE: Final = (
     # Brokers
     Setting("unclean.leader.election.enable", BROKER, "bool", _UNCLEAN_DEFAULTS,
-            "Whether a replica outside the ISR may become leader when no member of the ISR is alive (KIP-106).",
+            "Whether a replica outside the ISR may become leader if no member of the ISR is alive (KIP-106).",
             safe=(False,), guards=_LOST),
     Setting("min.insync.replicas", BROKER, "int", _always(1),
-            "The least replicas in the ISR for which acks=all is taken.", minimum=1, maximum=INT_MAX,
+            "The minimum size of the ISR at which acks=all is accepted.", minimum=1, maximum=INT_MAX,
             safe=(2,), guards=("acks=0", "acks=1", "unclean.leader.election.enable", *_LOST_WITH_MACHINES, *_LOST)),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
-            "How long a follower may be behind the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
+            "How long a follower may lag the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
     Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
-            "Up to 0.8, as `behaviours` may have it: how many records a follower may be behind the leader's LEO before it leaves the ISR "
-            "(removed by KIP-16).", minimum=1, needs="isr_lag_counts_messages"),
+            "Up to 0.8, which only `behaviours` can select: how many records a follower may lag the leader's LEO before it "
+            "leaves the ISR (removed by KIP-16).", minimum=1, needs="isr_lag_counts_messages"),
     Setting("replica.fetch.wait.max.ms", BROKER, "ms", _always(500),
-            "How long a follower's fetch waits in the leader's purgatory for data.", maximum=INT_MAX),
+            "How long a follower's fetch waits for data in the leader's purgatory.", maximum=INT_MAX),
     Setting("replica.fetch.max.bytes", BROKER, "int", _always(1_048_576),
-            "How much a follower fetches of a partition at once; one batch at the least."),
+            "How many bytes of a partition a follower fetches at once, but at least one batch."),
     Setting("max.incremental.fetch.session.cache.slots", BROKER, "int", _always(1_000),
             "How many fetch sessions a broker keeps (KIP-227, from 1.1 on).", maximum=INT_MAX),
     Setting("replica.fetch.backoff.ms", BROKER, "ms", _always(1_000),
-            "How long a follower leaves a partition alone after an error.", maximum=INT_MAX),
+            "How long a follower does not fetch a partition after an error.", maximum=INT_MAX),
     Setting("replica.socket.timeout.ms", BROKER, "ms", _always(30_000),
-            "How long a follower waits until it is connected to its leader. Connections of the model are there at once, so it changes "
-            "nothing there: request.timeout.ms of the broker ends a fetch that is not answered.", minimum=1, maximum=INT_MAX),
+            "How long a follower waits for a connection to its leader. The model connects at once, so this has no effect "
+            "there: the broker's request.timeout.ms ends an unanswered fetch.", minimum=1, maximum=INT_MAX),
     Setting("request.timeout.ms", BROKER, "ms", _always(30_000),
-            "How long a follower waits for an answer of its leader. A broker has it from its own settings alone: the settings that all share "
-            "give it to clients.", minimum=1, maximum=INT_MAX),
+            "How long a follower waits for its leader's answer. Only a broker's own settings apply it to a broker; shared "
+            "settings apply it to clients.", minimum=1, maximum=INT_MAX),
     Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
-            "How often the high watermarks are written to replication-offset-checkpoint.", minimum=1),
+            "How often a broker writes high watermarks to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
-            "How many records a log takes before it is flushed to disk.", minimum=1, safe=(1,), guards=_LOST,
+            "After how many records a log is flushed to disk.", minimum=1, safe=(1,), guards=_LOST,
             former=("log.flush.interval",)),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
-            "How long a log may stay unflushed when somebody looks; by default log.flush.scheduler.interval.ms.",
+            "How long a log may stay unflushed at the time of a check; by default log.flush.scheduler.interval.ms.",
             former=("log.default.flush.interval.ms",)),
     Setting("log.flush.scheduler.interval.ms", BROKER, "ms", _always(LONG_MAX),
-            "How often a broker looks for logs that have to be flushed; by default never after the first 30 s, so that "
-            "log.flush.interval.ms alone flushes nothing.", minimum=1,
+            "How often a broker checks for logs to flush; by default never after the first 30 s, so log.flush.interval.ms "
+            "alone flushes nothing.", minimum=1,
             former=("log.default.flush.scheduler.interval.ms",)),
     Setting("log.segment.bytes", BROKER, "int", _always(1 << 30),
-            "How large a segment of a log gets. A new one has the old one flushed; recovery begins with the segment that has the "
-            "recovery point.", minimum=14, maximum=INT_MAX,
+            "The maximum size of a log segment. A new segment makes the broker flush the old one. Recovery starts with the "
+            "segment of the recovery point.", minimum=14, maximum=INT_MAX,
             former=("log.file.size",)),
     Setting("log.roll.ms", BROKER, "ms", _always(604_800_000),
-            "How much later than its first batch a record may be that goes into the same segment, by their timestamps.", minimum=1),
+            "By how much a record's timestamp may exceed that of the first batch in the same segment.", minimum=1),
     Setting("log.retention.ms", BROKER, "ms", _always(604_800_000),
-            "How old the latest record of a segment gets before the segment is deleted; -1 for no limit.", minimum=-1),
+            "The age of a segment's newest record at which the segment is deleted; -1 for no limit.", minimum=-1),
     Setting("log.retention.bytes", BROKER, "int", _always(-1),
-            "How large a log may stay without its oldest segment; -1 for no limit.", minimum=-1),
+            "The size of a log at which its oldest segment is deleted, if the rest is at least that large; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
-            "How often a broker looks for segments to delete; the first time 30 s after its start.", minimum=1,
+            "How often a broker checks for segments to delete, for the first time 30 s after its start.", minimum=1,
             former=("log.cleanup.interval.mins",)),
     Setting("log.message.timestamp.before.max.ms", BROKER, "ms", _always(LONG_MAX),
-            "How much earlier than a leader's clock a record's timestamp may be; the leader refuses an earlier one (INVALID_TIMESTAMP, "
-            "KIP-937).", since="3.6"),
+            "By how much a record's timestamp may be behind the leader's clock. The leader refuses an earlier one "
+            "(INVALID_TIMESTAMP, KIP-937).", since="3.6"),
     Setting("log.message.timestamp.after.max.ms", BROKER, "ms", (("0.10.2", LONG_MAX), ("4.0", 3_600_000)),
-            "How much later than a leader's clock a record's timestamp may be; the leader refuses a later one (KIP-937, KIP-1030).",
+            "By how much a record's timestamp may be ahead of the leader's clock. The leader refuses a later one (KIP-937, "
+            "KIP-1030).",
             since="3.6"),
     Setting("log.message.timestamp.difference.max.ms", BROKER, "ms", _always(LONG_MAX),
-            "Up to 3.9: how far a record's timestamp may be from a leader's clock in either direction, where the two settings after it are "
-            "as by default.", until="3.9",
+            "Up to 3.9: by how much a record's timestamp may differ from the leader's clock in either direction, while the two "
+            "newer settings have their defaults.", until="3.9",
             instead=("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms")),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
-            "What becomes of old records: retention deletes them, compaction removes those that are not the latest of their key, or "
-            "both.", choices=CLEANUP_POLICIES),
+            "Whether retention deletes old records, compaction removes all but the latest record of each key, or both.", choices=CLEANUP_POLICIES),
     Setting("log.cleaner.backoff.ms", BROKER, "ms", _always(15_000),
-            "How often a broker looks for logs to compact when none was dirty enough.", minimum=1),
+            "How long the cleaner waits after it has found no log dirty enough.", minimum=1),
     Setting("log.cleaner.min.cleanable.ratio", BROKER, "ratio", _always("0.5"),
-            "How large the part of a log has to be that was not cleaned yet for the log to be compacted."),
+            "The fraction of a log that must be dirty before the log is compacted."),
     Setting("log.cleaner.min.compaction.lag.ms", BROKER, "ms", _always(0),
-            "How old a record gets before it may be removed."),
+            "The minimum age of a record before compaction may remove it."),
     Setting("log.cleaner.max.compaction.lag.ms", BROKER, "ms", _always(LONG_MAX),
-            "How old a record gets before its log is compacted, however little of it is dirty (KIP-354).", minimum=1, since="2.3"),
+            "The maximum age of a dirty record before its log is compacted, however little is dirty (KIP-354).", minimum=1, since="2.3"),
     Setting("log.cleaner.delete.retention.ms", BROKER, "ms", _always(86_400_000),
-            "How long a tombstone stays for slow readers once it has been cleaned."),
+            "How long a tombstone stays after it was first cleaned, for slow readers."),
     Setting("log.flush.start.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
-            "How often the offsets at which logs begin are written to log-start-offset-checkpoint (KIP-107).", minimum=1,
+            "How often a broker writes log start offsets to log-start-offset-checkpoint (KIP-107).", minimum=1,
             maximum=INT_MAX, since="0.11"),
     Setting("log.flush.offset.checkpoint.interval.ms", BROKER, "ms", _always(60_000),
-            "How often the flushed offsets are written to recovery-point-offset-checkpoint.", minimum=1,
+            "How often a broker writes flushed offsets to recovery-point-offset-checkpoint.", minimum=1,
             maximum=INT_MAX),
     Setting("zookeeper.session.timeout.ms", BROKER, "ms", (("0.10.2", 6_000), ("2.5", 18_000)),
-            "How long a broker's ZooKeeper session, and its ephemeral nodes, outlive it (KIP-537).", minimum=1,
+            "How long a broker's ZooKeeper session and its ephemeral znodes outlive the broker (KIP-537).", minimum=1,
             maximum=INT_MAX, metadata="zookeeper", until="3.9"),
     Setting("broker.session.timeout.ms", BROKER, "ms", _always(9_000),
-            "In KRaft: how long the controller hears nothing of a broker before it fences it.", minimum=1,
+            "In KRaft: how long a broker may send no heartbeat before the controller fences it.", minimum=1,
             maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("broker.heartbeat.interval.ms", BROKER, "ms", _always(2_000),
-            "In KRaft: how often the controller hears of a broker.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
+            "In KRaft: how often a broker sends heartbeats to the controller.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("initial.broker.registration.timeout.ms", BROKER, "ms", _always(60_000),
-            "In KRaft: how long a broker that starts tries to register before it gives up and ends.", maximum=INT_MAX,
+            "In KRaft: how long a starting broker tries to register before it exits.", maximum=INT_MAX,
             since="2.8", metadata="kraft"),
     Setting("controller.quorum.election.timeout.ms", BROKER, "ms", _always(1_000),
-            "How long a voter waits for a leader, and for votes; up to twice that, as it draws.", minimum=1,
+            "How long a voter waits for a leader, and for votes; up to twice as long, chosen at random.", minimum=1,
             maximum=INT_MAX, since="2.8", metadata="kraft",
             former=("quorum.election.timeout.ms",)),
     Setting("controller.quorum.election.backoff.max.ms", BROKER, "ms", _always(1_000),
-            "How long a voter that was not elected waits before it stands again, at the most.", minimum=1,
+            "The longest time that a losing candidate waits before it tries again.", minimum=1,
             maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("controller.quorum.fetch.timeout.ms", BROKER, "ms", _always(2_000),
-            "How long a voter goes without its leader before it stands for election; from 3.7 on a leader resigns after half as "
-            "long again without a majority.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft",
+            "How long a voter waits for its leader before it becomes a candidate; from 3.7 on a leader resigns after one and a "
+            "half times as long without a majority.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft",
             former=("quorum.fetch.timeout.ms",)),
     Setting("controller.quorum.request.timeout.ms", BROKER, "ms", _always(2_000),
             "How long a node of the quorum waits for an answer.", minimum=1, maximum=INT_MAX, since="2.8", metadata="kraft"),
     Setting("metadata.log.max.record.bytes.between.snapshots", BROKER, "int", _always(20_971_520),
-            "In KRaft: how much a node takes over of the metadata log before it writes a snapshot.", minimum=1, since="3.0", metadata="kraft"),
+            "In KRaft: how many bytes of the metadata log a node applies before it writes a snapshot.", minimum=1, since="3.0", metadata="kraft"),
     Setting("metadata.log.max.snapshot.interval.ms", BROKER, "ms", _always(3_600_000),
-            "In KRaft: how long after its start, or its last one, a node writes a snapshot in any case; 0 for no limit (KIP-876).",
+            "In KRaft: how long after its start or its last snapshot a node writes one anyway; 0 for no limit (KIP-876).",
             since="3.4", metadata="kraft"),
     Setting("metadata.max.retention.bytes", BROKER, "int", (("0.10.2", -1), ("3.4", 104_857_600)),
-            "In KRaft: how large metadata log and snapshots together get before the oldest snapshot goes, and the log up to the next one; "
-            "-1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
+            "In KRaft: the size of metadata log and snapshots at which the oldest snapshot is deleted, with the log up to the "
+            "next one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
     Setting("metadata.max.retention.ms", BROKER, "ms", _always(604_800_000),
-            "In KRaft: how old a snapshot gets that is not the only one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
+            "In KRaft: the age at which a snapshot is deleted, unless it is the only one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
-            "Whether the controller gives preferred leaders their leadership back by itself."),
+            "Whether the controller returns leadership to preferred replicas by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
-            "How often the controller looks for lost preferred leaders.", minimum=1, maximum=INT_MAX),
+            "How often the controller checks for preferred replicas that do not lead.", minimum=1, maximum=INT_MAX),
     Setting("leader.imbalance.per.broker.percentage", BROKER, "int", _always(10),
-            "With ZooKeeper: how many percent of a broker's preferred leaderships may be elsewhere.", metadata="zookeeper", until="3.9"),
+            "With ZooKeeper: the percentage of a broker's preferred partitions that may be led by others.", metadata="zookeeper", until="3.9"),
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
-            "How long the controller waits for a broker's answer, and a broker that stops for the controller's.",
+            "How long the controller waits for a broker's answer, and a broker that shuts down for the controller's.",
             minimum=1, maximum=INT_MAX),
     Setting("num.network.threads", BROKER, "int", _always(3),
-            "How many threads carry requests and answers; each waits while the queue of requests is full.", minimum=1,
+            "The number of threads that receive requests and send answers. Each blocks while the request queue is full.", minimum=1,
             maximum=INT_MAX),
     Setting("num.io.threads", BROKER, "int", _always(8),
-            "How many threads handle requests; one that appends waits for its disk.", minimum=1, maximum=INT_MAX),
+            "The number of threads that handle requests. A thread that appends waits for its disk.", minimum=1, maximum=INT_MAX),
     Setting("queued.max.requests", BROKER, "int", _always(500),
-            "How many requests wait for a thread that handles them.", minimum=1, maximum=INT_MAX),
+            "The number of requests that may wait for an I/O thread.", minimum=1, maximum=INT_MAX),
     Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
-            "With ZooKeeper: where a broker hears its controller, with a queue and a thread of its own; by default "
-            "where it hears the other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper",
+            "With ZooKeeper: a broker's listener for the controller, with a queue and a thread of its own; by default the one "
+            "for other brokers (KIP-291).", choices=(NO_LISTENER, CONTROL_PLANE), since="2.2", metadata="zookeeper",
             until="3.9"),
     Setting("replica.selector.class", BROKER, "choice", _always(NO_SELECTOR),
-            "Which replica a leader has a consumer read from; by default itself (KIP-392). RackAwareReplicaSelector: the one that is furthest "
-            "in the rack that client.rack names, if the leader is in another. Racks are those of cluster.brokers (broker.rack).",
+            "Which replica a leader tells a consumer to read from; by default itself (KIP-392). RackAwareReplicaSelector: the "
+            "most caught-up replica in the consumer's rack (client.rack), if the leader is in another. cluster.brokers has the "
+            "racks (broker.rack).",
             choices=(NO_SELECTOR, RACK_AWARE_SELECTOR), since="2.4"),
     Setting("controlled.shutdown.enable", BROKER, "bool", _always(True),
-            "Whether a broker that is told to stop has its leaderships moved away first."),
+            "Whether a broker that shuts down has its leaderships moved first."),
     Setting("controlled.shutdown.max.retries", BROKER, "int", _always(3),
-            "With ZooKeeper: how often a broker that stops asks the controller, the first time included.", maximum=INT_MAX,
+            "With ZooKeeper: how often a broker that shuts down asks the controller, including the first time.", maximum=INT_MAX,
             metadata="zookeeper", until="3.9"),
     Setting("controlled.shutdown.retry.backoff.ms", BROKER, "ms", _always(5_000),
-            "With ZooKeeper: how long a broker that stops waits after each time that it has asked in vain.", metadata="zookeeper",
+            "With ZooKeeper: how long a broker that shuts down waits after each failed attempt.", metadata="zookeeper",
             until="3.9"),
     Setting("offsets.topic.num.partitions", BROKER, "int", _always(50),
-            "How many partitions __consumer_offsets has, and so how many brokers may coordinate groups.", minimum=1, maximum=10_000),
+            "The number of partitions of __consumer_offsets, which limits how many brokers coordinate groups.", minimum=1, maximum=10_000),
     Setting("offsets.topic.replication.factor", BROKER, "int", _always(3),
-            "How many replicas __consumer_offsets has.", minimum=1, maximum=INT_MAX),
+            "The number of replicas of __consumer_offsets.", minimum=1, maximum=INT_MAX),
     Setting("offsets.topic.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __consumer_offsets.", minimum=14, maximum=INT_MAX),
     Setting("offsets.commit.timeout.ms", BROKER, "ms", _always(5_000),
-            "How long a coordinator of groups waits until all replicas in sync have a commit.", minimum=1, maximum=INT_MAX),
+            "How long a group coordinator waits until all in-sync replicas have a commit.", minimum=1, maximum=INT_MAX),
     Setting("offsets.retention.minutes", BROKER, "int", (("0.10.2", 1_440), ("2.0", 10_080)),
-            "How long a group's offsets outlive it (KIP-186); up to 2.0 how long each is kept (KIP-211).", minimum=1,
+            "How long a group's offsets are kept after it is empty (KIP-186); up to 2.0 how long each is kept after its commit "
+            "(KIP-211).", minimum=1,
             maximum=INT_MAX),
     Setting("offsets.retention.check.interval.ms", BROKER, "ms", _always(600_000),
-            "How often a coordinator looks for offsets to forget.", minimum=1),
+            "How often a group coordinator checks for expired offsets.", minimum=1),
     Setting("group.min.session.timeout.ms", BROKER, "ms", _always(6_000),
-            "The shortest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+            "The shortest session.timeout.ms that a group coordinator accepts.", maximum=INT_MAX),
     Setting("group.max.session.timeout.ms", BROKER, "ms", (("0.10.2", 300_000), ("2.3", 1_800_000)),
-            "The longest session.timeout.ms that a coordinator takes.", maximum=INT_MAX),
+            "The longest session.timeout.ms that a group coordinator accepts.", maximum=INT_MAX),
     Setting("group.consumer.session.timeout.ms", BROKER, "ms", _always(45_000),
-            "With group.protocol=consumer: how long a group goes without a member's heartbeats before it is taken for dead (KIP-848).",
+            "With group.protocol=consumer: how long a member may send no heartbeat before it is removed (KIP-848).",
             minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.min.session.timeout.ms", BROKER, "ms", _always(45_000),
-            "The least that group.consumer.session.timeout.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+            "The minimum of group.consumer.session.timeout.ms.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.max.session.timeout.ms", BROKER, "ms", _always(60_000),
-            "The most that group.consumer.session.timeout.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+            "The maximum of group.consumer.session.timeout.ms.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.heartbeat.interval.ms", BROKER, "ms", _always(5_000),
-            "With group.protocol=consumer: how often members are told to send heartbeats, with which they learn what they are to own.",
+            "With group.protocol=consumer: how often members send heartbeats, whose answers bring their assignment.",
             minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.min.heartbeat.interval.ms", BROKER, "ms", _always(5_000),
-            "The least that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+            "The minimum of group.consumer.heartbeat.interval.ms.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.max.heartbeat.interval.ms", BROKER, "ms", _always(15_000),
-            "The most that group.consumer.heartbeat.interval.ms may be.", minimum=1, maximum=INT_MAX, since="4.0"),
+            "The maximum of group.consumer.heartbeat.interval.ms.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.max.size", BROKER, "int", _always(INT_MAX),
-            "How many members a group with group.protocol=consumer may have.", minimum=1, maximum=INT_MAX, since="4.0"),
+            "The maximum number of members of a group with group.protocol=consumer.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.assignors", BROKER, "choice", _always("uniform,range"),
-            "The assignors of group.protocol=consumer that a coordinator has; the first one where no member asks for another.",
+            "The coordinator's assignors for group.protocol=consumer; the first one is used unless members ask for another.",
             choices=("uniform,range", "range,uniform", *SERVER_ASSIGNORS), since="4.0"),
     Setting("group.consumer.assignment.interval.ms", BROKER, "ms", _always(1_000),
-            "How long after a target assignment the next one is made at the earliest, whatever has happened since (KIP-1263).",
+            "The minimum time between two target assignments of a group (KIP-1263).",
             maximum=INT_MAX, since="4.3"),
     Setting("group.initial.rebalance.delay.ms", BROKER, "ms", (("0.10.2", 0), ("0.11", 3_000)),
             "How long an empty group waits for more members after the first one has joined (KIP-134).", maximum=INT_MAX),
     Setting("transaction.state.log.num.partitions", BROKER, "int", _always(50),
-            "How many partitions __transaction_state has, and so how many brokers may coordinate transactions (KIP-98).", minimum=1,
+            "The number of partitions of __transaction_state, which limits how many brokers coordinate transactions (KIP-98).", minimum=1,
             maximum=10_000, since="0.11"),
     Setting("transaction.state.log.replication.factor", BROKER, "int", _always(3),
-            "How many replicas __transaction_state has.", minimum=1, maximum=INT_MAX, since="0.11"),
+            "The number of replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.state.log.min.isr", BROKER, "int", _always(2),
             "min.insync.replicas of __transaction_state.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.state.log.segment.bytes", BROKER, "int", _always(100 << 20),
             "segment.bytes of __transaction_state.", minimum=14, maximum=INT_MAX, since="0.11"),
     Setting("quota.window.num", BROKER, "int", _always(11),
-            "How many samples a broker keeps of what a client sends and fetches, the present one included.", minimum=1,
+            "The number of samples of a client's traffic that a broker keeps, including the current one.", minimum=1,
             maximum=INT_MAX),
     Setting("quota.window.size.seconds", BROKER, "seconds", _always(1),
-            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+            "The length of each of these samples.", minimum=1, maximum=INT_MAX),
     Setting("replication.quota.window.num", BROKER, "int", _always(11),
-            "How many samples a broker keeps of what is replicated of throttled partitions (KIP-73).", minimum=1,
+            "The number of samples of throttled replication traffic that a broker keeps (KIP-73).", minimum=1,
             maximum=INT_MAX),
     Setting("replication.quota.window.size.seconds", BROKER, "seconds", _always(1),
-            "How long each of these samples is.", minimum=1, maximum=INT_MAX),
+            "The length of each of these samples.", minimum=1, maximum=INT_MAX),
     Setting("leader.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
-            "How many bytes a second a broker sends to followers outside the ISR, of the partitions that "
-            "leader.replication.throttled.replicas lists (KIP-73).", minimum=1),
+            "The bytes per second that a broker sends to followers outside the ISR, for partitions in "
+            "leader.replication.throttled.replicas (KIP-73).", minimum=1),
     Setting("follower.replication.throttled.rate", BROKER, "int", _always(LONG_MAX),
-            "How many bytes a second a broker fetches while it has less than the high watermark, of the partitions that "
-            "follower.replication.throttled.replicas lists (KIP-73).", minimum=1),
+            "The bytes per second that a broker fetches while it is below the high watermark, for partitions in "
+            "follower.replication.throttled.replicas (KIP-73).", minimum=1),
     Setting("transaction.max.timeout.ms", BROKER, "ms", _always(900_000),
-            "The longest transaction.timeout.ms that a producer may ask for.", minimum=1, maximum=INT_MAX, since="0.11",
+            "The longest transaction.timeout.ms that a producer may request.", minimum=1, maximum=INT_MAX, since="0.11",
             former=("max.transaction.timeout.ms",)),
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", BROKER, "ms", (("0.11", 60_000), ("2.5", 10_000)),
-            "How often a coordinator looks for transactions that have been open for too long.", minimum=1, maximum=INT_MAX,
+            "How often a transaction coordinator checks for transactions past their timeout.", minimum=1, maximum=INT_MAX,
             since="0.11"),
     Setting("transactional.id.expiration.ms", BROKER, "ms", _always(604_800_000),
-            "How long a coordinator knows of a transactional id that is not used.", minimum=1, maximum=INT_MAX, since="0.11"),
+            "How long a coordinator remembers an unused transactional.id.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("transaction.remove.expired.transaction.cleanup.interval.ms", BROKER, "ms", _always(3_600_000),
-            "How often a coordinator looks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
+            "How often a coordinator checks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
             "The broker's setting, for one topic."),
@@ -406,125 +408,126 @@ _CATALOGUE: Final = (
             "log.cleaner.delete.retention.ms, for one topic.", safe=(604_800_000,),
             guards=("tombstone-expired-by-wrong-clock",)),
     Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
-            "Which leaders leader.replication.throttled.rate holds back: the numbers of partitions, each with its broker, such as "
+            "The leaders that leader.replication.throttled.rate limits: numbers of partitions, each with its broker, such as "
             "0:1,1:2, or * for all (KIP-73)."),
     Setting("follower.replication.throttled.replicas", TOPIC, "replicas", _always(""),
-            "Which followers follower.replication.throttled.rate holds back, written the same way (KIP-73)."),
+            "The followers that follower.replication.throttled.rate limits, in the same notation (KIP-73)."),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
             choices=("0", "1", "all"), safe=("all",),
             former=("request.required.acks",)),
     Setting("enable.idempotence", PRODUCER, "bool", (("0.11", False), ("3.0", True)),
-            "Whether retries are recognised by producer id and sequence number (KIP-98, KIP-679).", since="0.11",
+            "Whether leaders recognise retries by producer id and sequence number (KIP-98, KIP-679).", since="0.11",
             safe=(True,), guards=("stored-out-of-order", "retry-without-idempotence")),
     Setting("retries", PRODUCER, "int", (("0.10.2", 0), ("2.1", INT_MAX)),
-            "How often a producer sends a batch again after a retriable error.", maximum=INT_MAX,
+            "How often a producer retries a batch after a retriable error.", maximum=INT_MAX,
             former=("message.send.max.retries",)),
     Setting("max.in.flight.requests.per.connection", PRODUCER, "int", _always(5),
             "How many requests a producer sends to a broker before the first is answered.", minimum=1,
             maximum=INT_MAX, safe=(1,), guards=("stored-out-of-order",)),
     Setting("retry.backoff.ms", PRODUCER, "ms", _always(100),
-            "How long a producer waits before it sends a batch again, the first time."),
+            "How long a producer waits before its first retry of a batch."),
     Setting("retry.backoff.max.ms", PRODUCER, "ms", _always(1_000),
-            "What that grows to when it fails again, and the wait between requests for metadata (KIP-580).", since="3.7"),
+            "The maximum to which this backoff, and the one between metadata requests, grow (KIP-580).", since="3.7"),
     Setting("request.timeout.ms", PRODUCER, "ms", _always(30_000),
-            "How long a producer waits for an answer; a broker waits as long for acks=all.", maximum=INT_MAX,
+            "How long a producer waits for an answer, and how long a broker waits for acks=all.", maximum=INT_MAX,
             former=("timeout.ms",)),
     Setting("delivery.timeout.ms", PRODUCER, "ms", _always(120_000),
-            "How long after send the outcome is reported at the latest (KIP-91).", maximum=INT_MAX, since="2.1"),
+            "The longest time from send to the report of its outcome (KIP-91).", maximum=INT_MAX, since="2.1"),
     Setting("linger.ms", PRODUCER, "ms", (("0.10.2", 0), ("4.0", 5)),
             "How long a batch waits for more records (KIP-1030).",
             former=("queue.buffering.max.ms",)),
     Setting("batch.size", PRODUCER, "int", _always(16_384),
-            "How many bytes a batch holds; one record at the least.", maximum=INT_MAX,
+            "How many bytes a batch may have, but at least one record.", maximum=INT_MAX,
             former=("batch.num.messages",)),
     Setting("metadata.max.age.ms", PRODUCER, "ms", _always(300_000),
-            "How often a producer asks for metadata although nothing went wrong.",
+            "How often a producer refreshes its metadata without an error.",
             former=("topic.metadata.refresh.interval.ms",)),
     Setting("reconnect.backoff.ms", PRODUCER, "ms", _always(50),
-            "How long a client waits before it connects to the same broker again."),
+            "How long a client waits before it reconnects to the same broker."),
     Setting("reconnect.backoff.max.ms", PRODUCER, "ms", _always(1_000),
-            "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+            "The maximum to which the reconnect backoff grows (KIP-144).", since="0.11"),
     Setting("transactional.id", PRODUCER, "text", _always(NO_TEXT),
-            "By which name a producer has transactions, and a new session of it fences the one before; by default it has none (KIP-98).",
+            "The name under which a producer has transactions. A new session with the same name fences the previous one. By "
+            "default it has none (KIP-98).",
             since="0.11", safe=("only",), guards=("no transactional.id",)),
     Setting("transaction.timeout.ms", PRODUCER, "ms", _always(60_000),
             "How long a transaction may be open before its coordinator aborts it.", minimum=1, maximum=INT_MAX, since="0.11"),
     Setting("max.block.ms", PRODUCER, "ms", _always(60_000),
-            "How long a producer with a transactional id waits for its coordinator in one call; the call may be made again.",
+            "How long a call of a transactional producer waits for its coordinator; the call may be repeated.",
             former=("block.on.buffer.full", "metadata.fetch.timeout.ms")),
     Setting("partitioner.rack.aware", PRODUCER, "bool", _always(False),
-            "Whether records without a key go to partitions with a leader in the producer's rack, while there is one (KIP-1123).",
+            "Whether records without a key go to partitions with a leader in the producer's rack, if there are any (KIP-1123).",
             since="4.4", beside=("client.rack",)),
     Setting("client.rack", PRODUCER, "text", _always(NO_TEXT),
             "The rack of a producer, for partitioner.rack.aware (KIP-1123).", since="4.4"),
     # Consumers
     Setting("fetch.max.wait.ms", CONSUMER, "ms", _always(500),
-            "How long a consumer's fetch waits in the leader's purgatory for data.", maximum=INT_MAX,
+            "How long a consumer's fetch waits for data in the leader's purgatory.", maximum=INT_MAX,
             former=("fetch.wait.max.ms",)),
     Setting("max.partition.fetch.bytes", CONSUMER, "int", _always(1_048_576),
-            "How much a consumer fetches of a partition at once; one batch at the least.", maximum=INT_MAX,
+            "How many bytes of a partition a consumer fetches at once, but at least one batch.", maximum=INT_MAX,
             former=("fetch.message.max.bytes",)),
     Setting("max.poll.records", CONSUMER, "int", _always(500),
-            "How many records a poll returns.", minimum=1, maximum=INT_MAX),
+            "The maximum number of records that a poll returns.", minimum=1, maximum=INT_MAX),
     Setting("auto.offset.reset", CONSUMER, "choice", _always("latest"),
-            "Where a consumer goes on when its position is out of range.",
+            "Where a consumer continues when its position is out of range.",
             choices=("earliest", "latest", "none"), safe=("earliest", "none")),
     Setting("group.id", CONSUMER, "text", _always(NO_TEXT),
-            "The group that a consumer is a member of. One without reads everything by itself, and commits nothing."),
+            "The consumer's group. Without one it reads all partitions alone, and commits nothing."),
     Setting("group.instance.id", CONSUMER, "text", _always(NO_TEXT),
-            "Who a member of a group is, whenever it is started again (KIP-345).", since="2.3"),
+            "The identity of a group member across restarts (KIP-345).", since="2.3"),
     Setting("group.protocol", CONSUMER, "choice", _always(CLASSIC),
-            "Who assigns: a member of the group (classic), or its coordinator (consumer, KIP-848).",
+            "Who assigns partitions: a group member (classic), or the coordinator (consumer, KIP-848).",
             choices=(CLASSIC, CONSUMER_PROTOCOL), since="4.0"),
     Setting("group.remote.assignor", CONSUMER, "choice", _always(ANY_ASSIGNOR),
-            "With group.protocol=consumer: the assignor that a member asks for. With none the coordinator takes its first one.",
+            "With group.protocol=consumer: the assignor that a member asks for. With none the coordinator uses its first one.",
             choices=(ANY_ASSIGNOR, *SERVER_ASSIGNORS), since="4.0"),
     Setting("session.timeout.ms", CONSUMER, "ms", (("0.10.2", 10_000), ("3.0", 45_000)),
-            "How long a group goes without a member's heartbeats before it is taken for dead (KIP-735).", minimum=1, maximum=INT_MAX),
+            "How long a member may send no heartbeat before it is removed from its group (KIP-735).", minimum=1, maximum=INT_MAX),
     Setting("heartbeat.interval.ms", CONSUMER, "ms", _always(3_000),
-            "How often a member sends heartbeats, and so learns of a rebalance.", minimum=1, maximum=INT_MAX),
+            "How often a member sends heartbeats, whose answers tell it of a rebalance.", minimum=1, maximum=INT_MAX),
     Setting("max.poll.interval.ms", CONSUMER, "ms", _always(300_000),
-            "How long an application takes from one poll to the next before its consumer leaves the group, and how long a rebalance waits for "
-            "members (KIP-62).", minimum=1, maximum=INT_MAX),
+            "How long an application may take between polls before its consumer leaves the group, and how long a rebalance "
+            "waits for members (KIP-62).", minimum=1, maximum=INT_MAX),
     Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
-            "The assignors that a member can do, the best first; all members have one in common (KIP-429).", choices=ASSIGNORS),
+            "The assignors that a member supports, the preferred one first; all members must have one in common (KIP-429).", choices=ASSIGNORS),
     Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
-            "Whether a consumer of a group commits by itself what its polls have returned.", safe=(False,),
+            "Whether a group member commits the offsets of its polls by itself.", safe=(False,),
             former=("auto.commit.enable", "autocommit.enable")),
     Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
-            "How often it does, from within poll.", maximum=INT_MAX),
+            "How often it commits them, during poll.", maximum=INT_MAX),
     Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
-            "How long a commit that the application waits for is tried (KIP-266).", maximum=INT_MAX, since="2.0"),
+            "How long a blocking commit is retried (KIP-266).", maximum=INT_MAX, since="2.0"),
     Setting("isolation.level", CONSUMER, "choice", _always(READ_UNCOMMITTED),
-            "Whether a consumer gets what transactions have written before they are committed, and what they have aborted (KIP-98).",
+            "Whether a consumer receives records of open and aborted transactions (KIP-98).",
             choices=(READ_UNCOMMITTED, READ_COMMITTED), since="0.11", safe=(READ_COMMITTED,)),
     Setting("request.timeout.ms", CONSUMER, "ms", (("0.10.2", 305_000), ("2.0", 30_000)),
             "How long a consumer waits for an answer (KIP-266).", maximum=INT_MAX),
     Setting("retry.backoff.ms", CONSUMER, "ms", _always(100),
             "How long a consumer waits before it fetches again after an error."),
     Setting("retry.backoff.max.ms", CONSUMER, "ms", _always(1_000),
-            "What the wait between requests for metadata grows to (KIP-580).", since="3.7"),
+            "The maximum to which the backoff between metadata requests grows (KIP-580).", since="3.7"),
     Setting("metadata.max.age.ms", CONSUMER, "ms", _always(300_000),
-            "How often a consumer asks for metadata although nothing went wrong."),
+            "How often a consumer refreshes its metadata without an error."),
     Setting("reconnect.backoff.ms", CONSUMER, "ms", _always(50),
-            "How long a client waits before it connects to the same broker again."),
+            "How long a client waits before it reconnects to the same broker."),
     Setting("reconnect.backoff.max.ms", CONSUMER, "ms", _always(1_000),
-            "What the reconnect backoff grows to (KIP-144).", since="0.11"),
+            "The maximum to which the reconnect backoff grows (KIP-144).", since="0.11"),
     Setting("client.rack", CONSUMER, "text", _always(NO_TEXT),
-            "The rack that a consumer stands in, for brokers with a replica.selector.class (KIP-392); by default it is in none.",
+            "The consumer's rack, for brokers with a replica.selector.class (KIP-392); by default none.",
             since="2.4"),
 )  # fmt: skip
 
 SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
     ((setting.scope, setting.name), setting) for setting in _CATALOGUE
 )
-"""Every setting that the model knows, by (scope, name)."""
+"""Every setting of the model, by (scope, name)."""
 
 
 def scopes_of(name: str) -> tuple[str, ...]:
-    """Return the scopes that know a setting of this *name*; empty when none does."""
+    """Return the scopes that have a setting of this *name*."""
     return tuple(scope for scope in SCOPES if (scope, name) in SETTINGS)
 
 
@@ -536,15 +539,15 @@ def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
 
 @derived
 def former_names() -> Mapping[str, str]:
-    """Return today's name of each setting by every former one."""
+    """Return the current name of each setting by its former names."""
     return {former: setting.name for setting in SETTINGS.values() for former in setting.former}
 
 
 def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str, V]:
-    """Return what one of this *scope* gets of settings that everybody shares.
+    """Return which of the shared *settings* apply to a *scope* in a release.
 
-    A topic takes what brokers know as well from them, and a release only what it has. What clients know as well is meant for
-    clients: such a setting of a broker stands with the broker.
+    A setting of brokers and topics reaches topics through their brokers. One of brokers and clients
+    applies only to clients: a broker must set it itself.
     """
     return {
         name: value
@@ -557,12 +560,12 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
 
 
 def _setting(name: str) -> Any:
-    """Return a field of a configuration that has the value of a setting."""
+    """Declare a field of a configuration that has the value of a setting."""
     return field(metadata={_SETTING: name})
 
 
 class Resolved:
-    """The settings of one process: what was given, else the release's default."""
+    """The settings of one process: explicit values, and the release's defaults for the others."""
 
     __slots__ = ("_given", "_release", "_scope")
 
@@ -577,13 +580,13 @@ class Resolved:
         return SETTINGS[self._scope, name].default(self._release)
 
     def us(self, name: str) -> int:
-        """Return a setting that is a time, in microseconds."""
+        """Return a time in microseconds."""
         unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
         return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
 
-    def of(self, config: type[C], **decided: Any) -> C:
-        """Return a process's configuration: what is *decided*, and its other fields by their settings."""
-        values = dict(decided)
+    def of(self, config: type[C], **computed: Any) -> C:
+        """Return a configuration with *computed* fields, and all others from their settings."""
+        values = dict(computed)
         for item in fields(config):  # type: ignore[arg-type]  # every configuration is a dataclass
             name = item.metadata.get(_SETTING)
             if name is not None:
@@ -592,9 +595,9 @@ class Resolved:
         return config(**values)
 
     def reconnect_backoff_max_us(self) -> int:
-        """Return what the reconnect backoff grows to.
+        """Return the maximum of the reconnect backoff.
 
-        It does not grow before KIP-144, nor when only ``reconnect.backoff.ms`` is given
+        It does not grow before KIP-144, nor if only ``reconnect.backoff.ms`` is set
         (``CommonClientConfigs.postProcessReconnectBackoffConfigs``).
         """
         name = "reconnect.backoff.max.ms"
@@ -605,15 +608,15 @@ class Resolved:
         return max(backoff_us, self.us(name))
 
     def retry_backoff_max_us(self) -> int:
-        """Return what the retry backoff grows to: before KIP-580 it does not grow."""
+        """Return the maximum of the retry backoff, which does not grow before KIP-580."""
         name = "retry.backoff.max.ms"
-        is_known = SETTINGS[self._scope, name].exists_in(self._release)
-        return self.us(name if is_known else "retry.backoff.ms")
+        has_maximum = SETTINGS[self._scope, name].exists_in(self._release)
+        return self.us(name if has_maximum else "retry.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """What a broker reads of its settings; times in microseconds."""
+    """A broker's settings, with times in microseconds."""
 
     unclean_leader_election: bool = _setting("unclean.leader.election.enable")
     min_insync_replicas: int = _setting("min.insync.replicas")
@@ -704,9 +707,9 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """A topic's settings on one broker: what the topic sets, else what the broker does (``LogConfig.fromProps``).
+    """A topic's settings on one broker, which inherit the broker's (``LogConfig.fromProps``).
 
-    Where ``cleanup.policy`` does not say ``delete``, no retention is in force.
+    Without ``delete`` in ``cleanup.policy`` there is no retention.
     """
 
     unclean_leader_election: bool
@@ -730,7 +733,7 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """What a producer reads of its settings; times in microseconds. ``acks`` is 0, 1 or -1 (all)."""
+    """A producer's settings, with times in microseconds. ``acks`` is 0, 1 or -1 (all)."""
 
     acks: int
     idempotence: bool
@@ -754,7 +757,7 @@ class ProducerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """What a consumer reads of its settings; times in microseconds."""
+    """A consumer's settings, with times in microseconds."""
 
     isolation_level: str = _setting("isolation.level")
 
@@ -802,7 +805,7 @@ def _us(milliseconds: int) -> int:
 
 
 NO_LIMIT_US: Final = _us(LONG_MAX)
-"""What Kafka's largest time, which stands for no limit, comes to."""
+"""Kafka's largest time, which means no limit, in microseconds."""
 
 
 def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
@@ -846,10 +849,9 @@ def producer_config(
 ) -> ProducerConfig:
     """Return a producer's configuration in *release*, with its behaviours or the given ones.
 
-    As in Kafka, idempotence changes the defaults of what it needs: acks=all, retries
-    without end and no more requests in flight than the release allows. Where it is itself
-    a default (KIP-679), it gives way to what it could not be asked for with
-    (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
+    As in Kafka, idempotence changes other defaults: acks=all, unlimited retries, and no more requests
+    in flight than the release allows. If it is itself a default (KIP-679), an explicit setting that
+    conflicts with it turns it off (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
@@ -882,11 +884,11 @@ def producer_config(
 
 
 def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
-    """Return the least that Kafka takes for delivery.timeout.ms: a sum that is cut to what an int holds."""
+    """Return the minimum of delivery.timeout.ms: a sum that is limited to the range of an int."""
     return min(linger_us + request_timeout_us, INT_MAX * US_PER_MS)
 
 
-# What Kafka refuses
+# Settings that Kafka refuses
 
 IDEMPOTENCE: Final = "enable.idempotence"
 TRANSACTIONAL_ID: Final = "transactional.id"
@@ -915,7 +917,7 @@ _BOUNDED: Final = (
         "group.consumer.max.heartbeat.interval.ms",
     ),
 )
-"""Settings of brokers, each with the least and the most that it may be."""
+"""Settings of brokers, each with the settings of its minimum and its maximum."""
 _BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
 OF_GROUPS: Final = frozenset(
     {
@@ -923,13 +925,14 @@ OF_GROUPS: Final = frozenset(
         *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms", GROUP_PROTOCOL, REMOTE_ASSIGNOR),
     }
 )
-"""What a consumer goes by only where it is a member of a group."""
+"""Settings that only affect a consumer in a group."""
 OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, ASSIGNMENT_STRATEGY})
-"""What it goes by only with the classic protocol, and refuses with the other one (``ConsumerConfig.checkUnsupportedConfigsPostProcess``)."""
+"""Those that only the classic protocol has. The other one refuses them
+(``ConsumerConfig.checkUnsupportedConfigsPostProcess``)."""
 _WITH_CONSUMER_PROTOCOL: Final = {
-    _SESSION_TIMEOUT: "brokers say it, with group.consumer.session.timeout.ms",
-    _HEARTBEAT: "brokers say it, with group.consumer.heartbeat.interval.ms",
-    ASSIGNMENT_STRATEGY: f"brokers assign, by group.consumer.assignors and {REMOTE_ASSIGNOR}",
+    _SESSION_TIMEOUT: "brokers set it with group.consumer.session.timeout.ms",
+    _HEARTBEAT: "brokers set it with group.consumer.heartbeat.interval.ms",
+    ASSIGNMENT_STRATEGY: f"brokers assign with group.consumer.assignors and {REMOTE_ASSIGNOR}",
 }
 _ASSIGNOR_SINCE: Final = {"sticky": "0.11", "cooperative-sticky": "2.4"}
 _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
@@ -937,11 +940,10 @@ _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Settings of a client that Kafka refuses together.
+    """Settings that Kafka refuses together.
 
-    ``setting`` has to give way to the ``others``. It would be taken as ``remedy``, and not at all where
-    that is None. ``needed`` says so; ``{remedy}`` stands in it for that value,
-    which is a time.
+    ``setting`` must change because of the ``others``. Kafka would accept the value ``remedy``, or none
+    if that is None. ``needed`` says so in words, where ``{remedy}`` stands for that value, a time.
     """
 
     setting: str
@@ -951,14 +953,14 @@ class Conflict:
 
 
 def is_of_coordinators(setting: Setting) -> bool:
-    """Return whether a setting is about groups or transactions alone, so that nothing goes by it where there are none."""
+    """Return whether a setting only affects groups or transactions."""
     if setting.scope == CONSUMER:
         return setting.name in OF_GROUPS or setting.name == "isolation.level"
     return setting.name.startswith(_BROKER_SIDE_OF_COORDINATORS) or setting.name == "max.block.ms"
 
 
 def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
-    """Yield what Kafka's producer refuses of the settings that it is *given*."""
+    """Yield the conflicts for which Kafka's producer refuses the *given* settings."""
     yield from _identity_conflicts(release, given, behaviours)
     for name in filter(given.get, given):
         if (PRODUCER, name) in SETTINGS:
@@ -966,7 +968,7 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
                 if not given.get(other):
                     yield Conflict(setting=name, needed=f"{name} needs {other}")
     if DELIVERY_TIMEOUT in given:
-        # As `KafkaProducer.configureDeliveryTimeout` checks since KIP-91.
+        # `KafkaProducer.configureDeliveryTimeout`, since KIP-91.
         config = producer_config(release, given, behaviours)
         least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
         if config.delivery_timeout_us < least_us:
@@ -981,7 +983,7 @@ def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) 
 def _identity_conflicts(
     release: str, given: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
-    """Yield what is refused beside a transactional id, or beside idempotence."""
+    """Yield conflicts with a transactional id or with idempotence."""
     if given.get(TRANSACTIONAL_ID):
         if given.get(IDEMPOTENCE) is False:
             needed = f"needs {IDEMPOTENCE}=true"
@@ -992,7 +994,7 @@ def _identity_conflicts(
     elif given.get(IDEMPOTENCE):
         yield from _idempotence_conflicts(release, given, behaviours)
     elif IDEMPOTENCE not in given and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
-        # There idempotence as a default no longer gives way to this.
+        # From 4.0 on this no longer turns off idempotence that is a default.
         for conflict in _idempotence_conflicts(release, given, behaviours):
             if conflict.setting == IN_FLIGHT:
                 yield replace(
@@ -1001,7 +1003,7 @@ def _identity_conflicts(
 
 
 def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield what Kafka's brokers refuse of the settings that they are *given* (``GroupCoordinatorConfig``, KIP-848)."""
+    """Yield the conflicts for which Kafka's brokers refuse the *given* settings (``GroupCoordinatorConfig``, KIP-848)."""
     if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
         return
     s = Resolved(BROKER, release, given)
@@ -1018,14 +1020,14 @@ def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Confl
 
 
 def _out_of_bounds(given: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
-    """Return a conflict of a setting and its bound, of which the one gives way that is given."""
+    """Return the conflict of a setting with its bound. The one that is given explicitly must change."""
     is_given = name in given
     others = (bound,) if is_given and bound in given else ()
     return Conflict(setting=name if is_given else bound, others=others, needed=f"{name} {needed}")
 
 
 def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield what Kafka's consumer refuses of the settings that it is *given*."""
+    """Yield the conflicts for which Kafka's consumer refuses the *given* settings."""
     if not given.get(GROUP_ID):
         if given.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
             yield Conflict(
@@ -1062,7 +1064,7 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
 def _idempotence_conflicts(
     release: str, given: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
-    """Yield what KafkaProducer's configureAcks, configureRetries and configureInflightRequests refuse."""
+    """Yield what configureAcks, configureRetries and configureInflightRequests of KafkaProducer refuse."""
     others = (IDEMPOTENCE,)
     if not behaviours.clients.idempotence:
         yield Conflict(
@@ -1088,25 +1090,26 @@ def reconciled(
     fixed: Mapping[str, Value] = MappingProxyType({}),
     replicas: int | None = None,
 ) -> dict[str, Value]:
-    """Return *chosen* settings that Kafka takes, beside *fixed* ones, as somebody would mean them.
+    """Return *chosen* settings without their conflicts, next to *fixed* ones.
 
-    What has to give way does; where that is fixed, what asks for it is not chosen. A topic needs no
-    more replicas in sync than it has. With the protocol of groups those settings go that only the other one has.
+    The setting of a conflict changes. If it is fixed, the chosen setting that conflicts with it is
+    dropped. min.insync.replicas is at most the number of replicas. With a chosen group protocol,
+    settings of the other protocol are dropped.
     """
     settings = dict(chosen)
     if MIN_ISR in settings and replicas is not None:
         settings[MIN_ISR] = min(int(settings[MIN_ISR]), replicas)
     # Each round settles one setting for good.
     for _ in range(2 * len(settings)):
-        known = shared_with(PRODUCER, release, {**fixed, **settings})
-        found = chain(
-            conflicts(release, known, behaviours),
+        of_producer = shared_with(PRODUCER, release, {**fixed, **settings})
+        remaining = chain(
+            conflicts(release, of_producer, behaviours),
             broker_conflicts(release, shared_with(BROKER, release, {**fixed, **settings})),
         )
         if GROUP_PROTOCOL in settings:
             of_member = {GROUP_ID: _ANY_GROUP, **shared_with(CONSUMER, release, settings)}
-            found = chain(found, consumer_conflicts(release, of_member))
-        for conflict in found:
+            remaining = chain(remaining, consumer_conflicts(release, of_member))
+        for conflict in remaining:
             if _settled(settings, conflict):
                 break
         else:
@@ -1115,7 +1118,7 @@ def reconciled(
 
 
 def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
-    """Change what is chosen so that a conflict is gone; return whether that can be done."""
+    """Change chosen settings to resolve a conflict; return whether that was possible."""
     if conflict.setting in settings:
         if conflict.remedy is None:
             del settings[conflict.setting]

@@ -191,7 +191,7 @@ def test_a_release_before_4_0_has_no_such_protocol() -> None:
 def test_settings_of_the_classic_protocol_are_refused_beside_it() -> None:
     text = SMALL.format(consumers="[{settings: {session.timeout.ms: 9s}}]", duration="9s", more="")
     expected = (
-        r"groups.yaml:8:\d+: session.timeout.ms cannot be set with group.protocol=consumer: brokers say it"
+        r"groups.yaml:8:\d+: session.timeout.ms cannot be set with group.protocol=consumer: brokers set it"
     )
     with pytest.raises(CampaignError, match=expected):
         load_text(text, "groups.yaml")
