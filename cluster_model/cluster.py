@@ -1,7 +1,7 @@
 """A simulated cluster: machines, processes, network, control plane, brokers, clients.
 
-This is where actors meet the simulator. What faults may do is a method here, and none
-of these methods writes protocol state.
+Actors meet the simulator here. Everything that a fault may do is a method here, and none of these
+methods writes protocol state.
 """
 
 from collections.abc import Callable, Collection
@@ -38,14 +38,13 @@ from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
-"""The cluster is started this long before virtual time 0, when it is ready; a quorum has to elect a leader first."""
+"""How long before virtual time 0 the cluster starts, so that it is ready then. A quorum needs time to elect a leader."""
 _ELECTION_US: Final = 3 * US_PER_SECOND
-"""How long before the brokers several ZooKeeper servers are started, which have to elect a leader."""
+"""How long before the brokers an ensemble of ZooKeeper servers starts, which has to elect a leader."""
 _REASSIGNS_SINCE: Final = (2, 4)
-"""The first release that takes AlterPartitionReassignments (KIP-455)."""
-
+"""The first release with AlterPartitionReassignments (KIP-455)."""
 _DELETES_RECORDS_SINCE: Final = (0, 11)
-"""The first release that takes DeleteRecords (KIP-107)."""
+"""The first release with DeleteRecords (KIP-107)."""
 
 _START_GAP_US: Final = 10 * US_PER_MS
 
@@ -54,7 +53,7 @@ _METADATA_LOG_DIR: Final = 0
 
 
 def control_plane_of(cluster: "Cluster") -> ControlPlane:
-    """Return the control plane that a cluster has."""
+    """Make the control plane of a cluster."""
     spec = cluster.spec
     if cluster.metadata == KRAFT:
         first = spec.brokers[0].id
@@ -108,7 +107,7 @@ class Cluster:
         self.history = History()
         self.network = Network(self.simulator, choices, spec.network, self.trace)
         self.world = Process("world")
-        """Whatever acts on the cluster from outside; `heal` ends what it has under way."""
+        """The outside world, whose pending actions `heal` drops."""
         self._configs = {
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
@@ -126,7 +125,7 @@ class Cluster:
             )
             for broker in spec.brokers
         }
-        # Brokers that have not been started yet. No node knows of them.
+        # Brokers that have not started yet, and that no node knows.
         self._absent: dict[int, None] = {}
         for broker in spec.brokers:
             if broker.joins_us != 0:
@@ -139,20 +138,20 @@ class Cluster:
         }
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        # Those that somebody has asked for since the topics were created.
+        # Partitions requested since the topics were created.
         self._added: dict[str, None] = {}
-        # Those that are to stop and still run, and whether they are started again then.
+        # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
-        """What applications have stored outside of Kafka (`harrow.cluster_model.clients.programs.ResultStore`), by group."""
+        """The stores of applications outside Kafka (`harrow.cluster_model.clients.programs.ResultStore`), by group."""
         self.without_quota: Collection[str] = ()
-        """Who is no client of the campaign, and is never throttled."""
-        # What an administrator has set last, and None before.
+        """Clients that do not belong to the campaign, and are never throttled."""
+        # The last setting of an administrator, None before the first.
         self._replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.nodes = {**self.processes, **self.control_plane.servers}
-        """The processes that may be struck: brokers, and those that the control plane has for itself."""
+        """The processes that faults may strike: brokers, and servers of the control plane."""
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.assignment = self.control_plane.assignment
@@ -168,7 +167,7 @@ class Cluster:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the brokers that a partition is assigned to, those of a reassignment that is under way too."""
+        """Return the replicas of a partition, including those of a reassignment in progress."""
         assignment = self.assignment(partition)
         if assignment is not None:
             return assignment.replicas
@@ -176,16 +175,16 @@ class Cluster:
         return self.assignments[topic][int(number)]
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return the partitions that there are: those that topics have been created with, and those that were added."""
+        """Return all partitions of clients: the initial ones of topics, and those that were added."""
         created = (name for name in self._added if self.assignment(name) is not None)
         return (*self.spec.partition_names(), *created)
 
     def topic_names(self) -> tuple[str, ...]:
-        """Return the topics that clients have."""
+        """Return the topics of clients."""
         return tuple(topic for topic in self.assignments if topic not in INTERNAL_TOPICS)
 
     def internal_partitions(self) -> tuple[str, ...]:
-        """Return the partitions in which coordinators keep what they know."""
+        """Return the partitions of internal topics, where coordinators keep their state."""
         topics = (topic for topic in self.spec.topics if topic.name in INTERNAL_TOPICS)
         return tuple(name for topic in topics for name in topic.partition_names())
 
@@ -193,17 +192,18 @@ class Cluster:
         return self._configs[broker]
 
     def topic_config(self, topic: str, broker: int) -> TopicConfig:
-        """Return a topic's configuration as a broker has it: what the topic leaves open each fills with its own.
+        """Return a topic's configuration on a broker, which inherits the broker's settings (``LogConfig.fromProps``).
 
-        After ``LogConfig.fromProps``. So the leader's ``min.insync.replicas`` counts, and of controllers the
-        present one's ``unclean.leader.election.enable`` (``PartitionStateMachine.collectUncleanLeaderElectionState``).
+        So the leader's ``min.insync.replicas`` applies, and the current controller's
+        ``unclean.leader.election.enable``
+        (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
         return self._topic_configs[broker][topic]
 
     # Start
 
     def start(self) -> None:
-        """Start the control plane, then the brokers one after the other, and create the topics."""
+        """Start the control plane, then the brokers one by one, and create the topics."""
         self.control_plane.start()
         order = [broker.id for broker in self.spec.initial_brokers()]
         if self.spec.controller is not None:
@@ -252,7 +252,7 @@ class Cluster:
             )
 
     def _write_back(self, task: tuple[int, int]) -> None:
-        """The operating system flushes what is dirty."""
+        """Flush dirty pages, as the operating system does."""
         broker, period_us = task
         self.brokers[broker].replicas.logs.flush_all()
         self.simulator.schedule(
@@ -264,15 +264,15 @@ class Cluster:
             self.control_plane.create_topic(topic.name, self.assignments[topic.name])
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Have the world outside do something at a time."""
+        """Schedule an action of the outside world."""
         self.simulator.schedule(at_us, self.world, callback, argument)
 
-    # What faults and operators can do
+    # Actions of faults and operators
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
-        """End a broker's process; with *power_loss* what was not flushed is gone.
+        """End a broker's process; with *power_loss* unflushed records are lost.
 
-        With *torn_after* so many unflushed batches of each log are on disk all the same, and a part of the next one.
+        With *torn_after* that many unflushed batches of each log are on disk anyway, and part of the next.
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
@@ -280,7 +280,7 @@ class Cluster:
                 self.trace.emit(events.UnflushedLost, broker, partition, begin, end)
 
     def lose_disk(self, broker: int) -> None:
-        """Have a broker, or a controller of KRaft, that is down find an empty disk when it comes back."""
+        """Empty the disk of a broker or KRaft controller that is down."""
         if broker in self.disks:
             disk = self.disks[broker]
             for partition, log_file in disk.log_files.items():
@@ -290,18 +290,18 @@ class Cluster:
         self.control_plane.lose_disk(broker)
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Have all writing to a log directory fail once so much has been written to it; its broker finds out when it writes."""
+        """Make writes to a log directory fail after *room_bytes* more. The broker notices when it writes."""
         if broker not in self.disks:
             return  # A process of the control plane alone has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Undo one `fail_log_dir`; a broker that has taken the directory offline needs a restart to see that."""
+        """Undo one `fail_log_dir`. A broker that has taken the directory offline needs a restart to use it."""
         if broker in self.disks:
             self.disks[broker].lift_limit(log_dir, room_bytes)
 
     def slow_disk(self, broker: int, write_us: int) -> None:
-        """Have each append of a broker wait so much longer for its disk, after those before it."""
+        """Make each append of a broker wait longer for its disk, behind earlier appends."""
         if broker not in self.disks:
             return  # A process of the control plane alone has no logs of partitions.
         self.disks[broker].slow_down(write_us)
@@ -316,7 +316,7 @@ class Cluster:
             self.disks[broker].speed_up(write_us)
 
     def slow_broker(self, broker: int, request_us: int) -> None:
-        """Have each request keep a thread of a broker so much longer."""
+        """Make each request keep an I/O thread of a broker longer."""
         self.paces[broker].slow_down(request_us)
         process = self.processes[broker]
         if process.running:
@@ -328,7 +328,7 @@ class Cluster:
         self.paces[broker].speed_up(request_us)
 
     def step_clock(self, broker: int, by_us: int) -> None:
-        """Have the clock of a broker's machine jump."""
+        """Make the clock of a broker's machine jump."""
         process = self.processes[broker]
         process.skew_us += by_us
         self.trace.emit(events.ClockStepped, process.name, by_us, process.skew_us)
@@ -337,22 +337,22 @@ class Cluster:
             self.brokers[broker].clock_stepped(by_us)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
-        """Have the disk change some bytes of the batch that has an offset."""
+        """Damage the stored batch that has an offset."""
         self.disks[broker].log_file(partition).damage(offset)
         self.trace.emit(events.BatchDamaged, broker, partition, offset)
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        """Have a broker that is down find a checkpoint file as it was so long ago; None: not at all."""
+        """Revert a checkpoint file of a broker that is down to its content of *age_us* ago; with None remove it."""
         if broker not in self.disks:
             return  # A process of the control plane alone has no logs of partitions.
         disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
         if name == LEADER_EPOCH_CHECKPOINT:
             changed = self._revert_epochs(broker, disk, at_us)
         else:
-            known = disk.checkpoints.get(name, {})
+            new = disk.checkpoints.get(name, {})
             old = {} if at_us is None else checkpoint_at(self.trace.events, broker, name, at_us)
-            changed = tuple((each, old.get(each, 0)) for each in known if known[each] != old.get(each, 0))
-            disk.checkpoints[name] = {each: offset for each, offset in old.items() if offset}
+            changed = tuple((part, old.get(part, 0)) for part in new if new[part] != old.get(part, 0))
+            disk.checkpoints[name] = {part: offset for part, offset in old.items() if offset}
         self.trace.emit(events.CheckpointReverted, broker, name, changed)
 
     def _revert_epochs(self, broker: int, disk: Disk, at_us: int | None) -> tuple[tuple[str, int], ...]:
@@ -363,13 +363,13 @@ class Cluster:
         changed = []
         for partition, entries in disk.epoch_checkpoints.items():
             before = old.get(partition, [])
-            gone = next(
+            lost = next(
                 (entry for place, entry in enumerate(entries) if before[place : place + 1] != [entry]), None
             )
-            if gone is not None:
+            if lost is not None:
                 entries[:] = before
                 disk.stale_epochs[partition] = None
-                changed.append((partition, gone[1]))
+                changed.append((partition, lost[1]))
         return tuple(changed)
 
     def _end(self, broker: int, cause: str) -> None:
@@ -381,7 +381,7 @@ class Cluster:
         self.brokers.pop(broker, None)
 
     def stop_broker(self, broker: int) -> None:
-        """Tell a broker's process to stop (SIGTERM); one that is paused does so when it goes on."""
+        """Shut down a broker's process (SIGTERM). A paused one starts to stop when it resumes."""
         if broker not in self._stopping:
             self._stopping[broker] = False
             self.trace.emit(events.BrokerStopping, broker)
@@ -402,28 +402,28 @@ class Cluster:
             self.start_broker(broker)
 
     def is_stopping(self, broker: int) -> bool:
-        """Return whether a broker's process has been told to stop, or stops by itself, and still runs."""
+        """Return whether a broker's process is shutting down."""
         return broker in self._stopping
 
     def broker_ids(self) -> tuple[int, ...]:
-        """Return the brokers that have ever been started."""
+        """Return the brokers that have started at least once."""
         return tuple(broker for broker in self.processes if broker not in self._absent)
 
     def absent_ids(self) -> tuple[int, ...]:
-        """Return the others, which are yet to join."""
+        """Return the brokers that have not joined yet."""
         return tuple(self._absent)
 
     def add_broker(self, broker: int) -> None:
-        """Start a broker of the campaign for the first time; nothing happens to one that has joined already.
+        """Start a broker for the first time, unless it has joined already.
 
-        It registers as others do, and gets nothing before somebody gives it partitions.
+        It registers like any other, and has no replicas until partitions are assigned to it.
         """
         if broker in self._absent:
             del self._absent[broker]
             self.start_broker(broker)
 
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down, one that is stopping as soon as it is; nothing happens to one that runs, or is not there yet."""
+        """Start a broker that is down, or one that is stopping as soon as it has ended."""
         process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
@@ -441,14 +441,14 @@ class Cluster:
         self.trace.emit(events.BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
-        """Let a paused broker go on; nothing happens to one that runs."""
+        """Resume a broker, if it is paused."""
         process = self.nodes[broker]
         if process.paused:
             self.trace.emit(events.BrokerResumed, broker)
             self.simulator.resume(process)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Have an administrator ask for other replicas, which a release without KIP-455 does not understand."""
+        """Request other replicas as an administrator, which a release without KIP-455 refuses."""
         if self._version < _REASSIGNS_SINCE:
             controller = self.controller()
             broker = events.NO_CONTROLLER if controller is None else controller
@@ -458,14 +458,14 @@ class Cluster:
             self.control_plane.alter_partition_reassignment(partition, target)
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Have an administrator set at which rate each broker replicates what is throttled, None for without limit."""
+        """Set the rate of throttled replicas on each broker as an administrator; None removes the limit."""
         self._replication_throttle = (rate,)
         self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
         for broker in self.brokers.values():
             broker.replicas.throttle_replication(rate)
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Have an administrator ask for what is below an offset to be deleted, which a release without KIP-107 does not understand."""
+        """Request the deletion of records below an offset as an administrator, which a release without KIP-107 refuses."""
         if self._version < _DELETES_RECORDS_SINCE:
             broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
             self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
@@ -481,7 +481,7 @@ class Cluster:
         deletion.ask()
 
     def _live_leader(self, partition: str) -> tuple[int, Broker | None]:
-        """Return who leads a partition by the control plane, with its process if that is there and answers."""
+        """Return the leader of a partition by the control plane, with its broker if that runs and is not paused."""
         state = self.partition_state(partition)
         leader = NO_LEADER if state is None else state.leader
         process = self.processes.get(leader)
@@ -489,23 +489,23 @@ class Cluster:
         return leader, self.brokers.get(leader) if answers else None
 
     def create_partitions(self, topic: str, total: int) -> None:
-        """Have an administrator ask that a topic have so many partitions."""
+        """Request more partitions of a topic as an administrator."""
         created = len(self.assignments.get(topic, ()))
         self._added.update((f"{topic}-{number}", None) for number in range(created, total))
         self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:
-        """Take its office from the controller: in ZooKeeper, delete ``/controller``."""
+        """Depose the controller: in ZooKeeper, delete ``/controller``."""
         controller = self.controller()
         if controller is not None:
             self.control_plane.remove_controller()
             self.trace.emit(events.ControllerZnodeDeleted, controller)
 
     def heal_core(self, brokers: Collection[int]) -> None:
-        """Heal these brokers, and all links but those of the other ones; drop what is planned.
+        """Heal these brokers, and all links except those of the others; drop pending actions.
 
-        The others stay as they are: down, paused, cut off, or well. What is planned for them, a restart
-        or the end of a fault, does not happen any more.
+        The others stay as they are: down, paused, cut off, or healthy. A pending restart or end of a
+        fault no longer happens.
         """
         self.world.incarnation += 1
         self.trace.emit(events.CoreHealed, tuple(brokers))
@@ -517,7 +517,7 @@ class Cluster:
             self._set_clock(node)
 
     def heal(self, later: Collection[int] = ()) -> None:
-        """End every fault: links, rules, pauses; start what is down or hangs, some of it *later*; drop what is planned."""
+        """End every fault, start processes that are down or hang, except those for *later*, and drop pending actions."""
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
         self.network.restore_all()
@@ -527,9 +527,9 @@ class Cluster:
             self._set_clock(node)
 
     def _revive(self, broker: int) -> None:
-        """Let a broker run again; one that hangs is killed first, as whatever supervises it does in the end.
+        """Make a broker run again. One that hangs is killed first, as a supervisor does in the end.
 
-        So is one that would end by itself soon, because no controller has let it register.
+        So is one that would soon exit by itself, because no controller has let it register.
         """
         self.resume_broker(broker)
         if broker in self.disks:
@@ -543,18 +543,18 @@ class Cluster:
         self.start_broker(broker)
 
     def _set_clock(self, broker: int) -> None:
-        """Have a broker's clock show the true time again."""
+        """Correct a broker's clock."""
         process = self.processes.get(broker)
         if process is not None and process.skew_us:
             self.step_clock(broker, -process.skew_us)
 
     def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
-        """Return whether a broker would end before it can have registered, although all is well now."""
+        """Return whether a broker would exit before it can register, although everything is healed."""
         gives_up_us = life.gives_up_us
         needed_us = self.control_plane.registration_time_max_us(self._configs[broker])
         return gives_up_us is not None and gives_up_us - self.simulator.now_us < needed_us
 
-    # What can be seen
+    # Observation
 
     def log(self, broker: int, partition: str) -> UnifiedLog:
         """Return the log that a broker has opened."""

@@ -1,9 +1,8 @@
-"""All nondeterminism of a run is drawn from one object, `Choices`.
+"""The source of all nondeterminism of a run: one object, `Choices`.
 
-It has separate streams, so that drawing once more from one leaves the others as
-they were: a fault that draws a broker does not change the latency of a message.
-What feeds a stream can be a seed (`SeededStream`) or, through the `Stream` protocol,
-anything else that can pick a number below *n*, such as a recording.
+It has separate streams, so that one more draw from one does not affect the others: a fault that draws
+a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`) or,
+through the `Stream` protocol, by anything that can pick a number below *n*, such as a recording.
 """
 
 import hashlib
@@ -24,24 +23,24 @@ _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
 
 class Stream(Protocol):
-    """A source of choices. One primitive, so that every source is easy to write."""
+    """A source of choices, with a single primitive so that a source is easy to write."""
 
     def below(self, bound: int) -> int:
-        """Return a whole number in ``[0, bound)``; *bound* is at least 1."""
+        """Return an integer in ``[0, bound)``; *bound* is at least 1."""
 
 
 class SeededStream:
     """Choices from a seed: SHAKE-128 of the seed, the stream's name and a block counter.
 
-    The numbers depend on nothing but (seed, name), so they are the same in every
-    process, on every platform and in every Python version.
+    The numbers depend only on (seed, name), so they are the same in every process, on every platform
+    and in every Python version.
     """
 
     __slots__ = ("_draw",)
 
     def __init__(self, seed: int, name: str) -> None:
-        # Python looks for signals when it multiplies long numbers. Compiled code that knows these for numbers would not hear of an
-        # interrupt that is raised there.
+        # Python checks for signals when it multiplies long integers. Typed as int, compiled code would
+        # swallow an interrupt that is raised there.
         self._draw: Callable[[], Any] = _draws(f"{seed}/{name}").__next__
 
     def below(self, bound: int) -> int:
@@ -51,7 +50,7 @@ class SeededStream:
 
 
 def _draws(key: str) -> Iterator[int]:
-    """Return whole numbers of 64 bits, without end; a chain, which costs a third of what an index costs."""
+    """Return an endless iterator of 64-bit integers. A chain costs a third of an index."""
     return chain.from_iterable(map(partial(_block, key), count()))
 
 
@@ -74,17 +73,17 @@ class Choices:
 
 
 def between(stream: Stream, low: int, high: int) -> int:
-    """Return a whole number in ``[low, high]``, drawn only when there is a choice."""
+    """Return an integer in ``[low, high]``, drawn only if there is a choice."""
     return low if high <= low else low + stream.below(high - low + 1)
 
 
 def pick(stream: Stream, options: Sequence[T]) -> T:
-    """Return one of *options*, drawn only when there is more than one."""
+    """Return one of *options*, drawn only if there are several."""
     return options[0] if len(options) == 1 else options[stream.below(len(options))]
 
 
 def happens(stream: Stream, probability: float) -> bool:
-    """Return whether something of this *probability* (0 to 1, in millionths) happens."""
+    """Return True with a *probability* (0 to 1, in millionths)."""
     if probability <= 0:
         return False
     return probability >= 1 or stream.below(1_000_000) < round(probability * 1_000_000)

@@ -1,4 +1,4 @@
-"""A connection between two processes, and what its ends are told."""
+"""A connection between two processes, and the callbacks of its ends."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,44 +14,44 @@ Q_co = TypeVar("Q_co", covariant=True)
 
 
 class ClientEndpoint(Protocol):
-    """The end that opened a connection and sends requests."""
+    """The end that opens a connection and sends requests."""
 
     def receive_response(self, reply: "Reply") -> None:
-        """An answer, or something that the server pushes, has arrived."""
+        """Receive a response, or a message that the server pushes."""
 
     def connection_lost(self, connection: "Connection") -> None:
-        """The connection is broken; nothing more comes from it."""
+        """Handle a broken connection, which delivers nothing more."""
 
 
 class ServerEndpoint(Protocol):
-    """The end that accepted a connection and answers requests."""
+    """The end that accepts a connection and answers requests."""
 
     def receive_request(self, exchange: "Exchange[Body]") -> None:
-        """A request has arrived."""
+        """Receive a request."""
 
     def connection_closed(self, connection: "Connection") -> None:
-        """The client has closed the connection, or died."""
+        """Handle a connection that the client has closed, perhaps by dying."""
 
 
 class Idle(Protocol):
-    """What goes on by itself on a connection while nothing happens (`idle_fetch`)."""
+    """A request that repeats itself on an idle connection (`idle_fetch`)."""
 
     @property
     def repeated_us(self) -> int | None:
-        """When the client has last repeated its request, None before the first time."""
+        """When the client last repeated its request, None before the first time."""
 
     def wake(self) -> None:
-        """Be what has become of it by now."""
+        """Turn into the messages and timers of the present moment."""
 
 
 @final
 class Exchange(Generic[Q_co]):
-    """A request on its way to a server, and what the server answers to."""
+    """A request to a server, with everything that the response needs."""
 
     __slots__ = ("connection", "correlation_id", "request")
 
     def __init__(self, connection: "Connection", correlation_id: int, request: Q_co) -> None:
-        # By hand: mypyc makes no dataclass of a generic class.
+        # Not a dataclass: mypyc does not support generic ones.
         self.connection = connection
         self.correlation_id = correlation_id
         self.request = request
@@ -60,7 +60,7 @@ class Exchange(Generic[Q_co]):
 @final
 @dataclass(slots=True, eq=False)
 class Reply:
-    """An answer on its way to a client, or something that the server pushes (`PUSHED`)."""
+    """A response to a client, or a message that the server pushes (`PUSHED`)."""
 
     connection: "Connection"
     correlation_id: int
@@ -76,27 +76,27 @@ class Close:
 
 
 Message: TypeAlias = "Exchange[Body] | Reply | Close"
-"""Whatever travels over a connection."""
+"""A message on a connection."""
 
 PUSHED: Final = -1
-"""The correlation id of what a server sends without being asked, and of a request that is never answered."""
+"""The correlation id of a pushed message, and of a request that is never answered."""
 NO_INCARNATION: Final = -1
-"""The incarnation of a server that has not accepted a connection, or has closed it."""
+"""The server's incarnation for a connection that it has not accepted, or has closed."""
 
 
 class Respond(Protocol):
-    """Answers a request; with None where no answer is due."""
+    """Answers a request, or with None ends it without a response."""
 
     def __call__(self, exchange: Exchange[Body], answer: Body | None, /) -> None:
-        """Send *answer*, and go on with the next request of the connection."""
+        """Send *answer*, and continue with the next request of the connection."""
 
 
 Handlers: TypeAlias = "dict[type[Body], Callable[[Exchange[Any]], None]]"
-"""What handles each class of request; `register` makes sure that it can."""
+"""The handler of each class of request. `register` checks the types."""
 
 
 def register(handlers: Handlers, kind: type[Q], handle: Callable[[Exchange[Q]], None]) -> None:
-    """Have *handle* take the requests of a class."""
+    """Register a handler for a class of requests."""
     handlers[kind] = handle
 
 
@@ -118,21 +118,21 @@ class Connection:
     listener: str
     client_endpoint: ClientEndpoint
     server_endpoint: ServerEndpoint | None = None
-    # The life of the server that accepted the connection.
+    # The incarnation of the server that accepted the connection.
     server_incarnation: int = NO_INCARNATION
     is_open: bool = True
-    # Nothing passes before the handshake, which needs both directions of the link.
+    # Whether the handshake is complete, which needs both directions of the link.
     established: bool = False
     to_server: Direction = field(default_factory=Direction)
     to_client: Direction = field(default_factory=Direction)
-    # The server's side: a broker handles one request of a connection at a time.
+    # Server side: a broker handles one request of a connection at a time.
     muted: bool = False
-    # For how long nothing is heard after the next answer, for the client has exceeded a quota (KIP-219).
+    # How long the server mutes the connection after the next response, for an exceeded quota (KIP-219).
     throttle_us: int = 0
     draining: bool = False
     waiting: deque[Exchange[Body]] = field(default_factory=deque)
-    # The only request under way, while it repeats itself. Anything else that is done here wakes it first.
+    # The only request in flight, while it repeats itself. Any other use of the connection wakes it first.
     idle: Idle | None = None
-    # How the client learns that it has sent so many requests more, the last of them at a time. It has this while it
-    # would answer an empty answer to its last request with the same request again.
+    # Tells the client how many more requests it has sent, and when the last one. Set while the client
+    # would react to an empty response by sending the same request again.
     on_repeated: Callable[[int, int], None] | None = None

@@ -1,8 +1,7 @@
-"""What an actor sees of the machine it runs on: a clock, timers, connections, the trace.
+"""The machine of an actor: a clock, timers, connections, the trace.
 
-Actors are state machines without I/O. They get messages and timers, and hand
-messages and timers to their host; what carries them is the host's business, and a
-test can be a host.
+Actors are state machines without I/O. They receive messages and timers, and hand messages and timers
+to their host. A test can be a host too.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ class Host:
     choices: Choices
     name: str
     skew_us: int
-    """How far the machine's clock is ahead of *clock*, by which all timers and delays go: what a record's timestamp and its age go by."""
+    """Offset of the machine's wall clock. Timers ignore it; record timestamps and retention use it."""
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back after *delay_us*, unless the process has died by then."""
@@ -58,15 +57,15 @@ class Host:
         raise NotImplementedError
 
     def exit(self) -> None:
-        """Stop this process in good order, as SIGTERM does (``System.exit``)."""
+        """Shut this process down cleanly, as SIGTERM does (``System.exit``)."""
         raise NotImplementedError
 
     def halt(self) -> None:
-        """End this process at once (``Exit.halt``); nothing may follow."""
+        """End this process at once (``Exit.halt``); the caller must do nothing afterwards."""
         raise NotImplementedError
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Have a fetch that waits repeat itself until it is woken; None where it is to wait like any other."""
+        """Let a waiting fetch repeat itself until it is woken; None if it must wait like any other."""
         return None
 
 

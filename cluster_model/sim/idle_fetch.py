@@ -1,23 +1,24 @@
-"""Fetches that go on by themselves while nothing happens: an idle cluster costs no events for them.
+"""Idle fetches repeat themselves without events, so an idle cluster costs nothing.
 
-A follower or consumer that has read everything goes in circles: its fetch waits at the leader for
-``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, is answered with nothing, and the client sends the same
-incremental fetch again (KIP-227). Nothing comes of such a cycle but its time: with twelve brokers there are 132 of
-them, each half a second.
+The fetch of a follower or consumer that has read everything waits at the leader for
+``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, gets an empty response, and the client
+sends the same incremental fetch again (KIP-227). Such a cycle changes nothing but takes time to
+simulate: twelve brokers have 132 of them every half second.
 
-So a fetch that is about to wait, of a session without news, whose client would repeat it as it is, becomes an
-`IdleFetch`. It has no timer and no messages. Each of its cycles takes the same time: the wait, and the least latency of
-the network for the answer and for the next request, which is a latency that the network may choose. So where the
-fetch is at any time is arithmetic: it waits, its answer is under way, or the next request is.
+So a fetch that is about to wait becomes an `IdleFetch`, if its session has no news and its client
+would repeat it unchanged. It has no timer and no messages. Each cycle has the same length: the wait,
+and twice the minimum latency of the network, which is a latency that the network may choose. So
+arithmetic tells at any time whether the fetch waits, or which message is in flight.
 
-`IdleFetch.wake` makes it that, and from then on it is a fetch like any other. It is called before anything that a
-cycle would notice: something happens to a partition of the session, the session is closed, one of the processes
-stops, is paused or dies, the connection is closed or carries another request, the client has something else to ask
-for, or a fault may touch the next message. What is due at the very time of waking has happened before.
+`IdleFetch.wake` makes that real, and from then on it is a fetch like any other. It must be called
+before anything that a cycle would notice: a change of a partition of the session, the end of the
+session, a process that stops, pauses or dies, a connection that closes or carries another request, a
+client with another request, or a fault that may affect the next message. Whatever is due at the time
+of waking has happened before.
 
-`SteppedIdleFetch` is the same with each cycle taken event by event, through the code of both ends, for campaigns with
-conditions on messages or on fetches that wait. A run is the same run with either, which is what
-`tests/properties/test_idle_fetches.py` holds the arithmetic to.
+`SteppedIdleFetch` takes each cycle event by event, through the code of both ends, for campaigns with
+conditions on messages or on waiting fetches. A run is the same with either, which
+`tests/properties/test_idle_fetches.py` checks.
 """
 
 from collections.abc import Callable
@@ -30,36 +31,36 @@ from harrow.cluster_model.sim.simulator import Simulator
 
 
 class RepeatableFetch(Protocol):
-    """A fetch that waits at its server, and whose answer would be empty."""
+    """A fetch that waits at its server, and whose response would be empty."""
 
     @property
     def exchange(self) -> Exchange[Body]:
-        """The request that waits."""
+        """The waiting request."""
 
     @property
     def deadline_us(self) -> int:
         """When it expires."""
 
     def repeated(self, cycles: int, since_us: int) -> None:
-        """Be the request that waits after so many *cycles*, since *since_us*; it is idle no more."""
+        """Become the request of a later cycle, which has waited since *since_us*, and is no longer idle."""
 
     def wait(self) -> None:
         """Wait for the deadline like any fetch."""
 
     def expire(self) -> None:
-        """Answer with nothing."""
+        """Send an empty response."""
 
     def answered(self) -> Body:
-        """Be a fetch that has been answered with nothing, and return the answer."""
+        """Become a fetch with an empty response, and return the response."""
 
     def repetition(self) -> Body:
-        """Return the request that the client sends when it has that answer."""
+        """Return the request that the client sends after that response."""
 
 
 class IdleFetch:
     """The fetch of an idle session, which repeats itself until it is woken.
 
-    One that *is_traced* is in the trace each time that it waits and expires.
+    With *is_traced* the trace has every wait and every expiry.
     """
 
     __slots__ = (
@@ -105,12 +106,12 @@ class IdleFetch:
 
     @property
     def api(self) -> str:
-        """What the request is called."""
+        """The API of the request."""
         return self._fetch.exchange.request.api
 
     @property
     def repeated_us(self) -> int | None:
-        """When the client has last got an empty answer, and repeated its request; None before the first time."""
+        """When the client last received an empty response and repeated its request; None before the first time."""
         since_us = self.since_us
         answered_us = since_us + self._wait_us + self._latency_us
         if answered_us <= self._simulator.now_us:
@@ -119,14 +120,15 @@ class IdleFetch:
 
     @property
     def since_us(self) -> int:
-        """When the server got the request that it last got."""
+        """When the server received the current request."""
         elapsed_us = self._simulator.now_us - self._since_us
         return self._since_us + elapsed_us - elapsed_us % self._period_us
 
     def wake(self, *, is_tried: bool = False) -> None:
-        """Be what has become of the fetch by now, in messages and timers.
+        """Turn into the messages and timers of the present moment.
 
-        If it waits, it has a timer from now on. One that *is_tried* right away gets it from the server, if that was in vain.
+        A waiting fetch gets a timer. With *is_tried* the server tries it at once, and sets the timer
+        itself if the fetch still has to wait.
         """
         self._forget(self._connection)
         cycles, into_us = divmod(self._simulator.now_us - self._since_us, self._period_us)
@@ -153,7 +155,7 @@ class IdleFetch:
             self._deliver(Exchange(self._connection, correlation_id + 1, fetch.repetition()))
 
     def _tell_client(self, requests: int, sent_us: int) -> None:
-        """Tell the client how many requests it has sent, and when the last of them, unless it is dead."""
+        """Tell the client how many requests it has sent, and when the last one, unless it is dead."""
         on_repeated = self._connection.on_repeated
         assert on_repeated is not None, "a client that does not repeat its fetch"
         if self._connection.client.incarnation == self._client_life:
@@ -164,7 +166,7 @@ class IdleFetch:
             self._fetch.wait()
 
     def _deliver(self, message: Exchange[Body] | Reply) -> None:
-        """Have a message that is under way arrive, unless its receiver is dead."""
+        """Schedule the arrival of the message in flight, unless its receiver is dead."""
         connection = self._connection
         if isinstance(message, Exchange):
             server, endpoint = connection.server, connection.server_endpoint
@@ -179,19 +181,19 @@ class IdleFetch:
                 *(connection.client, connection.client_endpoint.receive_response, message),
             )
 
-    # With each cycle taken event by event
+    # Cycles taken event by event
 
     def wait_again(self, fetch: RepeatableFetch) -> None:
-        """Go on with the request of the next cycle."""
+        """Continue with the request of the next cycle."""
         raise NotImplementedError
 
     def transmit(self, message: Exchange[Body] | Reply) -> None:
-        """Send the answer or the next request."""
+        """Send the response or the next request."""
         raise NotImplementedError
 
 
 class SteppedIdleFetch(IdleFetch):
-    """The same with each cycle taken event by event: what happens at one time, happens to idle fetches first."""
+    """An idle fetch that takes each cycle event by event. Of simultaneous events its own come first."""
 
     __slots__ = ("_step", "_under_way")
 
@@ -212,7 +214,7 @@ class SteppedIdleFetch(IdleFetch):
     def wake(self, *, is_tried: bool = False) -> None:
         self._forget(self._connection)
         self._step = _AWAKE
-        # As many as the fetch has had already: it is what it is.
+        # The client has sent its requests itself, so there are no others to report.
         self._tell_client(0, 0)
         self._fetch.repeated(0, self._since_us)
         if self._under_way is None:

@@ -1,7 +1,7 @@
-"""How well links carry what they carry: latency, jitter, bandwidth, and how long a slow server takes for a request.
+"""The quality of links: latency, jitter, bandwidth, and the time that a slow server takes for a request.
 
-All of it belongs to one direction of a link, as what `tc qdisc ... netem` sets on an interface does. What is in force
-on a link at once adds up; of bandwidths the least one counts.
+A quality applies to one direction of a link, as `tc qdisc ... netem` does on an interface. Several
+qualities of a link add up; of several bandwidths the lowest applies.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,11 @@ MESSAGE_BYTES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkQuality:
-    """How much worse a link is than by itself.
+    """A degradation of a link.
 
-    Each message takes ``latency_us`` longer and up to ``jitter_us`` more. All messages share ``bytes_per_second``. And each
-    request takes the receiver ``request_us``, while the next one of the same connection waits.
+    Each message takes ``latency_us`` longer, and up to ``jitter_us`` on top. All messages share
+    ``bytes_per_second``. Each request takes the receiver ``request_us``, while the next one on the same
+    connection waits.
     """
 
     latency_us: int = 0
@@ -32,7 +33,7 @@ class LinkQuality:
 
 
 class LinkQualities:
-    """The qualities in force, and until when links with a limit of bandwidth are busy."""
+    """The qualities in force, and until when links with limited bandwidth are busy."""
 
     __slots__ = ("_busy_until_us", "by_link")
 
@@ -44,7 +45,7 @@ class LinkQualities:
         self.by_link.setdefault(link, []).append(quality)
 
     def remove(self, link: LinkName, quality: LinkQuality) -> None:
-        """Undo one `add`; what was healed meanwhile is as it is."""
+        """Undo one `add`, unless healing has done so."""
         qualities = self.by_link.get(link, [])
         if quality in qualities:
             qualities.remove(quality)
@@ -56,17 +57,17 @@ class LinkQualities:
         self._busy_until_us.clear()
 
     def keep(self, names: frozenset[str]) -> None:
-        """Undo all but what is about links of which an end is one of these processes."""
+        """Remove all qualities except those of links with an end among these processes."""
         for link in list(self.by_link):
             if names.isdisjoint(link):
                 self._forget(link)
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is worse than by itself."""
+        """Return whether any link of a process is degraded."""
         return any(name in link for link in self.by_link)
 
     def delay_us(self, link: LinkName, now_us: int, size_bytes: int, draw: Stream) -> int:
-        """Return how much longer a message takes that is sent now, and keep the link busy with it."""
+        """Return how much longer a message takes that is sent now, and mark the link busy for it."""
         qualities = self.by_link.get(link)
         if qualities is None:
             return 0

@@ -1,4 +1,4 @@
-"""What messages have in common, whoever sends them."""
+"""The base types of messages."""
 
 from typing import ClassVar, Protocol
 
@@ -6,7 +6,7 @@ from harrow.cluster_model.compiling import mypyc_attr
 
 
 class Body(Protocol):
-    """What a message says: a request, or an answer."""
+    """The body of a message: a request or a response."""
 
     @property
     def api(self) -> str:
@@ -15,7 +15,7 @@ class Body(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Request:
-    """What a client asks of a server."""
+    """A request of a client to a server."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Rules for single messages on their way: hold, drop, delay, duplicate, lose the answer."""
+"""Rules for single messages: hold, drop, delay, duplicate or reset them."""
 
 # Plain Python: protocols that are `runtime_checkable`.
 
@@ -21,7 +21,7 @@ ACTIONS: Final = (HOLD, DROP, DELAY, DUPLICATE, RESET)
 
 @runtime_checkable
 class AboutZnodes(Protocol):
-    """The body of a message that is about znodes."""
+    """The body of a message about znodes."""
 
     @property
     def znodes(self) -> tuple[str, ...]:
@@ -30,25 +30,24 @@ class AboutZnodes(Protocol):
 
 @runtime_checkable
 class CarriesRecords(Protocol):
-    """The body of a message that has records in it."""
+    """The body of a message with records."""
 
     @property
     def record_bytes(self) -> int:
-        """How large they are together."""
+        """Their total size."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class MessageRule:
-    """What happens to messages that match.
+    """A rule for matching messages.
 
-    ``api`` None matches every API; ``senders`` and ``receivers`` are names of
-    processes, None for anyone. With ``znode`` only messages about that znode or one
-    below it match. The first ``skip`` matches pass; then ``count`` matches
-    are acted upon (None: all of them), each with ``probability`` in millionths.
-    Connections keep their order: what is held or delayed holds up what follows it on
-    the same connection and in the same direction. What is held ``is_on_the_way``, and arrives once it is released although its
-    client has closed the connection meanwhile, or waits with the client, which takes it along. ``strike`` is the number of the fault that made
-    the rule, as the trace numbers them; None where no fault did.
+    ``api`` None matches every API; ``senders`` and ``receivers`` are names of processes, None for
+    anyone. With ``znode`` only messages about that znode or one below it match. The first ``skip``
+    matches pass; then the rule acts on ``count`` matches (None: on all), each with a ``probability`` in
+    millionths. Connections keep their order: a held or delayed message holds up the later ones of its
+    direction. A held message that ``is_on_the_way`` arrives after its release even if its client has
+    closed the connection meanwhile; otherwise the close drops it. ``strike`` numbers the strike of the
+    fault that made the rule, None if no fault did.
     """
 
     name: str
@@ -69,13 +68,13 @@ class MessageRule:
     applied: int = field(default=0)
 
     def matches(self, body: Body, kind: str, sender: str, receiver: str, listener: str) -> bool:
-        """Return whether a message is one that this rule is about."""
+        """Return whether a message matches."""
         return self.is_about_api(body.api, kind, sender, receiver, listener) and (
             self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes))
         )
 
     def is_about_api(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
-        """Return whether messages of an API may be among those that this rule is about."""
+        """Return whether messages of an API may match, whatever their body."""
         return (
             (self.api is None or self.api == api)
             and (self.kind is None or self.kind == kind)
@@ -94,5 +93,5 @@ class MessageRule:
         return any(name in (self.senders or ()) or name in (self.receivers or ()) for name in names)
 
     def exhausted(self) -> bool:
-        """Return whether the rule has acted as often as it may."""
+        """Return whether the rule has acted on ``count`` messages."""
         return self.count is not None and self.applied >= self.count

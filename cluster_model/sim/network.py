@@ -1,9 +1,8 @@
 """The network: ordered connections with latency, links that can be cut, rules for single messages.
 
-A connection is ordered per direction, as TCP is: what is held or delayed holds up
-what follows it. What is sent over a cut link waits and goes on when the link is
-restored, unless an end has closed the connection by then. A process that dies closes
-its connections; a machine that loses power says nothing.
+A connection keeps its order in each direction, like TCP: a held or delayed message holds up the later
+ones. Messages over a cut link wait until the link is restored, unless an end has closed the connection
+by then. A process that dies closes its connections; a machine that loses power does not.
 """
 
 from collections import deque
@@ -34,7 +33,7 @@ from harrow.cluster_model.trace import Trace
 
 
 class Network:
-    """All connections, and what is being done to them."""
+    """All connections, and the faults that affect them."""
 
     __slots__ = (
         "_choices",
@@ -72,7 +71,7 @@ class Network:
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
         self._queued: list[tuple[Connection, bool]] = []
-        # With a healed core, the processes outside it: what passes between two others is not disturbed.
+        # The processes outside a healed core. Messages between two others are not disturbed.
         self._outside: frozenset[str] | None = None
         self._disturbed = False
         self._traces_idle_fetches = False
@@ -83,17 +82,17 @@ class Network:
     # Connections
 
     def add(self, process: Process, name: str | None = None) -> None:
-        """Have a process that starts be known, by its own name or another, and refuse who connects to it before it listens."""
+        """Register a starting process, by its own name or another. It refuses connections until it listens."""
         self._endpoints[name or process.name] = (process, None)
 
     def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
-        """Have *endpoint* accept the connections to *process*, which may be known by several names."""
+        """Make *endpoint* accept connections to *process*, under its own name or another."""
         self._endpoints[name or process.name] = (process, endpoint)
 
     def stop_listening(self, process: Process) -> None:
-        """Have a process close the connections that it has accepted by its own name, and accept no more of those.
+        """Close the connections that a process has accepted under its own name, and accept no more of them.
 
-        A controller in the process of a broker listens by another name, and goes on.
+        A controller in a broker's process listens under another name, and is not affected.
         """
         self._endpoints[process.name] = (process, None)
         others = [e for owner, e in self._endpoints.values() if owner is process and e is not None]
@@ -105,7 +104,7 @@ class Network:
             connection.server_incarnation = NO_INCARNATION
 
     def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
-        """Open a connection; it is refused, after a round trip, when no process listens."""
+        """Open a connection. If no process listens, it is refused after a round trip."""
         process, server_endpoint = self._endpoints[server]
         connection = Connection(self._next_id, client, process, listener, endpoint)
         self._next_id += 1
@@ -124,7 +123,7 @@ class Network:
             self._send(connection, True, Close(connection))
 
     def close_by_server(self, connection: Connection) -> None:
-        """The server closes a connection; the client learns when what was sent before has arrived."""
+        """Close a connection from the server's side. The client learns after earlier messages have arrived."""
         if connection.is_open:
             _wake(connection)
             self._send(connection, False, Close(connection))
@@ -147,7 +146,7 @@ class Network:
             simulator.schedule(at_us, connection.server, connection.server_endpoint.receive_request, exchange)
 
     def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
-        """Send an answer, or push something (`PUSHED`)."""
+        """Send a response, or push a message (`PUSHED`)."""
         if not connection.is_open:
             return
         reply = Reply(connection, correlation_id, body)
@@ -165,13 +164,13 @@ class Network:
     # Faults
 
     def cut(self, sender: str, receiver: str) -> None:
-        """Let nothing pass from *sender* to *receiver*, once more."""
+        """Cut the link from *sender* to *receiver*. Cuts count."""
         self._cuts[sender, receiver] = self._cuts.get((sender, receiver), 0) + 1
         self._note_disturbance()
         self._wake_disturbed()
 
     def restore(self, sender: str, receiver: str) -> None:
-        """Undo one `cut`; what has waited goes on its way when the last one is undone."""
+        """Undo one `cut`. After the last one the waiting messages are sent."""
         cuts = self._cuts.get((sender, receiver), 0) - 1
         if cuts > 0:
             self._cuts[sender, receiver] = cuts
@@ -180,10 +179,10 @@ class Network:
             self._flush()
 
     def restore_all_but(self, outside: frozenset[str]) -> None:
-        """Undo every cut and end every rule, but for links with an end among the processes *outside*.
+        """Undo every cut and end every rule, except for links with an end among the processes *outside*.
 
-        A rule that names processes stands against those (`disturbs`), and ends when none of them is outside, even if it
-        says nothing about the other end. If it went on, it would disturb a process outside that counts as well.
+        A rule that names processes concerns those (`disturbs`), and ends if none of them is outside,
+        whatever its other end. If it continued, it would disturb a healed process that counts as well.
         """
         self._outside = outside
         self._qualities.keep(outside)
@@ -193,14 +192,14 @@ class Network:
         self._flush()
 
     def is_cut(self, one: str, other: str) -> bool:
-        """Return whether the link between two processes lets nothing pass in one direction at least."""
+        """Return whether the link between two processes is cut in at least one direction."""
         return (one, other) in self._cuts or (other, one) in self._cuts
 
     def is_cut_one_way(self, sender: str, receiver: str) -> bool:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule in force names it or names no process at all."""
+        """Return whether a link of a process is cut or slow, or a rule names it or names no process."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
@@ -208,18 +207,18 @@ class Network:
         )
 
     def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:
-        """Have what *sender* sends to *receiver* take longer."""
+        """Make messages from *sender* to *receiver* take longer."""
         self._qualities.add((sender, receiver), quality)
         self._note_disturbance()
         self._wake_disturbed()
 
     def recover(self, sender: str, receiver: str, quality: LinkQuality) -> None:
-        """Undo one `degrade`; what is under way arrives when it would have."""
+        """Undo one `degrade`. Messages in flight keep their arrival times."""
         self._qualities.remove((sender, receiver), quality)
         self._note_disturbance()
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two processes: both ends learn at once, whatever is cut."""
+        """Break the connections between two processes. Both ends learn at once, even over a cut link."""
         for connection in list(self._connections.values()):
             if {connection.client.name, connection.server.name} == {one, other}:
                 _wake(connection)
@@ -244,7 +243,7 @@ class Network:
         self._wake_disturbed()
 
     def remove_rules(self, is_meant: Callable[[MessageRule], bool]) -> None:
-        """Take rules out of force, one after the other; what they hold goes on its way."""
+        """Remove matching rules one by one, and deliver the messages that they hold."""
         for rule in self.rules():
             if is_meant(rule):
                 self._rules = [other for other in self._rules if other is not rule]
@@ -256,7 +255,7 @@ class Network:
         return any(rule.name == name for rule in self.rules())
 
     def rules(self) -> tuple[MessageRule, ...]:
-        """Return the rules in force, and those that have held all that they may and still hold it."""
+        """Return the rules in force, and the exhausted ones that still hold messages."""
         return (*self._rules, *self._holding)
 
     def process_died(self, process: Process, *, power_loss: bool) -> None:
@@ -272,13 +271,13 @@ class Network:
                 self._send(connection, False, Close(connection))
 
     def wake_idle_fetches(self, process: Process) -> None:
-        """Wake the idle fetches of a process that is no longer what it was."""
+        """Wake the idle fetches of a process whose state changes."""
         for idle in tuple(self._idle_fetches.values()):
             if process in (idle.connection.client, idle.connection.server):
                 idle.wake()
 
     def machine_booted(self, process: Process) -> None:
-        """Reset what peers still think is a connection to a machine that had lost power."""
+        """Reset connections from before a power loss that the peers still consider open."""
         for connection in list(self._connections.values()):
             if connection.server is process and not self._server_lives(connection):
                 self._refuse(connection)
@@ -293,7 +292,7 @@ class Network:
         return connection.server.incarnation == connection.server_incarnation
 
     def _refuse(self, connection: Connection) -> None:
-        """The server's machine, if it has power, answers with a reset."""
+        """Answer with a reset, if the server's machine has power."""
         if connection.server.powered:
             self._send(connection, False, Close(connection))
 
@@ -328,14 +327,14 @@ class Network:
             self._simulator.schedule(at_us, receiver, self._deliver_close_to_client, message)
 
     def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
-        """Return when a message arrives that would by itself at *at_us*: later where its link or its receiver is slow."""
+        """Return the arrival time of a message, which a slow link or receiver moves later than *at_us*."""
         link = self._ends(connection, to_server)
         body = _body(message)
         size = MESSAGE_BYTES + _record_bytes(body)
         at_us += self._qualities.delay_us(link, self._simulator.now_us, size, self._choices)
         direction = connection.to_server if to_server else connection.to_client
         at_us = max(at_us, direction.arrival_us + 1)
-        # A broker takes one request of a connection after the other (KafkaChannel is muted meanwhile).
+        # A broker handles the requests of a connection one by one (KafkaChannel is muted meanwhile).
         return at_us + self._qualities.request_us(link) if to_server and body is not None else at_us
 
     def _deliver_close_to_client(self, close: Close) -> None:
@@ -362,7 +361,7 @@ class Network:
     def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
         body = _body(message)
         if connection.idle is not None:
-            assert body is not None, "who closes wakes the fetch first"
+            assert body is not None, "a close wakes the fetch first"
             assert not isinstance(message, Close)
             if self.trace_messages:
                 kind = REQUEST if to_server else RESPONSE
@@ -398,7 +397,7 @@ class Network:
             self._transmit(connection, to_server, message, 0)
 
     def _reset(self, connection: Connection) -> None:
-        """Break a connection: the client learns at once, the server on its next look."""
+        """Break a connection. The client learns at once, the server with a close."""
         self._forget(connection)
         self._simulator.schedule(
             self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
@@ -407,7 +406,7 @@ class Network:
             self._transmit(connection, True, Close(connection), 0)
 
     def _is_cut(self, connection: Connection, to_server: bool) -> bool:
-        """Return whether the link lets nothing pass; a new connection needs both directions."""
+        """Return whether the link is cut. A new connection needs both directions."""
         sender, receiver = self._ends(connection, to_server)
         if (sender, receiver) in self._cuts:
             return True
@@ -447,7 +446,7 @@ class Network:
     # Idle fetches
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Have a fetch that waits repeat itself, if its client would and no fault may touch the next messages."""
+        """Let a waiting fetch repeat itself, if its client would and no fault may affect the next messages."""
         connection = fetch.exchange.connection
         if connection.idle is not None:
             idle = self._idle_fetches[connection.id]
@@ -471,13 +470,13 @@ class Network:
         return idle
 
     def step_idle_fetches(self) -> None:
-        """Take each cycle of idle fetches event by event from the beginning on."""
+        """Take each cycle of idle fetches event by event, from the beginning of the run."""
         assert not self._connections, "there are connections already"
         self._steps_idle_fetches = True
         self._note_disturbance()
 
     def watch_fetches(self) -> None:
-        """Put each fetch that waits or expires into the trace, from the beginning on: the run is the same run."""
+        """Record every fetch that waits or expires, from the beginning of the run, which is otherwise the same."""
         self.step_idle_fetches()
         self._traces_idle_fetches = True
 
@@ -486,7 +485,7 @@ class Network:
         connection.idle = None
 
     def _is_still(self, connection: Connection) -> bool:
-        """Return whether both ends run, and nothing is under way between them or waits."""
+        """Return whether both ends run, and no message is in flight or waits."""
         now_us = self._simulator.now_us
         return (
             connection.is_open
@@ -500,7 +499,7 @@ class Network:
         )
 
     def _disturbs_fetches(self, connection: Connection, api: str) -> bool:
-        """Return whether a cut or a rule may keep a fetch of a connection or its answer from taking the plain road."""
+        """Return whether a cut, a quality or a rule may affect a fetch of a connection or its response."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
         if not self._cuts and not self._rules and not self._qualities.by_link:
@@ -523,7 +522,7 @@ class Network:
             if self._disturbs_fetches(idle.connection, idle.api):
                 idle.wake()
 
-    # Queues of what cannot pass now
+    # Queues of messages that cannot pass
 
     def _enqueue(
         self, connection: Connection, to_server: bool, message: Message, rule: MessageRule | None
@@ -536,7 +535,7 @@ class Network:
         self._disturbed = True
 
     def _flush(self) -> None:
-        """Send on whatever is no longer held up, connection by connection, in order."""
+        """Send the queued messages that can pass now, connection by connection, in order."""
         waiting = []
         for connection, to_server in self._queued:
             direction = connection.to_server if to_server else connection.to_client
@@ -559,8 +558,8 @@ class Network:
             queue.popleft()
             has_left = has_left or (rule is not None and rule.is_on_the_way)
             if to_server:
-                # A client that has given up and closed takes along what waited with it, not what was on its way already, nor
-                # what was sent behind that.
+                # A client that has closed the connection drops its own queue, but not messages that were
+                # on their way already, nor those behind them.
                 if connection.is_open or has_left or isinstance(message, Close):
                     if self._server_lives(connection):
                         self._transmit(connection, True, message, 0)
@@ -576,7 +575,7 @@ def _wake(connection: Connection) -> None:
 
 
 def _body(message: Message) -> Body | None:
-    """Return what a message says; None for one that closes a connection."""
+    """Return the body of a message; None for one that closes a connection."""
     if isinstance(message, Exchange):
         return message.request
     return message.body if isinstance(message, Reply) else None

@@ -1,4 +1,4 @@
-"""Tasks at a fixed rate, as ``KafkaScheduler`` has them, which cost nothing while there is nothing for them to do."""
+"""Tasks at a fixed rate, like those of ``KafkaScheduler``, which cost nothing without work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from harrow.cluster_model.sim.host import Host
 
 
 class PeriodicTask:
-    """A task that looks for work every so often, and is left out at the times at which it would find none.
+    """A task that runs once in a period, except at times without work.
 
-    *run* returns whether there may be work the next time too. If not, it is called again after `request` alone, at the
-    next of the times at which it would have been called anyway: a period after `start`, and so on.
+    *run* returns whether there may be work the next time. If not, it is called again only after
+    `request`, at the next of its usual times: a whole number of periods after `start`.
     """
 
     __slots__ = ("_began_us", "_host", "_is_requested", "_period_us", "_run")
@@ -23,13 +23,13 @@ class PeriodicTask:
         self._is_requested = False
 
     def start(self) -> None:
-        """Begin to count the periods."""
+        """Start the periods."""
         self._began_us = self._host.clock.now_us
         if self._is_requested:
             self._wait(self._period_us)
 
     def request(self) -> None:
-        """There is work for the next time."""
+        """Run the task at its next time."""
         if not self._is_requested:
             self._is_requested = True
             if self._began_us is not None:

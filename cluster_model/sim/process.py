@@ -13,10 +13,10 @@ def _refuse_to_exit() -> None:
 class Process:
     """A process on a machine of its own.
 
-    ``incarnation`` counts its starts; whatever was scheduled for an earlier one
-    never happens. A paused process (stopped, or in a long garbage collection) keeps
-    its sockets and its memory; what comes in waits in ``backlog``. ``on_exit`` is what
-    happens when it asks for its own end, ``on_halt`` when it ends itself at once.
+    ``incarnation`` counts its starts; events that were scheduled for an earlier one are dropped. A paused
+    process (SIGSTOP, or a long garbage collection) keeps its sockets and its memory, and its events wait
+    in ``backlog``. ``on_exit`` is called when it shuts itself down, ``on_halt`` when it ends itself at
+    once.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Process:
     paused: bool = False
     powered: bool = True
     skew_us: int = 0
-    """How far the clock of its machine is ahead of the true time."""
+    """The offset of its machine's clock from true time."""
     backlog: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
 
     def kill(self, *, power_loss: bool = False) -> None:
-        """End the process at once; with *power_loss* its machine goes dark too."""
+        """End the process at once; with *power_loss* its machine loses power too."""
         self.incarnation += 1
         self.running = False
         self.paused = False
@@ -39,6 +39,6 @@ class Process:
         self.backlog.clear()
 
     def start(self) -> None:
-        """Start the process again, on a machine that has power again."""
+        """Start the process, on a machine with power."""
         self.running = True
         self.powered = True
