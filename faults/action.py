@@ -41,7 +41,7 @@ class RecordSender(Protocol):
         """Kill the application and start it again."""
 
 
-class Administrator(Protocol):
+class Administration(Protocol):
     """The requests that an administrator sends to a cluster."""
 
     def elect_preferred_leaders(self) -> None:
@@ -71,7 +71,7 @@ class Operator(Protocol):
         """Return the observer that evaluates conditions."""
 
     @property
-    def administrator(self) -> Administrator: ...
+    def administrator(self) -> Administration: ...
 
     def sender(self, name: str) -> RecordSender:
         """Return a client to which records can be handed."""

@@ -12,7 +12,7 @@ from harrow.campaigns.clients.clients import Clients
 from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace
-from harrow.faults.action import Administrator
+from harrow.faults.action import Administration
 from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import Environment
 from harrow.faults.observer import Observer
@@ -98,7 +98,7 @@ class CommittedCopies:
         return len(self.whole - {broker}) >= self.enough
 
 
-class Target(Administrator, Protocol):
+class Target(Administration, Protocol):
     """A cluster that a plan runs on. Times are microseconds since it was ready.
 
     ``trace`` records what happens to the cluster, and inside it if the target can see that. A
