@@ -16,6 +16,8 @@ from harrow.live_cluster.clients.client_library import (
 from harrow.live_cluster.names import Names
 
 _POLL_S: Final = 0.02
+_BETWEEN_ABORTS_S: Final = 0.1
+"""The default of ``retry.backoff.ms``."""
 _ABORTED: Final = "ABORTED"
 
 Report = Callable[..., None]
@@ -176,6 +178,9 @@ class TransactionalSender(LibrarySender):
             self._complete(FAIL, _ABORTED)
         else:
             self._complete_if_failed(FAIL)
+            if not self.has_failed:
+                # Programs repeat an abort that fails.
+                time.sleep(_BETWEEN_ABORTS_S)
         return error
 
     def note_fatal(self) -> None:

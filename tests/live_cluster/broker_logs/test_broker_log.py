@@ -43,13 +43,13 @@ def written(tmp_path: Path) -> Written:
     return Written(tmp_path)
 
 
-def test_a_log_that_is_not_there_tells_nothing(written: Written) -> None:
+def test_missing_log_has_no_lines(written: Written) -> None:
     assert written.log.truncation_reason("t-0", 1) == ""
     assert written.log.election_reason("t-0") == ""
     assert written.log.refusals() == []
 
 
-def test_a_reason_is_told_once_for_each_truncation(written: Written) -> None:
+def test_reason_is_reported_once_for_each_truncation(written: Written) -> None:
     written.write(CUT.format(1))
     assert written.log.truncation_reason("t-1", 1) == ""
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
@@ -75,12 +75,12 @@ def test_half_a_line_waits_for_its_end(written: Written) -> None:
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
-def test_what_is_no_text_is_in_nobodys_way(written: Written) -> None:
+def test_invalid_utf8_is_ignored(written: Written) -> None:
     written.file.write_bytes(b"\xff\xfe\n" + CUT.format(1).encode() + b"\n")
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
-def test_a_refusal_is_told_once(written: Written) -> None:
+def test_refusal_is_reported_once(written: Written) -> None:
     written.write(
         "Exiting because log truncation is not allowed for partition t-0, current leader's latest offset 1 is less than replica's"
         " latest offset 2"
@@ -98,14 +98,14 @@ def test_a_controller_has_elected_for_what_it_deals_with(written: Written) -> No
     assert written.log.election_reason("t-0") == "broker startup"
 
 
-def test_preferred_leaders_are_no_reason_for_others(written: Written) -> None:
+def test_preferred_elections_explain_only_their_partitions(written: Written) -> None:
     written.cause("Broker failure callback for 0")
     written.cause("Starting preferred replica leader election for partitions t-1")
     assert written.log.election_reason("t-1") == "preferred leader"
     assert written.log.election_reason("t-0") == "broker failure"
 
 
-def test_what_a_controller_did_in_an_earlier_term_is_over(written: Written) -> None:
+def test_earlier_terms_explain_nothing(written: Written) -> None:
     written.cause("Starting preferred replica leader election for partitions t-1")
     written.cause("0 successfully elected as the controller")
     assert written.log.election_reason("t-1") == "controller failover"
@@ -154,7 +154,7 @@ def test_a_broker_takes_part_in_an_epoch_once_it_has_obeyed(written: Written) ->
     assert written.log.leader_epoch("t-0") == 3
 
 
-def test_a_process_that_starts_takes_part_in_none(written: Written) -> None:
+def test_started_process_has_no_epochs(written: Written) -> None:
     written.write(ORDER.format(3, 7), OBEYED.format(7), "starting (kafka.server.KafkaServer)")
     assert written.log.leader_epoch("t-0") == 3
     written.write("INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)")

@@ -164,7 +164,7 @@ def test_a_line_before_says_what_a_follower_goes_by(line: str, reason: str, cut:
         "[Log partition=t-0, dir=/data] Truncating to 1 has no effect as the largest offset in the log is 0 (kafka.log.Log)",
     ],
 )
-def test_a_truncation_without_effect_tells_nothing_and_takes_its_reason_along(nothing: str) -> None:
+def test_truncation_without_effect_uses_its_reason_up(nothing: str) -> None:
     reason = f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)"
     cut = "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)"
     assert told([reason, nothing, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
@@ -234,7 +234,7 @@ def test_a_controller_of_kraft_says_what_it_has_changed(line: str, reason: str, 
     assert told([f"[QuorumController id=3000] {line} (x)"]) == [expected]
 
 
-def test_how_many_partitions_it_has_changed_tells_nothing_of_any() -> None:
+def test_count_of_changed_partitions_explains_none() -> None:
     assert told(["[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)"]) == []
 
 

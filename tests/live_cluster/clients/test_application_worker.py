@@ -265,7 +265,7 @@ script: [{{at: 5s, do: {{send: {{value: m, count: 3, partition: t-0}}}}}}, {{aft
 
 
 @pytest.mark.parametrize("delivery", programs.APPLICATIONS)
-def test_a_loop_takes_the_steps_that_it_takes_on_the_model(delivery: str) -> None:
+def test_worker_takes_the_steps_of_the_program(delivery: str) -> None:
     to = "" if delivery == IDEMPOTENT_SINK else "to: u, "
     is_parallel = delivery in (WATERMARK, HIGHEST_FINISHED)
     work = ", workers: 2, work: 100ms" if is_parallel else ""
@@ -280,7 +280,7 @@ def test_a_loop_takes_the_steps_that_it_takes_on_the_model(delivery: str) -> Non
     assert steps.count("poll") == polls
 
 
-def test_what_it_has_sent_is_sent_before_it_is_held() -> None:
+def test_records_are_flushed_before_a_hold() -> None:
     with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
         harrow.wait(lambda: any("passed" in report for report in harrow.reports))
         time.sleep(0.1)
@@ -290,7 +290,7 @@ def test_what_it_has_sent_is_sent_before_it_is_held() -> None:
         harrow.wait(lambda: any("held" in report for report in harrow.reports))
 
 
-def test_what_cannot_be_sent_holds_it_up_for_a_while_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsendable_records_delay_a_hold_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application_worker, "_OUTCOMES_S", 0.05)
     with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
         harrow.wait(lambda: any("held" in report for report in harrow.reports))
@@ -301,7 +301,7 @@ def sent(*values: str, first: int = 5) -> list[str]:
     return [f"send u-0 {effect_of('app', number, value)}" for number, value in enumerate(values, first)]
 
 
-def test_what_is_written_and_what_is_read_is_one_transaction() -> None:
+def test_results_and_offsets_share_a_transaction() -> None:
     with running(EXACTLY_ONCE, THREE) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls == [
@@ -315,7 +315,7 @@ def test_what_is_written_and_what_is_read_is_one_transaction() -> None:
         assert harrow.of_consumer("committed", "outcome", "error") == [({"t-0": 3}, "ok", None)]
 
 
-def test_without_group_metadata_only_the_group_is_said() -> None:
+def test_offsets_without_member_metadata_name_only_the_group() -> None:
     with running(EXACTLY_ONCE, THREE, group_metadata=False) as harrow:
         harrow.wait_for_poll()
         assert "send_offsets {'called-0': 3} of my group" in harrow.library.calls
@@ -327,7 +327,7 @@ LATE = TransactionCallError("_TIMED_OUT", is_fatal=False, is_retriable=True)
 
 
 @pytest.mark.parametrize("rewinds", [True, False])
-def test_what_cannot_be_committed_is_aborted_and_read_again(rewinds: bool) -> None:
+def test_failed_commit_is_aborted_and_records_are_read_again(rewinds: bool) -> None:
     with running(
         EXACTLY_ONCE, THREE, failures={"send_offsets": [REFUSED]}, committed=2, rewinds=rewinds
     ) as harrow:
@@ -340,7 +340,7 @@ def test_what_cannot_be_committed_is_aborted_and_read_again(rewinds: bool) -> No
         assert [r["type"] for r in harrow.reports if "writes" in r] == ["fail"]
 
 
-def test_a_producer_that_is_fenced_ends_it() -> None:
+def test_fenced_producer_ends_the_application() -> None:
     with running(EXACTLY_ONCE, THREE, failures={"commit": [FENCED]}) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.reports[-1]["ended"] == "PRODUCER_FENCED"
@@ -349,33 +349,33 @@ def test_a_producer_that_is_fenced_ends_it() -> None:
         assert harrow.of_consumer("outcome", "error") == [("info", "PRODUCER_FENCED")]
 
 
-def test_a_producer_that_has_failed_for_good_ends_one_without_transactions() -> None:
+def test_fatal_producer_error_ends_an_application_without_transactions() -> None:
     with running(AT_LEAST_ONCE, THREE, fatal="OUT_OF_ORDER_SEQUENCE_NUMBER") as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.reports[-1]["ended"] == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
-def test_one_that_cannot_begin_ends() -> None:
+def test_failed_initialization_ends_the_application() -> None:
     with running(EXACTLY_ONCE, failures={"init": [LATE, FENCED]}) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert (harrow.reports[-1]["ended"], harrow.library.calls) == ("PRODUCER_FENCED", ["init", "init"])
 
 
-def test_a_commit_that_takes_too_long_is_asked_for_again() -> None:
+def test_timed_out_commit_is_repeated() -> None:
     with running(EXACTLY_ONCE, THREE, failures={"commit": [LATE]}) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls[-2:] == ["commit", "commit"]
         assert harrow.of_consumer("outcome", "error") == [("ok", None)]
 
 
-def test_it_commits_once_all_that_it_has_written_is_acknowledged() -> None:
+def test_offsets_are_committed_after_results_are_acknowledged() -> None:
     with running(AT_LEAST_ONCE, THREE) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls == ["subscribe", *sent("a", "b", "c"), "commit {'called-0': 3}"]
         assert harrow.of_consumer("committed", "error") == [({"t-0": 3}, None)]
 
 
-def test_what_could_not_be_written_is_read_again() -> None:
+def test_records_of_failed_results_are_read_again() -> None:
     with running(
         AT_LEAST_ONCE, THREE, {"called-0": [(3, "d")]}, failures={"send": ["_MSG_TIMED_OUT"]}
     ) as harrow:
@@ -385,7 +385,7 @@ def test_what_could_not_be_written_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("error", [None, "ILLEGAL_GENERATION"])
-def test_it_processes_what_it_has_committed(error: str | None) -> None:
+def test_at_most_once_processes_after_the_commit(error: str | None) -> None:
     failures = {"commit_offsets": [error] if error else []}
     with running(AT_MOST_ONCE, THREE, failures=failures) as harrow:
         harrow.wait_for_poll()
@@ -393,13 +393,13 @@ def test_it_processes_what_it_has_committed(error: str | None) -> None:
         assert harrow.library.calls == ["subscribe", "commit {'called-0': 3}", *written]
 
 
-def test_its_consumer_commits_what_polls_before_have_returned() -> None:
+def test_auto_commit_covers_earlier_polls() -> None:
     with running(AUTO_COMMITTED, THREE) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls == ["subscribe", *sent("a", "b", "c"), "processed {'called-0': 3}"]
 
 
-def test_a_sink_stores_each_result_with_its_offset_and_begins_where_its_store_is() -> None:
+def test_sink_stores_results_and_resumes_from_its_store() -> None:
     with running(IDEMPOTENT_SINK, THREE, stored={"t-0": 1}) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls == ["subscribe", "assign {'called-0': 1}"]
@@ -419,7 +419,9 @@ def slowest(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     ("delivery", "committed"),
     [(WATERMARK, "commit {'called-0': 0}"), (HIGHEST_FINISHED, "commit {'called-0': 3}")],
 )
-def test_workers_finish_in_any_order(delivery: str, committed: str, slowest: threading.Event) -> None:
+def test_parallel_workers_finish_in_any_order(
+    delivery: str, committed: str, slowest: threading.Event
+) -> None:
     polls = {"called-0": [(number, str(number)) for number in range(3)]}, {"called-0": [(3, "3")]}
     with running(delivery, *polls, takes_ns=[1, 0, 0, 0]) as harrow:
         calls = harrow.library.calls
@@ -434,7 +436,7 @@ def test_workers_finish_in_any_order(delivery: str, committed: str, slowest: thr
         harrow.wait(lambda: calls[-1] == "commit {'called-0': 4}")
 
 
-def test_of_a_partition_that_others_have_workers_commit_nothing(slowest: threading.Event) -> None:
+def test_workers_do_not_commit_revoked_partitions(slowest: threading.Event) -> None:
     with running(WATERMARK, {"called-0": [(0, "a"), (1, "b")]}, takes_ns=[1, 0]) as harrow:
         calls = harrow.library.calls
         harrow.wait(lambda: harrow.steps().count("poll") == 2)
@@ -447,7 +449,7 @@ def test_of_a_partition_that_others_have_workers_commit_nothing(slowest: threadi
         assert sorted(call[-2:] for call in calls if call.startswith("send")) == ["a)", "b)"]
 
 
-def test_it_is_held_at_a_step_that_it_has_passed_so_many_times() -> None:
+def test_hold_stops_at_the_given_pass_of_a_step() -> None:
     with running(AT_LEAST_ONCE, THREE, orders=({"hold": ["send", 1]},)) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "held" in r])
         assert harrow.library.calls == ["subscribe", *sent("a")]
@@ -460,13 +462,13 @@ def test_it_is_held_at_a_step_that_it_has_passed_so_many_times() -> None:
         assert harrow.steps() == ["poll", "process", "send", "flush", "commit", "poll"]
 
 
-def test_a_hold_may_come_at_any_time_and_with_the_start() -> None:
+def test_hold_may_arrive_before_or_after_the_start() -> None:
     with running(AT_MOST_ONCE, THREE, hold=["commit", 0]) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "held" in r])
         assert harrow.library.calls == ["subscribe"]
 
 
-def test_it_takes_longer_for_each_poll_while_it_is_slow() -> None:
+def test_slow_application_takes_longer_for_each_poll() -> None:
     began_s = time.monotonic()
     with running(AT_LEAST_ONCE, THREE, orders=({"slow_ns": 200_000_000},)) as harrow:
         harrow.wait_for_poll()
@@ -474,7 +476,7 @@ def test_it_takes_longer_for_each_poll_while_it_is_slow() -> None:
 
 
 @pytest.mark.parametrize("way", ["order", "time"])
-def test_it_closes_when_it_would_poll_next(way: str) -> None:
+def test_application_closes_at_its_next_poll(way: str) -> None:
     stop_ns = time.monotonic_ns() + 50_000_000 if way == "time" else None
     with running(AT_LEAST_ONCE, THREE, stop_ns=stop_ns) as harrow:
         if way == "order":
@@ -485,13 +487,13 @@ def test_it_closes_when_it_would_poll_next(way: str) -> None:
         assert harrow.reports[-1]["ended"] is None
 
 
-def test_one_whose_consumer_can_be_no_member_any_more_ends() -> None:
+def test_lost_membership_ends_the_application() -> None:
     with running(AT_LEAST_ONCE, {}) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.reports[-1]["ended"] == programs.CONSUMER_FAILED
 
 
-def test_it_does_not_begin_before_its_time() -> None:
+def test_application_starts_at_its_time() -> None:
     start_ns = time.monotonic_ns() + 100_000_000
     with running(AT_LEAST_ONCE, THREE, start_ns=start_ns) as harrow:
         harrow.wait_for_poll()

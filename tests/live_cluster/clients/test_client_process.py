@@ -57,7 +57,7 @@ def wait_for(reports: list[dict[str, Any]], count: int) -> None:
         time.sleep(0.01)
 
 
-def test_what_it_sends_is_reported_to_its_end(tmp_path: Path) -> None:
+def test_each_send_is_reported_with_its_outcome(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "p", producer(), reports.append)
@@ -76,14 +76,14 @@ def test_what_it_sends_is_reported_to_its_end(tmp_path: Path) -> None:
     assert [r["at"] for r in reports] == sorted(r["at"] for r in reports)
 
 
-def test_no_order_and_no_answer_waits_for_an_acknowledgement(tmp_path: Path) -> None:
+def test_orders_and_answers_use_tcp_nodelay(tmp_path: Path) -> None:
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "p", producer(), print)
         assert client._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
         client.kill()
 
 
-def test_it_generates_records_by_itself(tmp_path: Path) -> None:
+def test_worker_generates_records(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     times = {"gaps_ns": [10_000_000], "start_ns": time.monotonic_ns(), "stop_ns": None}
     with ChildProcesses() as children:
@@ -95,7 +95,7 @@ def test_it_generates_records_by_itself(tmp_path: Path) -> None:
     assert values == [f"p:{number}" for number in range(len(values))]
 
 
-def test_one_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_start_names_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit('no such library')")
     monkeypatch.setattr(worker, "__file__", str(broken))
@@ -106,7 +106,7 @@ def test_one_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.Monk
         ClientProcess(children, tmp_path / "p", producer(), print)
 
 
-def test_who_does_not_know_the_token_is_not_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_without_the_token_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.py"
     other.write_text(
         "import socket, sys, time\n"
@@ -118,7 +118,7 @@ def test_who_does_not_know_the_token_is_not_heard(tmp_path: Path, monkeypatch: p
         ClientProcess(children, tmp_path / "p", producer(), print)
 
 
-def test_what_it_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_of_a_worker_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asking = tmp_path / "asking.py"
     asking.write_text(
         "import json, socket, sys\n"
@@ -155,9 +155,7 @@ def test_what_it_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         client.kill()
 
 
-def test_reports_that_come_together_with_being_ready_are_heard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_sent_with_the_ready_message_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until_ready = ClientProcess._wait_until_ready
 
     def read_late(client: ClientProcess) -> None:
@@ -173,7 +171,7 @@ def test_reports_that_come_together_with_being_ready_are_heard(
         client.kill()
 
 
-def test_an_application_is_held_where_it_is_told_and_closes(tmp_path: Path) -> None:
+def test_application_is_held_and_closes(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "app", application(), reports.append)

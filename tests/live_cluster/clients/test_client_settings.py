@@ -19,14 +19,14 @@ from harrow.live_cluster.clients.client_settings import (
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_librdkafka_takes_all_of_them(release: str) -> None:
+def test_librdkafka_accepts_all_settings(release: str) -> None:
     Producer(producer_settings(CONFLUENT_KAFKA, release, {}))
     Consumer({**consumer_settings(CONFLUENT_KAFKA, release, {}), "group.id": "g"})
     if release != "0.10.2":
         Producer(producer_settings(CONFLUENT_KAFKA, release, {"enable.idempotence": True}))
 
 
-def test_librdkafka_does_not_give_a_topic_up_that_a_broker_does_not_know_of_yet() -> None:
+def test_librdkafka_waits_for_new_topics() -> None:
     connection = LIBRARIES[CONFLUENT_KAFKA].connection(["127.0.0.1:1"], "c")
     # More would be less: librdkafka makes microseconds of it in 32 bits.
     assert 30 * 60_000 < connection["topic.metadata.propagation.max.ms"] < 2**31 / 1_000
@@ -34,14 +34,14 @@ def test_librdkafka_does_not_give_a_topic_up_that_a_broker_does_not_know_of_yet(
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_kafka_python_takes_all_of_them(release: str) -> None:
+def test_kafka_python_accepts_all_settings(release: str) -> None:
     assert producer_settings(KAFKA_PYTHON, release, {}).keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
     assert consumer_settings(KAFKA_PYTHON, release, {}).keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("scope", [PRODUCER, CONSUMER])
-def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
+def test_every_campaign_setting_is_translated(library: str, scope: str) -> None:
     names = [name for of, name in SETTINGS if of == scope]
     lacking = ["default.api.timeout.ms"] * (scope == CONSUMER)
     if scope == PRODUCER:
@@ -54,7 +54,7 @@ def test_no_setting_of_a_campaign_is_lacking(library: str, scope: str) -> None:
     assert sorted(LIBRARIES[library].lacking(scope, names)) == sorted(lacking)
 
 
-def test_librdkafka_is_told_of_its_groups_protocol_and_nothing_of_the_other_one() -> None:
+def test_librdkafka_gets_settings_of_its_group_protocol_only() -> None:
     given: dict[str, Value] = {
         "group.id": "g",
         "group.protocol": "consumer",
@@ -71,7 +71,7 @@ def test_librdkafka_is_told_of_its_groups_protocol_and_nothing_of_the_other_one(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_client_without_transactions_is_told_nothing_of_them(library: str) -> None:
+def test_transaction_settings_need_transactions(library: str) -> None:
     told = producer_settings(library, "3.9", {})
     assert not [name for name in told if "transaction" in name]
     assert (
@@ -80,7 +80,7 @@ def test_a_client_without_transactions_is_told_nothing_of_them(library: str) -> 
     )
 
 
-def test_what_a_library_has_not_is_told_and_left_out() -> None:
+def test_unsupported_settings_are_reported_and_omitted() -> None:
     without = LibrarySettings(
         own_name=lambda scope, name: None if name == "linger.ms" else f"{scope}:{name}",
         connection=lambda servers, client_id: {"servers": servers, "id": client_id},
@@ -114,7 +114,7 @@ def test_what_a_library_has_not_is_told_and_left_out() -> None:
         ),
     ],
 )
-def test_what_a_campaign_leaves_open_is_as_in_the_java_client_of_its_release(
+def test_defaults_match_the_java_client_of_the_release(
     library: str, retries: str, acks: Mapping[str, Value], linger: str, idempotence: str, timeout: str
 ) -> None:
     def settings(release: str, **given: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_what_a_campaign_leaves_open_is_as_in_the_java_client_of_its_release(
         {"request.timeout.ms": 200_000, "reconnect.backoff.ms": 9},
     ],
 )
-def test_a_real_producer_is_told_what_the_model_of_its_release_goes_by(
+def test_producer_settings_match_the_model_of_the_release(
     library: str, release: str, given: Mapping[str, Value]
 ) -> None:
     """So a campaign about an old release means the same on both: up to 2.0, say, that a producer does not retry."""
@@ -170,7 +170,7 @@ def test_a_real_producer_is_told_what_the_model_of_its_release_goes_by(
         assert of("reconnect.backoff.max.ms") * 1_000 == config.reconnect_backoff_max_us
 
 
-def test_librdkafka_calls_some_of_a_consumer_by_other_names() -> None:
+def test_librdkafka_has_other_names_for_consumer_settings() -> None:
     given: Mapping[str, Value] = {
         "fetch.max.wait.ms": 9,
         "auto.offset.reset": "none",
@@ -184,13 +184,13 @@ def test_librdkafka_calls_some_of_a_consumer_by_other_names() -> None:
     assert "max.poll.records" not in settings
 
 
-def test_kafka_python_calls_them_as_python_does() -> None:
+def test_kafka_python_settings_use_underscores() -> None:
     settings = consumer_settings(KAFKA_PYTHON, "2.4", {"fetch.max.wait.ms": 9, "auto.offset.reset": "none"})
     assert (settings["fetch_max_wait_ms"], settings["auto_offset_reset"]) == (9, "none")
     assert "max_poll_records" not in settings
 
 
-def test_each_finds_brokers_in_its_own_way() -> None:
+def test_bootstrap_servers_suit_each_library() -> None:
     servers = ["a:1", "b:2"]
     assert LIBRARIES[CONFLUENT_KAFKA].connection(servers, "c")["bootstrap.servers"] == "a:1,b:2"
     assert LIBRARIES[KAFKA_PYTHON].connection(servers, "c") == {
@@ -213,12 +213,12 @@ SECURITY: Mapping[str, str] = {
 }
 
 
-def test_librdkafka_is_let_in_by_what_the_file_of_a_cluster_says() -> None:
+def test_librdkafka_gets_security_settings_of_the_cluster_file() -> None:
     assert list(LIBRARIES[CONFLUENT_KAFKA].lacking_security(SECURITY)) == []
     assert LIBRARIES[CONFLUENT_KAFKA].secured(SECURITY) == SECURITY
 
 
-def test_kafka_python_is_let_in_by_the_same_in_its_own_words() -> None:
+def test_kafka_python_gets_translated_security_settings() -> None:
     assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(SECURITY)) == []
     said = LIBRARIES[KAFKA_PYTHON].secured(SECURITY)
     assert said == {
@@ -244,7 +244,7 @@ def test_kafka_python_is_let_in_by_the_same_in_its_own_words() -> None:
         ("sasl.kerberos.principal", "x"),
     ],
 )
-def test_what_kafka_python_cannot_be_told_is_not_left_out_in_silence(setting: tuple[str, str]) -> None:
+def test_security_settings_that_kafka_python_lacks_are_an_error(setting: tuple[str, str]) -> None:
     assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(dict([setting]))) == [setting[0]]
     with pytest.raises(AssertionError, match="would silently ignore"):
         LIBRARIES[KAFKA_PYTHON].secured(dict([setting]))
@@ -258,7 +258,7 @@ def test_what_kafka_python_cannot_be_told_is_not_left_out_in_silence(setting: tu
         ({"request.timeout.ms": 5_000, "transactional.id": "x", "transaction.timeout.ms": 3_000}, 3_000),
     ],
 )
-def test_a_producer_of_librdkafka_waits_for_an_answer_as_long_as_the_java_client(
+def test_librdkafka_request_timeout_matches_the_java_client(
     given: Mapping[str, Value], waits_ms: int
 ) -> None:
     settings = producer_settings(CONFLUENT_KAFKA, "2.4", given)
@@ -267,7 +267,7 @@ def test_a_producer_of_librdkafka_waits_for_an_answer_as_long_as_the_java_client
 
 
 @pytest.mark.parametrize(("age_ms", "refresh_ms"), [(2_000, 2_000), (7_200_000, 3_600_000)])
-def test_librdkafka_asks_for_metadata_as_often_as_the_java_client(age_ms: int, refresh_ms: int) -> None:
+def test_librdkafka_metadata_age_matches_the_java_client(age_ms: int, refresh_ms: int) -> None:
     given: Mapping[str, Value] = {"metadata.max.age.ms": age_ms}
     for settings in (
         producer_settings(CONFLUENT_KAFKA, "2.4", given),

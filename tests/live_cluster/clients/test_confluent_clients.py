@@ -93,7 +93,7 @@ def member(**settings: Any) -> ConfluentMember:
     return ConfluentMember({"group.id": "g", "auto.offset.reset": "earliest", **named})
 
 
-def test_a_group_without_a_member_is_what_librdkafka_says_of_a_consumer_that_has_not_joined() -> None:
+def test_group_metadata_without_membership_matches_librdkafka() -> None:
     settings = {"bootstrap.servers": NOBODY, "group.id": "billing", "log_level": 0}
     fresh = Consumer(settings)
     known = bytes(fresh.consumer_group_metadata())
@@ -104,7 +104,7 @@ def test_a_group_without_a_member_is_what_librdkafka_says_of_a_consumer_that_has
     consumer.close()
 
 
-def test_it_has_reached_the_end_that_librdkafka_tells_of(made: list[FakeConsumer]) -> None:
+def test_end_of_partition_is_reached(made: list[FakeConsumer]) -> None:
     consumer = member()
     made[0].messages = [Message(3, b"a"), Message(4, b"b")]
     assert consumer.poll(5, 0.1) == {"t-0": [(3, "a"), (4, "b")]}
@@ -117,9 +117,7 @@ def test_it_has_reached_the_end_that_librdkafka_tells_of(made: list[FakeConsumer
 
 
 @pytest.mark.parametrize(("callback", "lost"), [("on_revoke", False), ("on_lost", True)])
-def test_of_what_is_taken_from_it_it_has_reached_nothing(
-    made: list[FakeConsumer], callback: str, lost: bool
-) -> None:
+def test_revoked_partitions_have_no_end(made: list[FakeConsumer], callback: str, lost: bool) -> None:
     consumer, told = member(), []
     consumer.subscribe(["t"], lambda *_: {}, lambda *what: told.append(what))
     made[0].messages = [Message(3, b"a")]
@@ -128,7 +126,7 @@ def test_of_what_is_taken_from_it_it_has_reached_nothing(
     assert (told, consumer.reached()) == ([(["t-0"], lost)], {})
 
 
-def test_a_fatal_error_ends_its_membership(made: list[FakeConsumer]) -> None:
+def test_fatal_error_ends_membership(made: list[FakeConsumer]) -> None:
     consumer = member()
     fatal = KafkaError(KafkaError.FENCED_INSTANCE_ID, "fenced", True)
     made[0].messages = [Message(-1, error=KafkaError(KafkaError._MAX_POLL_EXCEEDED))]
@@ -142,7 +140,7 @@ def test_a_fatal_error_ends_its_membership(made: list[FakeConsumer]) -> None:
     ("reset", "where", "sought"),
     [("earliest", 4, 4), ("earliest", -1001, OFFSET_BEGINNING), ("latest", -1001, OFFSET_END)],
 )
-def test_it_goes_back_to_what_its_group_has_committed_however_long_that_takes(
+def test_rewind_waits_for_committed_offsets(
     made: list[FakeConsumer], reset: str, where: int, sought: int
 ) -> None:
     consumer = member(auto_offset_reset=reset)
@@ -162,7 +160,7 @@ def test_it_goes_back_to_what_its_group_has_committed_however_long_that_takes(
         ({"group.protocol": "consumer"}, "incremental"),
     ],
 )
-def test_an_application_may_say_from_where_on_it_reads(
+def test_application_chooses_its_first_offset(
     made: list[FakeConsumer], settings: dict[str, Any], how: str
 ) -> None:
     consumer = member(**settings)
@@ -207,9 +205,7 @@ class FakeProducer:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_record_waits_for_its_partition_while_metadata_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
-) -> None:
+def test_record_waits_for_partition_metadata(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     """librdkafka fails what it knows no partition for; the Java client waits for up to max.block.ms."""
     fake = FakeProducer(2, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
@@ -224,9 +220,7 @@ def test_a_record_waits_for_its_partition_while_metadata_is_asked_for(
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_record_for_a_partition_that_does_not_come_fails(
-    monkeypatch: pytest.MonkeyPatch, *, at_once: bool
-) -> None:
+def test_record_for_a_missing_partition_fails(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     fake = FakeProducer(1, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
     monkeypatch.setattr(confluent_clients, "_CALL_S", 0.0)

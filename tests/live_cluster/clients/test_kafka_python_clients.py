@@ -99,20 +99,20 @@ def sent_with(made: list[Any], **settings: Any) -> tuple[FakeProducer, Ended]:
     return made[0], ended
 
 
-def test_a_record_that_is_acked_has_its_offset(made: list[Any]) -> None:
+def test_acknowledged_record_has_its_offset(made: list[Any]) -> None:
     library, ended = sent_with(made, acks=1)
     assert (library.sent, ended) == ([("a-b", b"v", b"  ", 1)], [])
     library.future.success(Stored(5))
     assert ended == [("ok", 5, None)]
 
 
-def test_a_duplicate_that_the_leader_no_longer_remembers_has_no_offset(made: list[Any]) -> None:
+def test_forgotten_duplicate_has_no_offset(made: list[Any]) -> None:
     library, ended = sent_with(made, acks="all")
     library.future.success(Stored(-1))
     assert ended == [("ok", None, None)]
 
 
-def test_nobody_knows_the_offset_of_a_record_that_was_not_waited_for(made: list[Any]) -> None:
+def test_record_without_acks_has_no_offset(made: list[Any]) -> None:
     library, ended = sent_with(made, acks=0)
     library.future.success(Stored(-1))
     assert ended == [("ok", None, None)]
@@ -126,7 +126,7 @@ def test_nobody_knows_the_offset_of_a_record_that_was_not_waited_for(made: list[
         (MessageSizeTooLargeError(), "fail", "MESSAGE_SIZE_TOO_LARGE"),
     ],
 )
-def test_an_earlier_attempt_may_have_stored_what_failed(
+def test_failed_send_reports_its_type_and_error(
     made: list[Any], error: Exception, type_: str, name: str
 ) -> None:
     library, ended = sent_with(made)
@@ -134,7 +134,7 @@ def test_an_earlier_attempt_may_have_stored_what_failed(
     assert ended == [(type_, None, name)]
 
 
-def test_what_is_not_taken_was_never_sent(made: list[Any]) -> None:
+def test_rejected_record_was_never_sent(made: list[Any]) -> None:
     producer = KafkaPythonProducer({})
     made[0].refusal = KafkaTimeoutError("no metadata")
     ended: Ended = []
@@ -142,7 +142,7 @@ def test_what_is_not_taken_was_never_sent(made: list[Any]) -> None:
     assert ended == [("fail", None, "KafkaTimeoutError")]
 
 
-def test_a_consumer_is_at_the_end_when_it_has_reached_the_high_watermark(made: list[Any]) -> None:
+def test_consumer_is_at_the_end_at_the_high_watermark(made: list[Any]) -> None:
     consumer = KafkaPythonConsumer({"client_id": "c"})
     consumer.assign(["a-b-0", "a-b-1"])
     library = made[0]
@@ -158,7 +158,7 @@ def test_a_consumer_is_at_the_end_when_it_has_reached_the_high_watermark(made: l
     assert (second.positions, second.at_end) == ({"a-b-0": 2, "a-b-1": 0}, frozenset({"a-b-1"}))
 
 
-def test_a_consumer_whose_offset_is_out_of_range_reads_nothing(made: list[Any]) -> None:
+def test_consumer_out_of_range_reads_nothing(made: list[Any]) -> None:
     consumer = KafkaPythonConsumer({})
     consumer.assign(["a-b-0"])
     made[0].error = OffsetOutOfRangeError()
@@ -166,12 +166,12 @@ def test_a_consumer_whose_offset_is_out_of_range_reads_nothing(made: list[Any]) 
     assert (read.records, read.positions, read.at_end) == ({}, {"a-b-0": 0}, frozenset())
 
 
-def test_it_has_no_group(made: list[Any]) -> None:
+def test_kafka_python_consumer_has_no_group(made: list[Any]) -> None:
     KafkaPythonConsumer({"client_id": "c"})
     assert made[0].settings["group_id"] is None
     assert made[0].settings["enable_auto_commit"] is False
 
 
-def test_each_library_is_found_by_the_name_that_campaigns_give_it() -> None:
+def test_libraries_are_loaded_by_name() -> None:
     assert load_library("kafka-python").make_producer is KafkaPythonProducer
     assert load_library("confluent-kafka").make_consumer.__name__ == "ConfluentConsumer"

@@ -119,9 +119,7 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
     assert application.sources() == ("in-0", "in-1")
 
 
-def test_its_consumer_and_its_producer_are_two_processes_of_the_history(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_consumer_and_producer_are_separate_processes(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     process = made[0]
     process.tell(of="producer", initialized=True)
@@ -150,7 +148,9 @@ def test_its_consumer_and_its_producer_are_two_processes_of_the_history(
     assert (promised.consumers, promised.producers, promised.delivery) == ((0,), (1,), "exactly_once")
 
 
-def test_it_is_unfinished_until_it_waits_for_records(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_application_is_unfinished_until_it_waits_for_records(
+    host: ClientHost, made: list[FakeProcess]
+) -> None:
     application = started(host, delivery=AT_LEAST_ONCE)
     assert application.unfinished() == 1
     made[0].tell(idle=True, reached={"in-0": 4})
@@ -163,7 +163,7 @@ def test_it_is_unfinished_until_it_waits_for_records(host: ClientHost, made: lis
     assert (application.unfinished(), application.reached()) == (0, {})
 
 
-def test_it_is_held_at_a_step_and_killed_there(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_held_application_can_be_killed(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     assert "send_offsets" in application.steps()
     application.hold_at("send", 2)
@@ -183,7 +183,7 @@ def test_it_is_held_at_a_step_and_killed_there(host: ClientHost, made: list[Fake
     assert [(ApplicationStep, "app", "app", "send"), (ClientStopped, "app"), (ClientStopped, "app")] == EVENTS
 
 
-def test_one_that_is_paused_at_a_step_goes_on_from_there(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_paused_application_resumes_at_its_step(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     application.hold_at("commit", 0)
     made[0].tell(passed="commit", hold=None)
@@ -195,9 +195,7 @@ def test_one_that_is_paused_at_a_step_goes_on_from_there(host: ClientHost, made:
     assert (application.is_paused(), application.held_at()) == (False, None)
 
 
-def test_what_ends_by_itself_is_started_again_when_its_time_is_over(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_ended_application_restarts_after_its_delay(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host, restart_us=2 * SECOND)
     made[0].tell(ended="PRODUCER_FENCED")
     at(host, 5 * SECOND)
@@ -210,9 +208,7 @@ def test_what_ends_by_itself_is_started_again_when_its_time_is_over(
 
 
 @pytest.mark.parametrize("how", ["closed", "crashed"])
-def test_what_was_meant_to_end_is_not_started_again(
-    host: ClientHost, made: list[FakeProcess], how: str
-) -> None:
+def test_closed_application_does_not_restart(host: ClientHost, made: list[FakeProcess], how: str) -> None:
     application = started(host)
     if how == "closed":
         application.close()
@@ -227,9 +223,7 @@ def test_what_was_meant_to_end_is_not_started_again(
     assert (len(made), application.is_running()) == (1, False)
 
 
-def test_one_that_is_left_behind_lives_beside_its_successor(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_zombie_runs_beside_its_successor(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     assert made[0].ask(next=True) == 0
     application.leave_behind()
@@ -245,7 +239,7 @@ def test_one_that_is_left_behind_lives_beside_its_successor(
     assert (made[0].signals[-1], len(made), application.is_running()) == ("kill", 2, True)
 
 
-def test_results_are_stored_for_all_instances_of_a_group_and_older_ones_refused(
+def test_instances_share_a_store_that_refuses_older_results(
     host: ClientHost, made: list[FakeProcess]
 ) -> None:
     about = {"target": None, "delivery": IDEMPOTENT_SINK, "consumer": {"group.id": "g"}}
@@ -266,7 +260,7 @@ def test_results_are_stored_for_all_instances_of_a_group_and_older_ones_refused(
     ]
 
 
-def test_it_stays_slow_in_its_next_life(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_slowness_survives_a_restart(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     application.slow_down(3 * SECOND)
     application.slow_down(-SECOND)
@@ -277,7 +271,7 @@ def test_it_stays_slow_in_its_next_life(host: ClientHost, made: list[FakeProcess
 
 
 @pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
-def test_of_a_crash_while_it_commits_nobody_knows_the_outcome(
+def test_crash_during_commit_is_indeterminate(
     host: ClientHost, made: list[FakeProcess], is_committing: bool, type_: str
 ) -> None:
     application = started(host)
@@ -289,9 +283,7 @@ def test_of_a_crash_while_it_commits_nobody_knows_the_outcome(
     assert (last.process, last.type, last.f, last.error) == (1, type_, "txn", "CRASHED")
 
 
-def test_what_is_open_when_the_run_is_over_has_come_to_nothing_yet(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(host)
     made[0].tell(of="producer", type="invoke", partition="out-0", value="app:0(a)")
     application.stop()

@@ -138,7 +138,7 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
 
 
 @pytest.mark.parametrize("partitions", [(), ("t-1",)])
-def test_a_producer_that_writes_everywhere_is_told_of_partitions_that_are_added(
+def test_producer_of_a_topic_learns_of_added_partitions(
     host: ClientHost, made: list[FakeProcess], partitions: tuple[str, ...]
 ) -> None:
     there = ["t-0", "t-1"]
@@ -152,9 +152,7 @@ def test_a_producer_that_writes_everywhere_is_told_of_partitions_that_are_added(
     assert made[0].orders == ([] if partitions else [{"partitions": ("t-0", "t-1", "t-2")}])
 
 
-def test_records_with_keys_go_where_the_java_client_would_send_them(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_keys_are_partitioned_like_the_java_client(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100, keys=3)
     # Of what is drawn the least comes.
     assert set(made[0].client["keys"]) == {("k0", "t-1")}
@@ -172,9 +170,7 @@ def test_without_a_rate_nothing_is_generated(host: ClientHost, made: list[FakePr
     assert made[0].client["partitions"] == ("t-0", "t-1")
 
 
-def test_what_is_handed_over_is_unfinished_until_its_outcome_is_known(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_value_is_unfinished_until_its_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host)
     assert client.unfinished() == 0
     client.send("a", None)
@@ -187,9 +183,7 @@ def test_what_is_handed_over_is_unfinished_until_its_outcome_is_known(
     assert history(host) == [(0, "invoke", "a", None), (0, "ok", (3, "a"), None)]
 
 
-def test_a_value_that_is_handed_over_twice_is_unfinished_twice(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_repeated_value_is_unfinished_twice(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host)
     counts = []
     steps: list[Callable[[], None]] = [
@@ -206,9 +200,7 @@ def test_a_value_that_is_handed_over_twice_is_unfinished_twice(
     assert counts == [1, 2, 2, 1, 1, 0]
 
 
-def test_what_it_generates_is_unfinished_while_it_is_under_way(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_generated_record_is_unfinished_until_its_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100)
     made[0].report("invoke", "p:0")
     made[0].report("invoke", "p:1", partition="t-1")
@@ -217,9 +209,7 @@ def test_what_it_generates_is_unfinished_while_it_is_under_way(
     assert client.unfinished() == 1
 
 
-def test_the_outcome_of_what_is_under_way_in_a_crash_is_unknown(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_crash_leaves_unfinished_records_indeterminate(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host)
     for value in ("acked", "under way", "under way", "not begun"):
         client.send(value, "t-0")
@@ -238,7 +228,7 @@ def test_the_outcome_of_what_is_under_way_in_a_crash_is_unknown(
     assert len(history(host)) == 6
 
 
-def test_one_that_is_restarted_is_another_process_and_goes_on_counting(
+def test_restarted_producer_is_a_new_process_and_continues_counting(
     host: ClientHost, made: list[FakeProcess]
 ) -> None:
     client = producer(host, interval_us=100)
@@ -262,9 +252,7 @@ def test_one_that_is_restarted_is_another_process_and_goes_on_counting(
     assert host.reports.process_names == {0: "p", 1: "p", 2: "p"}
 
 
-def test_an_application_begins_again_with_another_producer_when_one_has_failed_for_good(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_application_replaces_a_failed_producer(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100)
     made[0].report("invoke", "p:0")
     made[0].report("info", "p:0")
@@ -286,7 +274,7 @@ def test_an_application_begins_again_with_another_producer_when_one_has_failed_f
     ("settings", "acks", "idempotence"),
     [({"acks": "all"}, "all", False), ({"acks": 1}, "1", False), ({"enable.idempotence": True}, "all", True)],
 )
-def test_each_session_was_promised_the_producers_settings(
+def test_sessions_have_the_producers_settings(
     host: ClientHost, settings: dict[str, Any], acks: str, idempotence: bool
 ) -> None:
     host.reports.new_process("somebody")
@@ -306,9 +294,7 @@ def consumer(host: ClientHost, *bootstrap: int, **spec: Any) -> LiveConsumer:
     return started
 
 
-def test_a_consumer_knows_what_it_has_read_and_where_it_stands(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_consumer_has_its_records_and_positions(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     assert (client.position("t-0"), client.has_read_to_end(), client.has_consumed("a")) == (
         None,
@@ -324,32 +310,28 @@ def test_a_consumer_knows_what_it_has_read_and_where_it_stands(
     assert polls == [{"t-0": [(0, "a"), (1, "b")]}, {"t-1": [(4, "c")]}]
 
 
-def test_a_consumer_that_comes_to_the_end_has_polled_nothing(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_consumer_at_the_end_polls_nothing(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     made[0].has_read(at_end=True)
     assert client.has_read_to_end()
     assert host.reports.operations() == []
 
 
-def test_a_consumer_may_know_some_brokers_alone(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_may_bootstrap_from_some_brokers(host: ClientHost, made: list[FakeProcess]) -> None:
     consumer(host, 1, settings={"max.poll.records": 7}, poll_interval_us=3)
     client = made[0].client
     assert client["settings"]["bootstrap.servers"] == "127.0.0.1:91"
     assert (client["max_poll_records"], client["poll_interval_ns"]) == (7, 3_000)
 
 
-def test_a_consumer_ends_its_process(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_closed_consumer_ends_its_process(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     client.stop()
     client.stop()
     assert not made[0].is_running
 
 
-def test_a_consumer_that_has_crashed_is_started_as_another_process(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_crashed_consumer_restarts_as_a_new_process(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     made[0].has_read(at_end=True, t_0=[[0, "a"]])
     client.crash()
@@ -363,7 +345,7 @@ def test_a_consumer_that_has_crashed_is_started_as_another_process(
     assert not client.has_read_to_end()
 
 
-def test_a_client_stands_still_until_it_goes_on_or_dies(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, made: list[FakeProcess]) -> None:
     makers: tuple[Callable[..., Any], ...] = (producer, consumer)
     for make in makers:
         client = make(host)
@@ -380,7 +362,7 @@ def test_a_client_stands_still_until_it_goes_on_or_dies(host: ClientHost, made: 
         assert client.is_running()
 
 
-def test_what_is_handed_to_a_producer_that_is_down_is_lost(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_records_for_a_stopped_producer_are_lost(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host)
     client.crash()
     client.send("nobody takes it", None)
@@ -396,9 +378,7 @@ def operations(host: ClientHost) -> list[tuple[str, str, tuple[Any, ...], str | 
     return [(o.type, o.f, tuple(micro[2] for micro in o.value), o.error) for o in host.reports.operations()]
 
 
-def test_a_transaction_is_one_operation_and_acked_as_a_whole(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_transaction_is_acknowledged_as_a_whole(host: ClientHost, made: list[FakeProcess]) -> None:
     client, process = transactional(host), made[0]
     assert (process.client["role"], process.client["transaction_records"]) == ("transactions", 10)
     process.tell(initialized=True)
@@ -427,7 +407,7 @@ def test_a_transaction_is_one_operation_and_acked_as_a_whole(
 
 
 @pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
-def test_of_a_crash_while_it_commits_nobody_knows_the_outcome(
+def test_crash_during_commit_is_indeterminate(
     host: ClientHost, made: list[FakeProcess], is_committing: bool, type_: str
 ) -> None:
     client, process = transactional(host), made[0]
@@ -439,14 +419,14 @@ def test_of_a_crash_while_it_commits_nobody_knows_the_outcome(
     assert client.unfinished() == 0
 
 
-def test_what_is_open_at_the_end_has_come_to_nothing_yet(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
     client, process = transactional(host), made[0]
     process.report("invoke", "a")
     client.stop()
     assert [each[0] for each in operations(host)] == ["invoke"]
 
 
-def test_a_member_reports_what_its_group_gives_it(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_member_reports_its_assignment(host: ClientHost, made: list[FakeProcess]) -> None:
     spec = ConsumerSpec(name="c", commit="after", settings={"group.id": "g"})
     LiveConsumer(spec, host).start()
     process = made[0]
@@ -479,7 +459,7 @@ def test_a_member_reports_what_its_group_gives_it(host: ClientHost, made: list[F
     ]
 
 
-def test_a_member_is_slowed_down_and_closed(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_member_can_be_slowed_and_closed(host: ClientHost, made: list[FakeProcess]) -> None:
     client = LiveConsumer(ConsumerSpec(name="c", settings={"group.id": "g"}), host)
     client.start()
     assert (client.can_be_slowed(), client.is_member()) == (True, True)
@@ -498,14 +478,12 @@ def test_a_member_is_slowed_down_and_closed(host: ClientHost, made: list[FakePro
     assert client.is_running()
 
 
-def test_a_consumer_without_a_group_is_no_member(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_without_group_is_not_a_member(host: ClientHost, made: list[FakeProcess]) -> None:
     client = consumer(host)
     assert (client.can_be_slowed(), client.is_member()) == (False, False)
 
 
-def test_a_member_of_a_group_is_held_to_what_the_model_holds_it_to(
-    host: ClientHost, made: list[FakeProcess]
-) -> None:
+def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeProcess]) -> None:
     settings: dict[str, Value] = {
         "group.id": "g",
         "auto.offset.reset": "earliest",

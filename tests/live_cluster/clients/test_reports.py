@@ -11,12 +11,12 @@ def reports() -> ClientReports:
     return ClientReports(lambda: None)
 
 
-def test_each_process_has_a_number_of_its_own_even_with_the_same_name(reports: ClientReports) -> None:
+def test_processes_with_one_name_have_different_numbers(reports: ClientReports) -> None:
     assert [reports.new_process(name) for name in ("p", "c", "p")] == [0, 1, 2]
     assert reports.process_names == {0: "p", 1: "c", 2: "p"}
 
 
-def test_operations_are_in_the_order_of_their_times(reports: ClientReports) -> None:
+def test_operations_are_ordered_by_time(reports: ClientReports) -> None:
     reports.add_send(0, INVOKE, "t-0", "a", 30)
     reports.add_send(0, OK, "t-0", "a", 50, offset=4)
     reports.add_send(1, INVOKE, "t-1", "b", 10)
@@ -29,7 +29,7 @@ def test_operations_are_in_the_order_of_their_times(reports: ClientReports) -> N
     ]
 
 
-def test_what_one_process_reported_at_one_time_stays_in_its_order(reports: ClientReports) -> None:
+def test_reports_of_one_time_keep_their_order(reports: ClientReports) -> None:
     for type_ in (INVOKE, OK):
         reports.add_send(0, type_, "t-0", "z", 7)
     for type_ in (INVOKE, FAIL):
@@ -37,7 +37,7 @@ def test_what_one_process_reported_at_one_time_stays_in_its_order(reports: Clien
     assert [o.type for o in reports.operations()] == [INVOKE, OK, INVOKE, FAIL]
 
 
-def test_a_poll_is_invoked_and_returns(reports: ClientReports) -> None:
+def test_poll_is_an_operation(reports: ClientReports) -> None:
     records = {"t-0": [(0, "a"), (1, "b")]}
     reports.add_poll(3, records, 20, 30)
     reports.add_send(0, INVOKE, "t-0", "c", 25)
@@ -52,7 +52,7 @@ def test_a_poll_is_invoked_and_returns(reports: ClientReports) -> None:
     ("type_", "acked", "failed"),
     [(INVOKE, False, False), (OK, True, False), (FAIL, False, True), (INFO, False, True)],
 )
-def test_a_value_is_acked_or_failed_by_its_outcome(
+def test_outcome_decides_the_type_of_a_send(
     reports: ClientReports, type_: str, acked: bool, failed: bool
 ) -> None:
     reports.add_send(0, type_, "t-0", "a", 1)
@@ -60,7 +60,7 @@ def test_a_value_is_acked_or_failed_by_its_outcome(
     assert (reports.is_acked("b"), reports.is_failed("b")) == (False, False)
 
 
-def test_whoever_waits_hears_of_each_addition() -> None:
+def test_waiters_are_notified_of_each_addition() -> None:
     heard: list[int] = []
     added = ClientReports(lambda: heard.append(len(added.operations())))
     added.add_send(0, INVOKE, "t-0", "a", 1)

@@ -106,9 +106,9 @@ def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: An
     return found
 
 
-def test_records_wait_for_a_topic_that_a_broker_does_not_know_of_yet(server: MetadataServer) -> None:
+def test_records_wait_for_a_new_topic(server: MetadataServer) -> None:
     assert errors_once_unknown(server, _WATCHED_S) == []
 
 
-def test_librdkafka_gives_records_up_where_it_is_given_no_time(server: MetadataServer) -> None:
+def test_librdkafka_without_time_gives_records_up(server: MetadataServer) -> None:
     assert errors_once_unknown(server, _PATIENCE_S, **{_PROPAGATION: 0}) != []

@@ -150,7 +150,7 @@ def worked(
     yield library, [report for report in reports if "at" in report]
 
 
-def test_what_it_reports_does_not_wait_until_what_it_reported_before_is_acknowledged(
+def test_reports_use_tcp_nodelay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[int] = []
@@ -168,7 +168,7 @@ def test_what_it_reports_does_not_wait_until_what_it_reported_before_is_acknowle
 
 
 @pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])
-def test_a_producer_sends_to_a_topic_by_its_name_on_the_cluster(
+def test_producer_uses_topic_names_of_the_cluster(
     monkeypatch: pytest.MonkeyPatch, topics: dict[str, str], name: str
 ) -> None:
     client = {"role": "producer", "library": "any", "name": "p", "partitions": ["a-b-0"], "gaps_ns": []}
@@ -181,7 +181,7 @@ def test_a_producer_sends_to_a_topic_by_its_name_on_the_cluster(
         ]
 
 
-def test_a_producer_distributes_its_records_over_the_partitions_that_it_was_told_of_last(
+def test_producer_distributes_records_over_its_latest_partitions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = {"role": "producer", "library": "any", "name": "p", "partitions": ["t-0"], "gaps_ns": []}
@@ -201,7 +201,7 @@ def test_a_producer_distributes_its_records_over_the_partitions_that_it_was_told
         ([], {"value": "v", "partition": "t-0", "key": None}, (("t", 0), b"  ")),
     ],
 )
-def test_a_record_is_stored_with_its_key(
+def test_record_is_sent_with_its_key(
     monkeypatch: pytest.MonkeyPatch,
     generated: list[list[str]],
     order: dict[str, Any] | None,
@@ -218,7 +218,7 @@ def test_a_record_is_stored_with_its_key(
 
 
 @pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])
-def test_a_consumer_reads_there_and_tells_of_the_campaigns_topic(
+def test_consumer_reports_topic_names_of_the_campaign(
     monkeypatch: pytest.MonkeyPatch, topics: dict[str, str], name: str
 ) -> None:
     client = {"role": "consumer", "library": "any", "name": "c", "partitions": ["a-b-0", "a-b-1"]}
@@ -267,7 +267,7 @@ def told(reports: list[dict[str, Any]]) -> list[Any]:
     return said
 
 
-def test_a_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = ordered("begin", "a", "commit", "begin", "b", "abort")
     with worked(monkeypatch, APPLICATION, *orders, over_after="abort") as (library, reports):
         assert library.calls == ["init", "begin", "commit", "begin", "abort"]
@@ -284,7 +284,7 @@ def test_a_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None
         assert kinds.index("committing") < kinds.index("type", kinds.index("committing"))
 
 
-def test_a_call_that_takes_too_long_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timed_out_call_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     late = TransactionCallError("_TIMED_OUT", is_fatal=False, is_retriable=True)
     failures = {"init": [late, late], "commit": [late]}
     with worked(
@@ -298,7 +298,7 @@ def test_a_call_that_takes_too_long_is_made_again(monkeypatch: pytest.MonkeyPatc
         assert told(reports)[:1] == [("invoke", "a", None)]
 
 
-def test_after_a_fatal_error_nothing_is_sent_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sent_after_a_fatal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
     orders = ordered("begin", "a", "commit", "begin", "b")
     with worked(monkeypatch, APPLICATION, *orders, over_after="commit", failures={"commit": [fenced]}) as (
@@ -315,7 +315,7 @@ def test_after_a_fatal_error_nothing_is_sent_any_more(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("workload", [{}, {"gaps_ns": [1], "stop_ns": 0}], ids=["none", "over"])
-def test_a_producer_that_has_failed_for_good_reports_that_after_the_outcome_of_its_records(
+def test_fatal_error_is_reported_after_the_outcomes(
     monkeypatch: pytest.MonkeyPatch, workload: dict[str, Any]
 ) -> None:
     client = {**APPLICATION, "role": "producer", **workload}
@@ -329,7 +329,7 @@ def test_a_producer_that_has_failed_for_good_reports_that_after_the_outcome_of_i
         assert reports[-1]["fatal"] == error
 
 
-def test_what_cannot_be_committed_may_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_commit_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = TransactionCallError("INVALID_TXN_STATE", is_fatal=False, is_retriable=False)
     orders = ordered("begin", "a", "commit", "b", "commit", "abort")
     with worked(monkeypatch, APPLICATION, *orders, over_after="abort", failures={"commit": [refused]}) as (
@@ -357,9 +357,7 @@ def made(monkeypatch: pytest.MonkeyPatch, its: socket.socket, **about: Any) -> w
 
 
 @pytest.mark.parametrize("role", ["producer", "transactions"])
-def test_records_are_due_from_the_start_of_the_workload_to_its_end(
-    monkeypatch: pytest.MonkeyPatch, role: str
-) -> None:
+def test_records_are_due_during_the_workload(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     ms = 10**6
     about = {"start_ns": 0, "stop_ns": 100 * ms, "gaps_ns": [10 * ms, 30 * ms]}
     mine, its = socket.socketpair()
@@ -374,9 +372,7 @@ def test_records_are_due_from_the_start_of_the_workload_to_its_end(
 
 
 @pytest.mark.parametrize("role", ["producer", "transactions"])
-def test_records_that_were_due_during_a_long_pause_are_left_out(
-    monkeypatch: pytest.MonkeyPatch, role: str
-) -> None:
+def test_records_due_during_a_pause_are_omitted(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     second_ns = 10**9
     since_ns = time.monotonic_ns() - 100 * second_ns
     about = {"start_ns": since_ns, "stop_ns": since_ns + 50 * second_ns, "gaps_ns": [30 * second_ns]}
@@ -386,7 +382,7 @@ def test_records_that_were_due_during_a_long_pause_are_left_out(
         assert [driver.take(WaitForRecord()) for _ in range(2)] == [True, False]
 
 
-def test_records_that_are_due_during_a_call_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_due_during_a_call_are_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     now_ns = time.monotonic_ns()
     about = {"start_ns": now_ns, "stop_ns": now_ns + 10**8, "gaps_ns": [10**7]}
     mine, its = socket.socketpair()
@@ -398,16 +394,14 @@ def test_records_that_are_due_during_a_call_are_left_out(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("begun", "call"), [(0, "commit"), (1, "abort")])
-def test_every_so_many_transactions_one_is_aborted_whichever_process_begins_it(
-    monkeypatch: pytest.MonkeyPatch, begun: int, call: str
-) -> None:
+def test_aborts_are_counted_across_processes(monkeypatch: pytest.MonkeyPatch, begun: int, call: str) -> None:
     client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1, "abort_every": 2, "begun": begun}
     with worked(monkeypatch, client, over_after=call) as (library, reports):
         assert library.calls[:3] == ["init", "begin", call]
         assert any("begun" in report for report in reports)
 
 
-def test_a_program_whose_producer_was_fenced_generates_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fenced_producer_generates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
     client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1}
     orders = ordered("a", "b", "c")
@@ -418,6 +412,16 @@ def test_a_program_whose_producer_was_fenced_generates_nothing_more(monkeypatch:
         assert library.calls == ["init", "begin", "commit"]
         invoked = [report["value"] for report in reports if report.get("type") == "invoke"]
         assert [value for value in invoked if value.startswith("app:")] == ["app:0"]
+
+
+def test_a_program_pauses_before_it_repeats_an_abort(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = TransactionCallError("INVALID_TXN_STATE", is_fatal=False, is_retriable=False)
+    failures = {"commit": [refused], "abort": [refused, refused]}
+    client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1}
+    before_s = time.monotonic()
+    with worked(monkeypatch, client, over_after="abort", failures=failures) as (library, _):
+        assert library.calls[:6] == ["init", "begin", "commit", "abort", "abort", "abort"]
+        assert time.monotonic() - before_s >= 0.2
 
 
 MEMBER = {
@@ -446,9 +450,7 @@ MEMBER = {
         ("never", []),
     ],
 )
-def test_a_member_commits_as_its_application_says(
-    monkeypatch: pytest.MonkeyPatch, commit: str, calls: list[str]
-) -> None:
+def test_member_commits_as_configured(monkeypatch: pytest.MonkeyPatch, commit: str, calls: list[str]) -> None:
     polls = [{"called-0": [(0, "a"), (1, "b")]}]
     with worked(monkeypatch, {**MEMBER, "commit": commit}, polls=polls) as (library, reports):
         assert library.calls == calls
@@ -467,7 +469,7 @@ def test_a_member_commits_as_its_application_says(
         }.get(commit, ["invoked", "processed"])
 
 
-def test_what_could_not_be_committed_before_is_not_processed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_not_processed_after_a_failed_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     polls = [{"called-0": [(0, "a")]}]
     member = {**MEMBER, "commit": "before"}
     with worked(monkeypatch, member, polls=polls, commit_error="ILLEGAL_GENERATION") as (_, reports):
@@ -475,7 +477,7 @@ def test_what_could_not_be_committed_before_is_not_processed(monkeypatch: pytest
         assert [report["error"] for report in reports if "committed" in report] == ["ILLEGAL_GENERATION"]
 
 
-def test_a_member_is_slow_as_it_is_told_and_closes_when_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_member_obeys_slow_and_close_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     member = {**MEMBER, "commit": "after"}
     slow, close = {"slow_ns": 150_000_000}, {"close": True}
     with worked(monkeypatch, member, slow, close, polls=[{"called-0": [(0, "a")]}]) as (library, _):

@@ -59,7 +59,7 @@ async def is_done(task: "asyncio.Task[None]") -> bool:
     return task.done()
 
 
-def test_cuts_are_counted_and_undone_one_by_one(faults: LinkFaults) -> None:
+def test_cuts_are_counted_and_undone_separately(faults: LinkFaults) -> None:
     faults.cut(*LINK)
     faults.cut(*LINK)
     faults.restore(*LINK)
@@ -75,13 +75,13 @@ def test_a_cut_has_one_direction(faults: LinkFaults) -> None:
     assert faults.is_cut(*LINK)
 
 
-def test_what_was_not_cut_can_be_restored_and_cut_after_that(faults: LinkFaults) -> None:
+def test_uncut_link_can_be_restored_and_cut_later(faults: LinkFaults) -> None:
     faults.restore(*LINK)
     faults.cut(*LINK)
     assert faults.is_cut(*LINK)
 
 
-def test_restoring_all_undoes_each_cut_and_ends_each_rule(faults: LinkFaults) -> None:
+def test_restoring_all_ends_cuts_and_rules(faults: LinkFaults) -> None:
     faults.cut(*LINK)
     faults.cut(*LINK)
     faults.add(drop())
@@ -93,7 +93,7 @@ def test_restoring_all_undoes_each_cut_and_ends_each_rule(faults: LinkFaults) ->
     assert produced(faults) is None
 
 
-def test_the_first_rule_that_is_about_a_message_acts_and_only_it_counts(faults: LinkFaults) -> None:
+def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> None:
     other, first, second = drop(api="Fetch"), drop(api="Produce"), drop()
     for rule in (other, first, second):
         faults.add(rule)
@@ -113,13 +113,13 @@ def test_the_first_rule_that_is_about_a_message_acts_and_only_it_counts(faults: 
         {"listener": REPLICATION},
     ],
 )
-def test_a_rule_about_other_messages_does_not_act(faults: LinkFaults, fields: dict[str, Any]) -> None:
+def test_rule_ignores_other_messages(faults: LinkFaults, fields: dict[str, Any]) -> None:
     faults.add(rule := drop(**fields))
     assert produced(faults) is None
     assert rule.matched == 0
 
 
-def test_a_rule_passes_what_it_skips_and_the_next_one_acts_meanwhile(faults: LinkFaults) -> None:
+def test_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
     skipping, next_one = drop(skip=2), drop(count=1)
     faults.add(skipping)
     faults.add(next_one)
@@ -127,28 +127,28 @@ def test_a_rule_passes_what_it_skips_and_the_next_one_acts_meanwhile(faults: Lin
     assert (skipping.matched, skipping.applied) == (4, 2)
 
 
-def test_a_rule_with_a_count_ends_after_so_many(faults: LinkFaults) -> None:
+def test_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
     faults.add(rule := drop(count=2, skip=1))
     assert [produced(faults) for _ in range(4)] == [None, rule, rule, None]
     assert faults.rules() == ()
     assert rule.matched == 3
 
 
-def test_with_a_probability_the_stream_decides(faults: LinkFaults) -> None:
+def test_probability_draws_from_the_stream(faults: LinkFaults) -> None:
     faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), nobody_is_told)
     faults.add(rule := drop(probability_millionths=500_000, count=2, skip=1))
     assert [produced(faults) for _ in range(5)] == [None, rule, None, None, rule]
     assert rule.applied == 2
 
 
-def test_what_is_skipped_certain_or_impossible_draws_nothing(faults: LinkFaults) -> None:
+def test_skipped_or_certain_messages_draw_nothing(faults: LinkFaults) -> None:
     faults.add(drop(probability_millionths=500_000, skip=1))
     faults.add(drop(probability_millionths=0))
     faults.add(certain := drop())
     assert produced(faults) is certain
 
 
-def test_who_asks_is_told_of_each_message_that_a_rule_has_met() -> None:
+def test_each_matched_message_is_reported() -> None:
     told: list[tuple[object, ...]] = []
     faults = LinkFaults(Draws(), lambda *what: told.append(what))
     faults.add(rule := drop(skip=1, count=1))
@@ -157,7 +157,7 @@ def test_who_asks_is_told_of_each_message_that_a_rule_has_met() -> None:
     assert told == [(rule, "Produce", REQUEST, *LINK)]
 
 
-def test_a_hold_that_may_hold_no_more_goes_on_holding_what_it_has(faults: LinkFaults) -> None:
+def test_exhausted_hold_keeps_its_messages(faults: LinkFaults) -> None:
     faults.add(rule := hold(count=1))
     assert [produced(faults), produced(faults)] == [rule, None]
     assert faults.rules() == (rule,)
@@ -165,13 +165,13 @@ def test_a_hold_that_may_hold_no_more_goes_on_holding_what_it_has(faults: LinkFa
     assert faults.rules() == ()
 
 
-def test_a_rule_that_is_not_in_force_can_be_removed(faults: LinkFaults) -> None:
+def test_inactive_rule_can_be_removed(faults: LinkFaults) -> None:
     faults.add(rule := drop())
     faults.remove(drop())
     assert faults.rules() == (rule,)
 
 
-def test_both_ends_of_a_cut_are_disturbed(faults: LinkFaults) -> None:
+def test_cut_disturbs_both_ends(faults: LinkFaults) -> None:
     faults.cut(*LINK)
     assert [faults.disturbs(name) for name in ("p1", "broker-1", "broker-2")] == [True, True, False]
     faults.restore(*LINK)
@@ -187,7 +187,7 @@ def test_both_ends_of_a_cut_are_disturbed(faults: LinkFaults) -> None:
         ({"api": "Produce"}, ["p1", "p2", "p3"]),
     ],
 )
-def test_a_rule_disturbs_whom_it_names_or_everyone_where_it_names_nobody(
+def test_rule_disturbs_named_processes_or_all(
     faults: LinkFaults, fields: dict[str, Any], disturbed: list[str]
 ) -> None:
     faults.add(rule := drop(**fields))
@@ -196,7 +196,7 @@ def test_a_rule_disturbs_whom_it_names_or_everyone_where_it_names_nobody(
     assert not faults.disturbs("p1")
 
 
-def test_what_is_held_disturbs_until_it_goes_on_its_way(faults: LinkFaults) -> None:
+def test_held_messages_disturb_until_released(faults: LinkFaults) -> None:
     faults.add(drop(api="Produce", count=1))
     faults.add(held := hold(count=1))
     produced(faults)
@@ -207,7 +207,7 @@ def test_what_is_held_disturbs_until_it_goes_on_its_way(faults: LinkFaults) -> N
     assert not faults.disturbs("p1")
 
 
-def test_who_waits_for_cut_links_goes_on_when_none_is_cut(faults: LinkFaults) -> None:
+def test_waits_for_cut_links_end_when_no_link_is_cut(faults: LinkFaults) -> None:
     async def test() -> None:
         faults.cut(*LINK)
         faults.cut(*LINK)
@@ -222,13 +222,13 @@ def test_who_waits_for_cut_links_goes_on_when_none_is_cut(faults: LinkFaults) ->
     in_loop(test())
 
 
-def test_nobody_waits_for_a_link_that_is_not_cut(faults: LinkFaults) -> None:
+def test_uncut_link_passes_at_once(faults: LinkFaults) -> None:
     faults.cut(*BACK)
     in_loop(faults.while_cut(LINK))
 
 
 @pytest.mark.parametrize("count", [1, None])
-def test_who_is_held_goes_on_when_the_rule_is_removed(faults: LinkFaults, count: int | None) -> None:
+def test_held_messages_pass_when_the_rule_is_removed(faults: LinkFaults, count: int | None) -> None:
     async def test() -> None:
         faults.add(rule := hold(count=count))
         faults.add(other := hold(api="Fetch"))
@@ -243,7 +243,7 @@ def test_who_is_held_goes_on_when_the_rule_is_removed(faults: LinkFaults, count:
     in_loop(test())
 
 
-def test_everyone_goes_on_when_all_is_restored(faults: LinkFaults) -> None:
+def test_restoring_all_releases_every_message(faults: LinkFaults) -> None:
     async def test() -> None:
         faults.cut(*LINK)
         faults.add(rule := hold(count=1))
@@ -259,7 +259,7 @@ def test_everyone_goes_on_when_all_is_restored(faults: LinkFaults) -> None:
     in_loop(test())
 
 
-def test_nothing_stands_against_a_healed_core_any_more_and_everything_against_the_others() -> None:
+def test_healed_core_ends_only_faults_among_its_members() -> None:
     faults = LinkFaults(Draws(), nobody_is_told)
     within, outside = ("p1", "broker-1"), ("broker-2", "broker-1")
 
@@ -287,7 +287,7 @@ def test_nothing_stands_against_a_healed_core_any_more_and_everything_against_th
     in_loop(test())
 
 
-def test_what_is_added_after_a_core_was_healed_and_then_all_is_in_force_again(faults: LinkFaults) -> None:
+def test_faults_added_after_a_heal_are_in_force(faults: LinkFaults) -> None:
     faults.restore_all_but(frozenset({"broker-2"}))
     faults.restore_all()
     faults.add(rule := hold(api="Produce"))

@@ -48,13 +48,13 @@ def answer(correlation_id: int, hw: int, stored: bytes = b"", error: int = 0) ->
     return bytes(response.encode(header=True, framed=False))
 
 
-def test_what_is_asked_again_and_again_is_no_news_and_anything_else_is() -> None:
+def test_repeated_requests_are_not_news() -> None:
     news = News()
     assert [api for api in (FETCH, HEARTBEAT, BROKER_HEARTBEAT) if news.is_in_request(asked(api))] == []
     assert all(news.is_in_request(asked(api)) for api in (PRODUCE, ALTER_PARTITION))
 
 
-def test_an_answer_is_news_unless_it_says_what_the_one_before_it_said() -> None:
+def test_repeated_answers_are_not_news() -> None:
     news, fetch = News(), asked(FETCH)
     assert news.is_in_answer(fetch, answer(1, hw=3))
     assert not news.is_in_answer(fetch, answer(2, hw=3))
@@ -66,7 +66,7 @@ def test_an_answer_is_news_unless_it_says_what_the_one_before_it_said() -> None:
     assert news.is_in_answer(asked(HEARTBEAT), b"\0\0\0\x07rebalance")
 
 
-def test_metadata_is_news_unless_an_idle_controller_has_written_it() -> None:
+def test_records_of_an_idle_controller_are_not_news() -> None:
     news, fetch = News(), asked(FETCH, "raft-client-2")
     assert not news.is_in_answer(fetch, answer(1, hw=3))
     assert not news.is_in_answer(fetch, answer(2, hw=4, stored=records(NO_OP)))
@@ -76,7 +76,7 @@ def test_metadata_is_news_unless_an_idle_controller_has_written_it() -> None:
     assert news.is_in_answer(asked(FETCH), answer(5, hw=4, stored=records(NO_OP)))
 
 
-def test_a_ping_of_zookeeper_is_no_news() -> None:
+def test_zookeeper_ping_is_not_news() -> None:
     # RequestHeader: xid -2, ping; ReplyHeader: xid, zxid, error. Both behind a length.
     ping, pong = bytes(4 + 8), bytes(4 + 16)
     assert [data for data in (ping, pong) if is_in_bytes(data)] == []

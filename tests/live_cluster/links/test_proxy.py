@@ -236,7 +236,7 @@ def network(caplog: pytest.LogCaptureFixture) -> Iterator[Network]:
     assert [record.getMessage() for record in logged if record.name == "asyncio"] == []
 
 
-def test_requests_and_answers_pass_as_they_are(network: Network) -> None:
+def test_requests_and_answers_pass_unchanged(network: Network) -> None:
     client = network.client()
     body = bytes(range(256)) * 4096
     client.send(1, body=body)
@@ -247,14 +247,14 @@ def test_requests_and_answers_pass_as_they_are(network: Network) -> None:
     assert client.answers(2) == [2, 3]
 
 
-def test_each_message_is_seen_with_the_names_of_both_ends(network: Network) -> None:
+def test_messages_are_observed_with_both_process_names(network: Network) -> None:
     network.client().ask(1)
     network.client("2").ask(2, api=4)
     seen = [(SERVER, "p", "Metadata", 1), (SERVER, "broker-2", "LeaderAndIsr", 2)]
     assert network.passed.requests == network.passed.answers == seen
 
 
-def test_a_dropped_request_never_arrives(network: Network) -> None:
+def test_dropped_request_never_arrives(network: Network) -> None:
     client = network.client()
     network.rule(DROP, kind=REQUEST, count=1)
     client.send(1, 2)
@@ -264,7 +264,7 @@ def test_a_dropped_request_never_arrives(network: Network) -> None:
     assert network.met == [("Metadata", REQUEST, "p", SERVER)]
 
 
-def test_a_dropped_answer_is_lost_after_the_server_has_done_its_work(network: Network) -> None:
+def test_answer_is_dropped_after_the_server_worked(network: Network) -> None:
     client = network.client()
     network.rule(DROP, kind=RESPONSE, count=1)
     client.send(1, 2)
@@ -274,7 +274,7 @@ def test_a_dropped_answer_is_lost_after_the_server_has_done_its_work(network: Ne
     assert network.met == [("Metadata", RESPONSE, SERVER, "p")]
 
 
-def test_a_rule_may_be_about_what_a_connection_is_for(network: Network) -> None:
+def test_rule_can_select_the_purpose_of_a_connection(network: Network) -> None:
     network.rule(DROP, kind=REQUEST, listener=REPLICATION, count=1)
     assert network.client().ask(1) == 1
     fetcher = network.client("broker-2-fetcher-0")
@@ -283,7 +283,7 @@ def test_a_rule_may_be_about_what_a_connection_is_for(network: Network) -> None:
     assert network.met == [("Metadata", REQUEST, "broker-2", SERVER)]
 
 
-def test_a_held_request_holds_up_what_follows_it_and_all_arrive_in_order(network: Network) -> None:
+def test_held_request_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=REQUEST, count=1)
     client.send(1, 2, 3)
@@ -295,7 +295,7 @@ def test_a_held_request_holds_up_what_follows_it_and_all_arrive_in_order(network
     assert network.arrived == [1, 2, 3]
 
 
-def test_a_held_answer_holds_up_what_follows_it_and_all_arrive_in_order(network: Network) -> None:
+def test_held_answer_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=RESPONSE, count=1)
     client.send(1, 2, 3)
@@ -307,7 +307,7 @@ def test_a_held_answer_holds_up_what_follows_it_and_all_arrive_in_order(network:
 
 
 @pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
-def test_a_delayed_message_passes_after_its_time(network: Network, slept: list[float], kind: str) -> None:
+def test_delayed_message_passes_after_its_delay(network: Network, slept: list[float], kind: str) -> None:
     network.rule(DELAY, kind=kind, delay_us=2_500_000, count=1)
     client = network.client()
     client.send(1, 2)
@@ -316,7 +316,7 @@ def test_a_delayed_message_passes_after_its_time(network: Network, slept: list[f
 
 
 @pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
-def test_a_delayed_message_holds_up_what_follows_it(network: Network, kind: str) -> None:
+def test_delayed_message_blocks_later_ones(network: Network, kind: str) -> None:
     network.rule(DELAY, kind=kind, delay_us=3_600_000_000, count=1)
     client = network.client()
     client.send(1, 2)
@@ -326,7 +326,7 @@ def test_a_delayed_message_holds_up_what_follows_it(network: Network, kind: str)
     assert network.arrived == NONE or kind == RESPONSE
 
 
-def test_a_repeated_request_arrives_twice_and_has_one_answer(network: Network) -> None:
+def test_duplicated_request_arrives_twice_with_one_answer(network: Network) -> None:
     network.rule(DUPLICATE, kind=REQUEST, count=1)
     client = network.client()
     client.send(1, 2)
@@ -336,7 +336,7 @@ def test_a_repeated_request_arrives_twice_and_has_one_answer(network: Network) -
     assert [answer[3] for answer in network.passed.answers] == [1, 2]
 
 
-def test_a_reset_breaks_the_connection_before_the_request_arrives(network: Network) -> None:
+def test_reset_breaks_the_connection_before_the_request(network: Network) -> None:
     network.rule(RESET, kind=REQUEST, count=1)
     assert network.client().ask(1) is None
     wait_until(lambda: network.server.hung_up == 1)
@@ -344,7 +344,7 @@ def test_a_reset_breaks_the_connection_before_the_request_arrives(network: Netwo
     assert network.client().ask(2) == 2
 
 
-def test_a_reset_breaks_the_connection_in_place_of_an_answer(network: Network) -> None:
+def test_reset_breaks_the_connection_instead_of_the_answer(network: Network) -> None:
     network.rule(RESET, kind=RESPONSE, count=1)
     assert network.client().ask(1) is None
     wait_until(lambda: network.server.hung_up == 1)
@@ -352,7 +352,7 @@ def test_a_reset_breaks_the_connection_in_place_of_an_answer(network: Network) -
     assert network.client().ask(2) == 2
 
 
-def test_requests_wait_while_their_direction_is_cut(network: Network) -> None:
+def test_requests_wait_for_a_cut_direction(network: Network) -> None:
     client = network.client()
     client.ask(1)
     network.cut("p", SERVER)
@@ -368,7 +368,7 @@ def test_requests_wait_while_their_direction_is_cut(network: Network) -> None:
     assert network.arrived == [1, 2, 3]
 
 
-def test_answers_wait_while_their_direction_is_cut(network: Network) -> None:
+def test_answers_wait_for_a_cut_direction(network: Network) -> None:
     client = network.client()
     client.ask(1)
     network.cut(SERVER, "p")
@@ -392,13 +392,13 @@ def test_a_new_connection_needs_both_directions(network: Network, link: tuple[st
     assert client.answer() == 2
 
 
-def test_cuts_are_of_one_client(network: Network) -> None:
+def test_cut_affects_one_client(network: Network) -> None:
     network.cut("p", SERVER)
     network.cut(SERVER, "p")
     assert network.client(client_id_of("r")).ask(1) == 1
 
 
-def test_where_no_server_listens_the_connection_ends(network: Network) -> None:
+def test_connection_ends_without_a_server(network: Network) -> None:
     port = network.ports.take()
     network.proxies.listen_for_broker("broker-2", port, (LOOPBACK, network.ports.take()))
     client = network.client(port=port)
@@ -407,7 +407,7 @@ def test_where_no_server_listens_the_connection_ends(network: Network) -> None:
     assert client.answer() is None
 
 
-def test_where_one_end_hangs_up_the_other_hears_of_it(network: Network) -> None:
+def test_closing_one_end_closes_the_other(network: Network) -> None:
     assert network.client().ask(1, body=BYE) is None
     client = network.client()
     assert client.ask(2) == 2
@@ -416,7 +416,7 @@ def test_where_one_end_hangs_up_the_other_hears_of_it(network: Network) -> None:
     assert client.answer() is None
 
 
-def test_who_has_said_all_still_gets_the_answers(network: Network) -> None:
+def test_half_closed_client_still_gets_answers(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=RESPONSE, count=1)
     client.send(1)
@@ -427,26 +427,26 @@ def test_who_has_said_all_still_gets_the_answers(network: Network) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 0, 3, 2**31 - 1])
-def test_what_is_no_frame_ends_its_connection_and_no_other(network: Network, length: int) -> None:
+def test_invalid_frame_ends_only_its_connection(network: Network, length: int) -> None:
     client, other = network.client(), network.client()
     client.connection.sendall(struct.pack(">i", length) + b"xxx")
     assert client.answer() is None
     assert other.ask(1) == 1
 
 
-def test_a_frame_that_is_no_request_ends_its_connection(network: Network) -> None:
+def test_invalid_request_ends_its_connection(network: Network) -> None:
     client = network.client()
     client.connection.sendall(framed(b"xxxxx"))
     assert client.answer() is None
     assert network.server.frames == []
 
 
-def test_what_is_no_answer_ends_its_connection(network: Network) -> None:
+def test_invalid_answer_ends_its_connection(network: Network) -> None:
     assert network.client().ask(1, body=NONSENSE) is None
     assert network.passed.answers == []
 
 
-def test_requests_that_want_no_answer_are_not_taken_for_answered(network: Network) -> None:
+def test_requests_without_answers_stay_unanswered(network: Network) -> None:
     client = network.client()
     client.send(1, 2, api=PRODUCE, body=SILENT)
     assert client.ask(3) == 3
@@ -467,7 +467,7 @@ class ByteLink:
         network.proxies.listen_for_bytes("zookeeper", "p", self.port, network.upstream, self.first.append)
 
 
-def test_bytes_pass_and_the_first_answer_of_each_connection_is_told(network: Network) -> None:
+def test_bytes_pass_and_first_answers_are_reported(network: Network) -> None:
     link = ByteLink(network)
     client = network.client(port=link.port)
     assert [client.ask(1), client.ask(2)] == [1, 2]
@@ -477,7 +477,7 @@ def test_bytes_pass_and_the_first_answer_of_each_connection_is_told(network: Net
     assert network.passed.requests == []
 
 
-def test_bytes_to_the_server_wait_while_their_direction_is_cut(network: Network) -> None:
+def test_bytes_to_the_server_wait_for_a_cut_direction(network: Network) -> None:
     client = network.client(port=ByteLink(network).port)
     client.ask(1)
     network.cut("p", "zookeeper")
@@ -488,7 +488,7 @@ def test_bytes_to_the_server_wait_while_their_direction_is_cut(network: Network)
     assert client.answer() == 2
 
 
-def test_bytes_to_the_client_wait_while_their_direction_is_cut(network: Network) -> None:
+def test_bytes_to_the_client_wait_for_a_cut_direction(network: Network) -> None:
     link = ByteLink(network)
     network.cut("zookeeper", "p")
     client = network.client(port=link.port)
@@ -500,12 +500,12 @@ def test_bytes_to_the_client_wait_while_their_direction_is_cut(network: Network)
     assert client.answer() == 1
 
 
-def test_a_byte_link_ends_with_its_server(network: Network) -> None:
+def test_byte_link_ends_with_its_server(network: Network) -> None:
     client = network.client(port=ByteLink(network).port)
     assert client.ask(1, body=BYE) is None
 
 
-def test_closing_breaks_connections_that_hang(network: Network) -> None:
+def test_close_breaks_hanging_connections(network: Network) -> None:
     link = ByteLink(network)
     idle, half, held, late, cut, unanswered, of_bytes = clients = [
         *(
@@ -533,14 +533,14 @@ def test_closing_breaks_connections_that_hang(network: Network) -> None:
     network.proxies.close()  # Once more does no harm.
 
 
-def test_what_is_done_in_the_loop_gives_its_result_or_its_error(network: Network) -> None:
+def test_loop_call_returns_its_result_or_error(network: Network) -> None:
     network.cut("p", SERVER)
     assert network.proxies.in_loop(lambda faults: faults.is_cut("p", SERVER))
     with pytest.raises(ZeroDivisionError):
         network.proxies.in_loop(lambda _: 1 // 0)
 
 
-def test_a_slow_link_delays_what_is_sent_together_once(network: Network, slept: list[float]) -> None:
+def test_slow_link_delays_a_burst_once(network: Network, slept: list[float]) -> None:
     quality = LinkQuality(latency_us=2_500_000)
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, quality))
     client = network.client()
@@ -554,9 +554,7 @@ def test_a_slow_link_delays_what_is_sent_together_once(network: Network, slept: 
     assert len(slept) == 3
 
 
-def test_what_follows_on_a_slow_link_is_read_while_the_first_is_on_its_way(
-    network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_link_reads_ahead(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     sleep = asyncio.sleep
 
@@ -573,7 +571,7 @@ def test_what_follows_on_a_slow_link_is_read_while_the_first_is_on_its_way(
     assert sum(delay_s for delay_s in slept if delay_s > 0) < 30 * 0.3
 
 
-def test_a_slow_server_takes_requests_one_after_the_other(network: Network, slept: list[float]) -> None:
+def test_slow_server_handles_requests_in_turn(network: Network, slept: list[float]) -> None:
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, LinkQuality(request_us=700_000)))
     client = network.client()
     client.send(1, 2)
@@ -581,7 +579,7 @@ def test_a_slow_server_takes_requests_one_after_the_other(network: Network, slep
     assert slept == [0.7, 0.7]
 
 
-def test_a_reset_breaks_the_connections_between_two_processes_and_no_others(network: Network) -> None:
+def test_reset_breaks_only_connections_of_two_processes(network: Network) -> None:
     client, other = network.client(), network.client(Q)
     assert client.ask(1) == 1
     assert other.ask(2) == 2
@@ -591,9 +589,7 @@ def test_a_reset_breaks_the_connections_between_two_processes_and_no_others(netw
     assert network.client().ask(4) == 4
 
 
-def test_what_fails_while_messages_pass_fails_as_the_thread_does_and_is_not_logged(
-    network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_observer_errors_are_raised_and_not_logged(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     monkeypatch.setattr(network.passed, "link_ended", lambda link: tuple(link.number))

@@ -172,7 +172,7 @@ def batch(*values: str, producer: tuple[int, int, int] | None = None, magic: int
     return bytes(builder.buffer())
 
 
-def test_a_follower_has_what_comes_before_its_fetch_and_only_news_is_told(link: Talk) -> None:
+def test_only_progress_of_a_follower_is_reported(link: Talk) -> None:
     assert link.seen.remote_leo(1, "t-0", 2) == 0
     link.fetch({"t": {0: 0, 1: 4}})
     assert link.take() == [(FollowerFetched, 1, "t-0", 2, 0), (FollowerFetched, 1, "t-1", 2, 4)]
@@ -186,7 +186,7 @@ def test_a_follower_has_what_comes_before_its_fetch_and_only_news_is_told(link: 
     assert (link.seen.remote_leo(1, "t-0", 2), link.seen.remote_leo(1, "t-1", 2)) == (5, 4)
 
 
-def test_what_a_fetch_session_leaves_out_is_as_it_was(link: Talk) -> None:
+def test_partitions_omitted_by_a_fetch_session_are_unchanged(link: Talk) -> None:
     link.fetch({"t": {0: 3}, "u": {0: 4}})
     link.take()
     link.fetch({})
@@ -195,7 +195,7 @@ def test_what_a_fetch_session_leaves_out_is_as_it_was(link: Talk) -> None:
     assert link.seen.remote_leo(1, "t-0", 2) == 3
 
 
-def test_each_leader_knows_of_each_follower_by_itself(link: Talk) -> None:
+def test_each_leader_tracks_its_followers_separately(link: Talk) -> None:
     link.fetch({"t": {0: 3}})
     link.fetch({"t": {0: 3}}, client_id="broker-3-fetcher-0", sender="broker-3")
     link.fetch({"t": {0: 5}}, server="broker-4")
@@ -207,7 +207,7 @@ def test_each_leader_knows_of_each_follower_by_itself(link: Talk) -> None:
     assert [link.seen.remote_leo(*key) for key in ((1, "t-0", 2), (1, "t-0", 3), (4, "t-0", 2))] == [3, 3, 5]
 
 
-def test_a_leader_that_is_started_again_has_heard_of_nobody(link: Talk) -> None:
+def test_restarted_leader_knows_no_follower(link: Talk) -> None:
     link.fetch({"t": {0: 3}})
     link.fetch({"t": {0: 5}}, server="broker-4")
     link.take()
@@ -218,34 +218,32 @@ def test_a_leader_that_is_started_again_has_heard_of_nobody(link: Talk) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 11, 12])
-def test_fetches_of_each_release_are_read(link: Talk, version: int) -> None:
+def test_fetches_of_every_release_are_decoded(link: Talk, version: int) -> None:
     link.fetch({"t": {1: 9}}, version)
     assert link.take() == [(FollowerFetched, 1, "t-1", 2, 9)]
 
 
 @pytest.mark.parametrize("version", [13, 15, 17])
-def test_topics_that_go_by_an_id_get_their_names(link: Talk, version: int) -> None:
+def test_topic_ids_in_fetches_become_names(link: Talk, version: int) -> None:
     link.seen.topics_by_id = {TOPIC_ID: "t", INTERNAL_ID: "__consumer_offsets"}
     link.fetch({TOPIC_ID: {1: 9}, INTERNAL_ID: {0: 1}, NEW_ID: {0: 1}}, version)
     assert link.take() == [(FollowerFetched, 1, "t-1", 2, 9)]
 
 
-def test_topics_of_kafka_itself_are_left_out(link: Talk) -> None:
+def test_internal_topics_are_omitted(link: Talk) -> None:
     link.fetch({"__consumer_offsets": {0: 1}, "_mine": {0: 2}})
     assert link.take() == [(FollowerFetched, 1, "_mine-0", 2, 2)]
     assert link.seen.remote_leo(1, "__consumer_offsets-0", 2) == 0
 
 
-def test_a_consumer_is_no_follower(link: Talk) -> None:
+def test_consumer_fetches_do_not_count_as_followers(link: Talk) -> None:
     link.fetch({"t": {0: 3}}, client_id=client_id_of("c"), sender="c")
     assert link.take() == NONE_TOLD
 
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", [3, 7, 9])
-def test_an_answer_without_error_acknowledges_the_values_of_the_batch(
-    link: Talk, version: int, acks: int
-) -> None:
+def test_successful_answer_acknowledges_the_batch(link: Talk, version: int, acks: int) -> None:
     header = link.produce("p", {"t": batch("a", "b"), "u": batch("c")}, version, acks)
     assert link.take() == NONE_TOLD
     link.answer(header, produced({"t": 7, "u": 0}, version), "p")
@@ -255,26 +253,26 @@ def test_an_answer_without_error_acknowledges_the_values_of_the_batch(
     ]
 
 
-def test_messages_of_before_0_11_are_acknowledged_too(link: Talk) -> None:
+def test_old_message_format_is_acknowledged(link: Talk) -> None:
     header = link.produce("p", {"t": batch("a", "b", magic=1)}, 2)
     link.answer(header, produced({"t": 7}, 2), "p")
     assert link.take() == [(BatchAcknowledged, 1, "t-0", 7, -1, ("a", "b"))]
 
 
-def test_topics_of_a_producer_that_go_by_an_id_get_their_names(link: Talk) -> None:
+def test_topic_ids_in_produce_requests_become_names(link: Talk) -> None:
     link.seen.topics_by_id = {TOPIC_ID: "t"}
     header = link.produce("p", {TOPIC_ID: batch("a")}, 13)
     link.answer(header, produced({TOPIC_ID: 7}, 13), "p")
     assert link.take() == [(BatchAcknowledged, 1, "t-0", 7, -1, ("a",))]
 
 
-def test_a_refusal_is_told_with_its_error_and_acknowledges_nothing(link: Talk) -> None:
+def test_refusal_is_reported_with_its_error(link: Talk) -> None:
     header = link.produce("p", {"t": batch("a", producer=(9, 0, 0))})
     link.answer(header, produced({"t": -1}, error=NOT_LEADER), "p")
     assert link.take() == [(RequestRejected, 1, "Produce", "t-0", "p", "NOT_LEADER_FOR_PARTITION")]
 
 
-def test_answers_go_to_the_requests_of_their_client_and_server(link: Talk) -> None:
+def test_answers_match_requests_by_client_and_server(link: Talk) -> None:
     """Each client counts its requests by itself, and for each broker."""
     first = link.produce("p", {"t": batch("a")})
     second = link.produce("q", {"t": batch("b")})
@@ -283,13 +281,13 @@ def test_answers_go_to_the_requests_of_their_client_and_server(link: Talk) -> No
     assert [told[3:] for told in link.take()] == [(4, -1, ("b",)), (5, -1, ("a",))]
 
 
-def test_a_request_that_wants_no_answer_is_not_remembered(link: Talk) -> None:
+def test_request_without_answer_is_not_stored(link: Talk) -> None:
     link.produce("p", {"t": batch("a")}, acks=0)
     assert link.take() == NONE_TOLD
     assert not link.seen._produced
 
 
-def test_a_batch_that_a_leader_has_copied_as_a_follower_is_a_duplicate(link: Talk) -> None:
+def test_batch_replicated_before_leadership_is_a_duplicate(link: Talk) -> None:
     link.seen.batch_copied(0, 1, "t-0", 7, 0, 9, 4, ("a",))
     link.seen.batch_copied(0, 2, "t-0", 8, 0, 9, 5, ("b",))
     for sequence, offset in ((4, 7), (5, 8)):
@@ -301,7 +299,7 @@ def test_a_batch_that_a_leader_has_copied_as_a_follower_is_a_duplicate(link: Tal
     ]
 
 
-def test_an_idempotent_batch_that_is_answered_twice_with_one_offset_is_a_duplicate(link: Talk) -> None:
+def test_batch_answered_twice_with_one_offset_is_a_duplicate(link: Talk) -> None:
     for _ in range(2):
         header = link.produce("p", {"t": batch("a", "b", producer=(9, 1, 4))})
         link.answer(header, produced({"t": 7}), "p")
@@ -320,7 +318,7 @@ def test_an_idempotent_batch_that_is_answered_twice_with_one_offset_is_a_duplica
         (batch("a"), "t", 7),
     ],
 )
-def test_another_batch_or_another_offset_is_no_duplicate(
+def test_different_batch_or_offset_is_not_a_duplicate(
     link: Talk, again: bytes, topic: str, offset: int
 ) -> None:
     link.answer(link.produce("p", {"t": batch("a", producer=(9, 1, 4))}), produced({"t": 7}), "p")
@@ -328,16 +326,14 @@ def test_another_batch_or_another_offset_is_no_duplicate(
     assert [told[0] for told in link.take()] == [BatchAcknowledged, BatchAcknowledged]
 
 
-def test_batches_without_a_producer_id_are_never_duplicates(link: Talk) -> None:
+def test_batches_without_producer_id_are_never_duplicates(link: Talk) -> None:
     for _ in range(2):
         link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
     assert [told[0] for told in link.take()] == [BatchAcknowledged, BatchAcknowledged]
 
 
 @pytest.mark.parametrize(("version", "epoch"), [(0, 5), (1, 4), (3, 4), (4, 4)])
-def test_the_end_of_an_epoch_is_told_with_the_epoch_of_the_answer_where_it_has_one(
-    link: Talk, version: int, epoch: int
-) -> None:
+def test_epoch_end_is_reported_with_the_answers_epoch(link: Talk, version: int, epoch: int) -> None:
     header = link.ask(epochs(version, {"t": 5}), FETCHER, "broker-2")
     assert link.take() == NONE_TOLD
     link.answer(header, epoch_end(version, "t", 4, 17), "broker-2")
@@ -345,7 +341,7 @@ def test_the_end_of_an_epoch_is_told_with_the_epoch_of_the_answer_where_it_has_o
 
 
 @pytest.mark.parametrize("answer", [epoch_end(3, "t", 4, 17, error=NOT_LEADER), epoch_end(3, "u", 4, 17)])
-def test_an_error_or_what_was_not_asked_for_is_no_end_of_an_epoch(link: Talk, answer: Any) -> None:
+def test_errors_and_unrequested_partitions_report_no_epoch_end(link: Talk, answer: Any) -> None:
     link.answer(link.ask(epochs(3, {"t": 5}), FETCHER, "broker-2"), answer, "broker-2")
     assert link.take() == NONE_TOLD
 
@@ -366,7 +362,7 @@ def delayed(link: Talk, ask: Callable[[], object]) -> list[tuple[Any, ...]]:
     return [told for told in link.take() if told[0] is FetchDelayed and told != last]
 
 
-def test_a_fetch_without_an_answer_waits_where_a_campaign_watches_that(link: Talk) -> None:
+def test_unanswered_fetch_waits_if_a_campaign_observes_it(link: Talk) -> None:
     def ask() -> None:
         link.seen.watches_fetches = True
         link.fetch({"t": {0: 3}})
@@ -375,7 +371,7 @@ def test_a_fetch_without_an_answer_waits_where_a_campaign_watches_that(link: Tal
     assert delayed(link, ask) == [(FetchDelayed, 1, 2), (FetchDelayed, 1, -1)]
 
 
-def test_a_fetch_that_is_answered_does_not_wait(link: Talk) -> None:
+def test_answered_fetch_does_not_wait(link: Talk) -> None:
     def ask() -> None:
         link.seen.watches_fetches = True
         answered = link.fetch({"t": {0: 3}})
@@ -385,11 +381,11 @@ def test_a_fetch_that_is_answered_does_not_wait(link: Talk) -> None:
     assert delayed(link, ask) == [(FetchDelayed, 1, 3)]
 
 
-def test_where_no_campaign_watches_fetches_none_is_timed(link: Talk) -> None:
+def test_fetches_are_not_timed_if_unobserved(link: Talk) -> None:
     assert delayed(link, lambda: link.fetch({"t": {0: 3}})) == NONE_TOLD
 
 
-def test_messages_are_told_where_a_campaign_watches_them(link: Talk) -> None:
+def test_messages_are_reported_if_observed(link: Talk) -> None:
     link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
     link.take()
     link.seen.watches_messages = True
@@ -404,12 +400,12 @@ def test_messages_are_told_where_a_campaign_watches_them(link: Talk) -> None:
     ]
 
 
-def test_messages_are_not_told_where_no_campaign_watches_them(link: Talk) -> None:
+def test_messages_are_not_reported_if_unobserved(link: Talk) -> None:
     link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
     assert [told[0] for told in link.take()] == [BatchAcknowledged]
 
 
-def test_two_connections_of_one_client_may_use_the_same_numbers(link: Talk) -> None:
+def test_connections_may_share_correlation_ids(link: Talk) -> None:
     headers, links = [], [ProxiedLink(1, "broker-1", "p"), ProxiedLink(2, "broker-1", "p")]
     for number, value in zip(links, ("a", "b"), strict=True):
         request = produce({"t": batch(value)}, 7, -1)

@@ -23,7 +23,7 @@ def test_settings_are_written_as_java_reads_them() -> None:
     )
 
 
-def test_a_program_gets_its_folder_its_jars_and_its_logging(tmp_path: Path) -> None:
+def test_program_gets_its_folder_jars_and_logging(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text(
         f"#!{sys.executable}\nimport os, sys\nprint(os.getcwd())\nprint(*sys.argv[1:], sep=chr(10))\n"

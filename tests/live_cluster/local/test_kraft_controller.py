@@ -81,9 +81,7 @@ def test_nothing_is_kept_beside_jars_that_are_the_users(tmp_path: Path) -> None:
     assert (release.runs(), list(release.jars.iterdir())) == (2, [])
 
 
-def test_a_cache_that_cannot_be_written_to_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = Release(tmp_path, is_cached=True)
 
     def refuse(*_: object, **__: object) -> Never:
@@ -94,7 +92,7 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(
     assert (release.runs(), list(release.jars.iterdir())) == (1, [])
 
 
-def test_what_has_not_been_formatted_is_not_kept(tmp_path: Path) -> None:
+def test_unformatted_folder_is_not_cached(tmp_path: Path) -> None:
     release = Release(tmp_path, is_cached=True)
     with pytest.raises(FormatError, match="no id"):
         release.formatted("")

@@ -75,7 +75,7 @@ def test_a_leader_appends_and_a_follower_replicates(made: Callable[..., Folder])
     assert [batch.values for batch in folder.disk.batches("t-0")] == [("a", "b")]
 
 
-def test_a_log_that_is_cut_back_is_truncated(made: Callable[..., Folder]) -> None:
+def test_shortened_log_is_truncated(made: Callable[..., Folder]) -> None:
     folder = made()
     folder.reasons["t-0", 1] = "leader epoch"
     folder.write(*ABC)
@@ -85,7 +85,7 @@ def test_a_log_that_is_cut_back_is_truncated(made: Callable[..., Folder]) -> Non
     assert folder.told(events.LogTruncated) == [("truncate", "t-0", 3, 1, "leader epoch")]
 
 
-def test_what_is_old_enough_is_written_back(made: Callable[..., Folder]) -> None:
+def test_old_records_are_written_back(made: Callable[..., Folder]) -> None:
     folder = made(writeback_us=WRITEBACK_US)
     folder.write(ABC[0])
     folder.disk.look(0, NOBODY)
@@ -157,7 +157,7 @@ def test_what_was_cut_off_and_written_again_is_as_old_as_that(made: Callable[...
     assert folder.disk.flushed("t-0") == 3
 
 
-def test_a_power_loss_takes_what_nobody_has_flushed(made: Callable[..., Folder]) -> None:
+def test_power_loss_removes_unflushed_records(made: Callable[..., Folder]) -> None:
     folder = made()
     folder.write(*ABC)
     folder.disk.lose_power(0)
@@ -169,7 +169,7 @@ def test_a_power_loss_takes_what_nobody_has_flushed(made: Callable[..., Folder])
     assert folder.told(events.LogTruncated) == []
 
 
-def test_a_power_loss_leaves_what_is_below_the_recovery_point(made: Callable[..., Folder]) -> None:
+def test_power_loss_keeps_records_below_the_recovery_point(made: Callable[..., Folder]) -> None:
     folder = made()
     folder.write(*ABC)
     folder.checkpoint(RECOVERY_POINTS, t_0=2)
@@ -180,7 +180,7 @@ def test_a_power_loss_leaves_what_is_below_the_recovery_point(made: Callable[...
     assert (stored_log(folder.root / "t-0").leo, folder.disk.leo("t-0")) == (2, 2)
 
 
-def test_a_power_loss_leaves_what_was_written_back_by_then(made: Callable[..., Folder]) -> None:
+def test_power_loss_keeps_records_written_back(made: Callable[..., Folder]) -> None:
     folder = made(writeback_us=WRITEBACK_US)
     folder.write(ABC[0])
     folder.checkpoint(RECOVERY_POINTS, t_0=0)
@@ -191,7 +191,7 @@ def test_a_power_loss_leaves_what_was_written_back_by_then(made: Callable[..., F
     assert stored_log(folder.root / "t-0").leo == 1
 
 
-def test_a_power_loss_takes_nothing_of_what_is_flushed_at_once(made: Callable[..., Folder]) -> None:
+def test_power_loss_removes_nothing_flushed_at_once(made: Callable[..., Folder]) -> None:
     folder = made(flushed_at_once=frozenset({"t"}))
     folder.owned.append("u-0")
     folder.write(*ABC)
@@ -231,7 +231,7 @@ def test_a_replica_that_goes_to_another_broker_is_deleted_and_may_come_back(
     assert folder.disk.leo("t-0") == 1
 
 
-def test_what_a_power_loss_took_is_not_written_back_later(made: Callable[..., Folder]) -> None:
+def test_lost_records_are_not_written_back(made: Callable[..., Folder]) -> None:
     folder = made(writeback_us=WRITEBACK_US)
     folder.write(*ABC)
     folder.disk.lose_power(0)
@@ -257,7 +257,7 @@ def test_a_power_loss_leaves_of_other_partitions_what_is_below_their_recovery_po
     assert lost(folder) == []
 
 
-def test_a_damaged_checkpoint_of_recovery_points_says_nothing(made: Callable[..., Folder]) -> None:
+def test_damaged_recovery_checkpoint_is_ignored(made: Callable[..., Folder]) -> None:
     folder = made()
     folder.write(*ABC)
     (folder.root / RECOVERY_POINTS).write_text("0\n2\nt 0 3\n")
@@ -265,7 +265,7 @@ def test_a_damaged_checkpoint_of_recovery_points_says_nothing(made: Callable[...
     assert folder.disk.flushed("t-0") == 0
 
 
-def test_a_checkpoint_tells_what_has_changed(made: Callable[..., Folder]) -> None:
+def test_checkpoint_reports_changes(made: Callable[..., Folder]) -> None:
     folder = made()
     folder.disk.look(0, NOBODY)
     assert folder.told() == []
@@ -280,7 +280,7 @@ def test_a_checkpoint_tells_what_has_changed(made: Callable[..., Folder]) -> Non
     ]
 
 
-def test_a_checkpoint_that_is_being_written_is_looked_at_again(made: Callable[..., Folder]) -> None:
+def test_incomplete_checkpoint_is_read_again(made: Callable[..., Folder]) -> None:
     folder = made()
     file = folder.root / HIGH_WATERMARKS
     file.write_text("0\n2\nt 0 3\n")
@@ -302,7 +302,7 @@ def test_a_broker_opens_the_logs_that_it_has(made: Callable[..., Folder]) -> Non
 
 
 @pytest.mark.parametrize("checkpoint", [None, "0\n2\nt 0 3\n"], ids=["none", "damaged"])
-def test_a_log_opens_with_high_watermark_0_where_none_is_known(
+def test_log_without_known_high_watermark_opens_with_0(
     made: Callable[..., Folder], checkpoint: str | None
 ) -> None:
     folder = made()

@@ -70,7 +70,7 @@ def test_the_first_run_lists_classes_and_the_second_takes_them_from_the_archive(
     }
 
 
-def test_where_java_makes_no_archive_it_is_not_asked_again(jars: Path, tmp_path: Path) -> None:
+def test_failed_class_archive_is_not_tried_again(jars: Path, tmp_path: Path) -> None:
     program = java(tmp_path, fails=True)
     run(program, jars, tmp_path / "first")
     assert "-XX:" not in run(program, jars, tmp_path / "second").replace("-XX:+UseSerialGC", "").replace(
@@ -91,7 +91,7 @@ def test_another_java_and_another_control_plane_have_archives_of_their_own(
     assert len(archives) == 5
 
 
-def test_programs_run_where_the_cache_cannot_be_written_to(tmp_path: Path) -> None:
+def test_programs_run_with_an_unwritable_cache(tmp_path: Path) -> None:
     program = java(tmp_path)
     no_folder = tmp_path / "file"
     no_folder.touch()

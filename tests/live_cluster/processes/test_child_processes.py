@@ -49,9 +49,7 @@ def started(children: ChildProcesses, command: list[str], folder: Path) -> Child
     return child
 
 
-def test_what_a_process_prints_is_in_its_log_and_its_code_is_known(
-    children: ChildProcesses, tmp_path: Path
-) -> None:
+def test_process_has_a_log_and_an_exit_code(children: ChildProcesses, tmp_path: Path) -> None:
     script = (
         "import os, sys; print(os.getcwd(), os.environ['WHO']); print('bad', file=sys.stderr); sys.exit(3)"
     )
@@ -64,9 +62,7 @@ def test_what_a_process_prints_is_in_its_log_and_its_code_is_known(
     assert sorted(log.read_text().splitlines()) == sorted([f"{tmp_path} me", "bad"])
 
 
-def test_one_that_is_told_to_stop_may_refuse_but_not_to_be_killed(
-    children: ChildProcesses, tmp_path: Path
-) -> None:
+def test_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_path: Path) -> None:
     obedient = started(children, SLEEPER, tmp_path)
     obedient.terminate()
     assert obedient.wait(PATIENCE_S)
@@ -84,7 +80,7 @@ def test_one_that_is_told_to_stop_may_refuse_but_not_to_be_killed(
         signalled()
 
 
-def test_one_that_is_paused_stands_still(children: ChildProcesses, tmp_path: Path) -> None:
+def test_paused_process_does_nothing(children: ChildProcesses, tmp_path: Path) -> None:
     count = "import itertools, time\nfor n in itertools.count(): print('ready', flush=True); time.sleep(0.01)"
     child = started(children, [sys.executable, "-c", count], tmp_path)
     child.pause()
@@ -96,7 +92,7 @@ def test_one_that_is_paused_stands_still(children: ChildProcesses, tmp_path: Pat
     wait_until(lambda: (tmp_path / "log").stat().st_size > size)
 
 
-def test_who_is_interested_is_told_of_an_end(tmp_path: Path) -> None:
+def test_end_of_a_process_is_reported(tmp_path: Path) -> None:
     ended: list[int] = []
     with ChildProcesses(lambda child: ended.append(child.pid)) as children:
         pids = [
@@ -107,14 +103,14 @@ def test_who_is_interested_is_told_of_an_end(tmp_path: Path) -> None:
     assert sorted(ended) == sorted(pids)
 
 
-def test_what_cannot_be_started_is_named(children: ChildProcesses, tmp_path: Path) -> None:
+def test_failed_start_names_the_program(children: ChildProcesses, tmp_path: Path) -> None:
     with pytest.raises(SupervisorError, match=r"cannot start /nowhere/java: .*No such file"):
         children.start(["/nowhere/java"], folder=tmp_path, log=tmp_path / "log")
     with pytest.raises(SupervisorError, match="cannot start"):
         children.start(SLEEPER, folder=tmp_path / "none", log=tmp_path / "log")
 
 
-def test_with_the_context_all_end_and_what_they_have_started(tmp_path: Path) -> None:
+def test_context_end_kills_processes_and_their_children(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen({SLEEPER!r}, stdout=subprocess.DEVNULL)\n"
@@ -150,7 +146,7 @@ ENDS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 @pytest.mark.parametrize(
     ("whom", "number"), [*product(("harrow", "session"), ENDS), ("supervisor", signal.SIGKILL)]
 )
-def test_nothing_stays_behind_when_harrow_is_ended(whom: str, number: int, tmp_path: Path) -> None:
+def test_killed_harrow_leaves_no_process(whom: str, number: int, tmp_path: Path) -> None:
     harrow = subprocess.Popen(
         [sys.executable, "-c", HARROW, str(tmp_path)],
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH},

@@ -7,14 +7,14 @@ import pytest
 from harrow.live_cluster.processes.ports import LOOPBACK, PortError, Ports
 
 
-def test_no_two_are_the_same_and_none_is_one_that_the_system_gives_away() -> None:
+def test_ports_are_distinct_and_not_ephemeral() -> None:
     with Ports() as mine, Ports() as others:
         taken = [ports.take() for _ in range(20) for ports in (mine, others)]
     assert len(set(taken)) == len(taken)
     assert all(port < 32_768 for port in taken)
 
 
-def test_one_that_somebody_listens_on_is_left_out() -> None:
+def test_ports_in_use_are_skipped() -> None:
     with Ports() as first:
         port = first.take()
     with socket.create_server((LOOPBACK, port)), Ports() as second:
@@ -33,7 +33,7 @@ def test_who_shares_a_port_can_listen_on_it_again_and_again() -> None:
                     pass
 
 
-def test_where_all_are_taken_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_free_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.live_cluster.processes.ports._HIGHEST", 21_000)
     with pytest.raises(PortError, match=r"no port from 21000 to 21000 is free on 127\.0\.0\.1"):
         Ports().take()

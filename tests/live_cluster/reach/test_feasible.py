@@ -127,7 +127,7 @@ def test_a_plain_campaign_has_none() -> None:
         ),
     ],
 )
-def test_each_obstacle_is_said_once(text: str, obstacle: str) -> None:
+def test_each_obstacle_is_reported_once(text: str, obstacle: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
 
 
@@ -177,7 +177,7 @@ def test_an_administrators_requests_are_sent_to_brokers_alone_that_harrow_has_st
         *("keys", "key", "log directories", "missing checkpoint"),
     ],
 )  # fmt: skip
-def test_what_is_near_to_an_obstacle_is_none(text: str) -> None:
+def test_similar_plans_without_obstacles_are_accepted(text: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
 
 
@@ -185,11 +185,11 @@ REPAIRED = 'kafka: "2.0"\nbehaviours: {epoch_entry_on_election: true, isr_expans
 
 
 @pytest.mark.parametrize("release", ["0.11.0.3", "2.0.1", "2.4.1"])
-def test_what_brokers_do_or_learned_later_is_no_obstacle(release: str) -> None:
+def test_existing_and_later_behaviours_are_not_obstacles(release: str) -> None:
     assert list(obstacles_within(plan(REPAIRED), started_reach(release_of(release), ZOOKEEPER))) == []
 
 
-def test_what_brokers_have_learned_cannot_be_taken_from_them() -> None:
+def test_existing_behaviour_cannot_be_switched_off() -> None:
     text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
@@ -256,12 +256,12 @@ def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
         ),
     ],
 )
-def test_what_the_library_of_applications_lacks_is_an_obstacle(about: str, obstacle: str) -> None:
+def test_unsupported_application_settings_are_obstacles(about: str, obstacle: str) -> None:
     text = APPLIED % (f", {about}", "send: m")
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
 
 
-def test_what_applications_do_can_be_waited_for() -> None:
+def test_conditions_on_applications_are_supported() -> None:
     text = (
         APPLIED % ("", "send: m")
         + "expect: {final: {event: [{application_step: {}}, {application_ended: {}}]}}"
@@ -349,7 +349,7 @@ def test_no_switch_keeps_a_random_campaign_of_the_library_from_brokers(name: str
                 ] == []
 
 
-def test_what_came_and_went_again_is_no_repair() -> None:
+def test_removed_behaviour_is_not_a_repair() -> None:
     text = "behaviours: {preferred_leader_elected_once_more: true}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [
         "no setting of a broker makes preferred_leader_elected_once_more true"
@@ -381,7 +381,7 @@ def test_clients_without_processes_are_an_obstacle() -> None:
         ("expect: {final: {controller: 0}}", "the controller is no broker"),
     ],
 )
-def test_what_needs_zookeeper_is_an_obstacle_without_it(text: str, obstacle: str) -> None:
+def test_zookeeper_faults_are_obstacles_without_zookeeper(text: str, obstacle: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(R241, KRAFT))) == [obstacle]
 
@@ -408,7 +408,7 @@ def test_a_controller_in_a_process_of_its_own_can_be_struck_where_harrow_has_sta
         ("swarm: {}", 3),
     ],
 )
-def test_where_no_controller_is_struck_one_is_enough(text: str, voters: int) -> None:
+def test_one_controller_suffices_without_controller_faults(text: str, voters: int) -> None:
     assert voters_of(plan(text)) == voters
 
 
@@ -418,7 +418,7 @@ def test_leader_epochs_of_replicas_are_seen_in_requests_or_in_logs(release: str)
     assert list(obstacles_within(asked, started_reach(release_of(release), ZOOKEEPER))) == []
 
 
-def test_a_setting_that_a_clients_library_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_client_setting_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     without_linger = replace(
         LIBRARIES[KAFKA_PYTHON], own_name=lambda _, name: None if name == "linger.ms" else name
     )
@@ -455,5 +455,5 @@ ENSEMBLE = "cluster: {zookeeper: {servers: 3}}\n"
         (action("partition: {between: [zookeeper], and: [0]}"), []),
     ],
 )
-def test_a_zookeeper_server_cannot_be_struck_by_itself(text: str, obstacles: list[str]) -> None:
+def test_single_zookeeper_server_cannot_be_struck(text: str, obstacles: list[str]) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == obstacles

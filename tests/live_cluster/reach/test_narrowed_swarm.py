@@ -46,7 +46,7 @@ def on_241(text: str) -> tuple[Plan, Swarm, tuple[str, ...]]:
     return plan, plan.swarm, left_out
 
 
-def test_what_brokers_cannot_do_is_drawn_by_no_seed_and_is_told_with_the_reason() -> None:
+def test_no_seed_draws_unsupported_faults() -> None:
     _, swarm, left_out = on_241(TEXT)
     assert swarm.faults is not None
     assert [fault.name for fault in swarm.faults.kinds] == ["broker_crash"]

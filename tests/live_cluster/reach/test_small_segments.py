@@ -29,7 +29,7 @@ def test_brokers_refuse_them_from_4_0_on(release: str, refuses: bool) -> None:
         ({}, {}, {}),
     ],
 )
-def test_a_topic_gets_them_in_words_that_brokers_take(
+def test_small_segments_are_valid_topic_settings(
     of_brokers: dict[str, Value], of_topic: dict[str, Value], accepted: dict[str, Value]
 ) -> None:
     cluster = ClusterSpec(topics=(), brokers=BROKERS, settings=of_brokers)
@@ -41,7 +41,7 @@ def test_a_broker_starts_without_them() -> None:
     assert accepted_of_broker({"log.segment.bytes": 1 << 20}) == {"log.segment.bytes": 1 << 20}
 
 
-def test_one_broker_alone_cannot_have_them() -> None:
+def test_single_broker_cannot_have_small_segments() -> None:
     own = BrokerSpec(id=2, settings={"log.segment.bytes": 300})
     assert small_segments_of_one_broker(ClusterSpec(topics=(), brokers=(*BROKERS, own)))
     assert not small_segments_of_one_broker(

@@ -17,7 +17,7 @@ def java(folder: Path, says: str) -> Path:
 
 
 @pytest.mark.parametrize("says", ['openjdk version "17.0.15" 2025-04-15', 'java version "21"'])
-def test_that_of_java_home_comes_first(tmp_path: Path, says: str) -> None:
+def test_java_home_comes_first(tmp_path: Path, says: str) -> None:
     first, second = java(tmp_path / "home", says), java(tmp_path / "other", says)
     path = str(second.parent)
     assert find_java({"JAVA_HOME": str(first.parents[1]), "PATH": path}) == first
@@ -27,13 +27,13 @@ def test_that_of_java_home_comes_first(tmp_path: Path, says: str) -> None:
 @pytest.mark.parametrize(
     ("says", "message"), [('java version "1.8.0_442"', "is Java 8"), ("nothing", "does not say its version")]
 )
-def test_one_that_is_too_old_is_refused(tmp_path: Path, says: str, message: str) -> None:
+def test_old_java_is_refused(tmp_path: Path, says: str, message: str) -> None:
     program = java(tmp_path, says)
     with pytest.raises(JavaError, match=message):
         find_java({"PATH": str(program.parent)})
 
 
-def test_where_there_is_none_it_is_asked_for() -> None:
+def test_missing_java_is_reported() -> None:
     with pytest.raises(JavaError, match="brokers need Java 17, and there is none on the path: install it"):
         find_java({"PATH": ""})
     with pytest.raises(JavaError, match=r"none in JAVA_HOME \(/nowhere\)"):

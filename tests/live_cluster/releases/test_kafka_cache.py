@@ -59,9 +59,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("pinned")
-def test_a_release_comes_by_maven_with_the_jars_that_are_known_and_no_others(
-    cache: KafkaCache, maven: Path
-) -> None:
+def test_pinned_release_has_exactly_the_known_jars(cache: KafkaCache, maven: Path) -> None:
     assert not cache.has(RELEASE)
     folder = cache.get(RELEASE)
     assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
@@ -76,9 +74,7 @@ def test_a_release_comes_by_maven_with_the_jars_that_are_known_and_no_others(
     assert names(folder.parent) == ["9.9.9"]
 
 
-def test_a_release_that_is_not_known_comes_with_its_dependencies_and_is_held_to_them_later(
-    cache: KafkaCache, maven: Path
-) -> None:
+def test_unknown_release_is_pinned_by_its_first_download(cache: KafkaCache, maven: Path) -> None:
     folder = cache.get(RELEASE)
     asked = maven.read_text()
     assert "<artifactId>kafka_2.13</artifactId><version>9.9.9</version>" in asked
@@ -94,13 +90,13 @@ def test_a_release_comes_by_plain_downloads(cache: KafkaCache, repository: Path)
     assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
 
 
-def test_a_release_that_is_not_known_needs_maven(cache: KafkaCache, repository: Path) -> None:
+def test_unknown_release_needs_maven(cache: KafkaCache, repository: Path) -> None:
     with pytest.raises(CacheError, match="get it with Maven"):
         cache.get(RELEASE, repository.as_uri())
 
 
 @pytest.mark.usefixtures("pinned")
-def test_a_jar_that_is_another_is_refused_and_nothing_is_kept(cache: KafkaCache, repository: Path) -> None:
+def test_wrong_jar_is_refused_and_nothing_is_stored(cache: KafkaCache, repository: Path) -> None:
     (repository / repository_path("org.example:broker:1.0")).write_bytes(b"evil")
     with pytest.raises(
         CacheError,
@@ -112,7 +108,7 @@ def test_a_jar_that_is_another_is_refused_and_nothing_is_kept(cache: KafkaCache,
 
 
 @pytest.mark.usefixtures("pinned", "maven")
-def test_a_jar_that_does_not_come_is_missed(cache: KafkaCache, repository: Path) -> None:
+def test_missing_jar_is_an_error(cache: KafkaCache, repository: Path) -> None:
     (repository / repository_path("org.example:broker:1.0")).unlink()
     with pytest.raises(CacheError, match=r"Kafka 9\.9\.9 came without org\.example:broker:1\.0"):
         cache.get(RELEASE)
@@ -122,7 +118,7 @@ def test_a_jar_that_does_not_come_is_missed(cache: KafkaCache, repository: Path)
 
 
 @pytest.mark.usefixtures("pinned", "maven")
-def test_what_is_spoilt_in_the_cache_is_noticed(cache: KafkaCache) -> None:
+def test_damaged_cache_is_detected(cache: KafkaCache) -> None:
     folder = cache.get(RELEASE)
     jar, listed = folder / "client-2.0.jar", folder / "jars.txt"
     one = f"{DIGESTS['org.example:broker:1.0']}  org.example:broker:1.0\n"
@@ -145,7 +141,7 @@ def test_what_is_spoilt_in_the_cache_is_noticed(cache: KafkaCache) -> None:
 
 
 @pytest.mark.usefixtures("pinned", "maven")
-def test_what_broke_off_is_made_anew(cache: KafkaCache) -> None:
+def test_interrupted_download_is_repeated(cache: KafkaCache) -> None:
     cache.folder_of(RELEASE).mkdir(parents=True)
     (cache.folder_of(RELEASE) / "half-1.0.jar").write_bytes(b"half")
     assert names(cache.get(RELEASE)) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
@@ -160,9 +156,7 @@ def test_maven_has_the_last_word(cache: KafkaCache, maven: Path, repository: Pat
 
 
 @pytest.mark.usefixtures("maven")
-def test_of_what_maven_says_the_first_error_is_told_and_not_its_help(
-    cache: KafkaCache, tmp_path: Path
-) -> None:
+def test_first_error_of_maven_is_reported(cache: KafkaCache, tmp_path: Path) -> None:
     said = "\x1b[0m[ERROR] There is no such thing in central -> [Help 1]\n[ERROR] \n[ERROR] Re-run Maven using -X\n"
     (tmp_path / "said").write_text(said)
     (tmp_path / "bin" / "mvn").write_text(f'#!/bin/sh\ncat "{tmp_path}/said"\nexit 1\n')
@@ -186,7 +180,7 @@ def test_without_maven_there_is_a_hint(cache: KafkaCache, monkeypatch: pytest.Mo
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep caches elsewhere")
-def test_where_the_cache_is(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_location_of_the_cache(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HARROW_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():

@@ -51,7 +51,7 @@ def test_the_jars_of_a_pinned_release_hold_all_its_artifacts(release: KafkaRelea
         assert sum(artifact.split(":")[1] == library for artifact in jars) <= 1
 
 
-def test_one_that_is_newer_than_harrow_can_be_named_by_its_number() -> None:
+def test_newer_release_is_known_by_its_number() -> None:
     release = release_of("4.9.0")
     assert not release.is_pinned
     assert release.modes == ("kraft",)
@@ -61,6 +61,6 @@ def test_one_that_is_newer_than_harrow_can_be_named_by_its_number() -> None:
 @pytest.mark.parametrize(
     "text", ["", "2", "2.4", "latest", "2.4.1-zookeeper", "2.4.x", "../2.4.1", "2.4.1\n"]
 )
-def test_what_is_no_number_of_a_release_is_refused(text: str) -> None:
+def test_invalid_release_number_is_refused(text: str) -> None:
     with pytest.raises(ReleaseError, match="is no release of Kafka"):
         release_of(text)

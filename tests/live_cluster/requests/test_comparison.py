@@ -56,7 +56,7 @@ def states(first: list[object], second: list[object]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("release", ["0.11.0.3", "2.0.1", "2.4.1", "3.9.2"])
-def test_a_broker_of_the_model_answers_like_another_one(release: str) -> None:
+def test_two_model_brokers_do_not_differ(release: str) -> None:
     @settings(max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(sequences(followed=True))
     def agrees(steps: tuple[Step, ...]) -> None:
@@ -69,7 +69,7 @@ def test_a_broker_of_the_model_answers_like_another_one(release: str) -> None:
     agrees()
 
 
-def test_elections_move_the_leader_and_its_epoch() -> None:
+def test_elections_change_leader_and_epoch() -> None:
     elected = FollowerStep(does="leads"), FollowerStep(does="goes"), FollowerStep(does="goes")
     assert [
         answer for answer in answers((*CAUGHT_UP, *elected)) if isinstance(answer, dict) and len(answer) == 1
@@ -81,7 +81,7 @@ def test_elections_move_the_leader_and_its_epoch() -> None:
     ]
 
 
-def test_values_of_steps_are_relative_to_what_the_broker_has() -> None:
+def test_step_values_are_relative_to_the_brokers() -> None:
     steps = (
         ProduceStep(records=3, producer=0),
         ProduceStep(records=2, producer=0),
@@ -113,7 +113,7 @@ def test_values_of_steps_are_relative_to_what_the_broker_has() -> None:
     ]
 
 
-def test_sessions_are_known_by_the_order_in_which_they_were_opened() -> None:
+def test_fetch_sessions_are_compared_by_order_of_opening() -> None:
     opened, other = FetchStep(session="new"), FetchStep(places=(FetchedPlace(partition=1),), session="new")
     steps = (opened, other, *(FetchStep(places=(), session=which) for which in ("first", "last", "unknown")))
     told = [
@@ -130,7 +130,7 @@ def test_sessions_are_known_by_the_order_in_which_they_were_opened() -> None:
     ]
 
 
-def test_before_there_were_epochs_in_requests_none_is_asked_about() -> None:
+def test_old_releases_get_no_epochs_in_requests() -> None:
     behind = EndStep(epoch=-1), MetadataStep()
     assert answers((*CAUGHT_UP, FollowerStep(does="goes"), *behind), "2.0.1")[-2:] == [
         {"partitions": {"t-0": ["NONE", 0]}},
@@ -160,9 +160,7 @@ def test_before_there_were_epochs_in_requests_none_is_asked_about() -> None:
         ),
     ],
 )
-def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
-    switches: dict[str, Any], kind: str, needed: tuple[Step, ...]
-) -> None:
+def test_differing_sequence_is_shrunk(switches: dict[str, Any], kind: str, needed: tuple[Step, ...]) -> None:
     def compare(steps: Sequence[Step]) -> ComparedSequence:
         return compare_brokers(steps, broker(), broker(**switches))
 
@@ -178,7 +176,7 @@ def test_a_sequence_that_differs_is_shortened_to_what_it_takes(
     assert kind in map(str, difference_kind(least.difference))
 
 
-def test_sequences_depend_on_the_seed_alone() -> None:
+def test_sequences_depend_only_on_the_seed() -> None:
     """Somebody else who draws numbers changes nothing, and is no reason to warn."""
     first = seed_sequences(7, sequences(followed=True))
     random.seed(3)
@@ -205,7 +203,7 @@ PRODUCED = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUC
         ("4.3.1", FENCED, SESSIONS, PRODUCED),
     ],
 )
-def test_sequences_come_to_every_answer_of_a_broker_and_most_often_to_those_of_logs(
+def test_sequences_reach_every_broker_answer(
     release: str, fenced: set[str], sessions: set[str], produced: set[str]
 ) -> None:
     """They count as drawn of weights: a strategy that is given four times comes four times as often."""
@@ -229,7 +227,7 @@ def test_sequences_come_to_every_answer_of_a_broker_and_most_often_to_those_of_l
     assert min(asked["Produce",], asked["Fetch",]) > 4 * asked["InitProducerId", "Metadata"]
 
 
-def test_what_was_answered_is_counted_by_api_and_error() -> None:
+def test_answers_are_counted_by_api_and_error() -> None:
     steps = (
         ProduceStep(acks=1),
         FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=7)), follower=False),
@@ -247,7 +245,7 @@ def test_what_was_answered_is_counted_by_api_and_error() -> None:
     assert errors_in({"error": "NONE", "partitions": ["t-0"]}) == ("NONE",)
 
 
-def test_weights_say_how_often_each_strategy_is_drawn_from() -> None:
+def test_strategies_are_drawn_by_weight() -> None:
     drawn: list[str] = []
 
     @settings(max_examples=200, derandomize=True, database=None)

@@ -21,7 +21,7 @@ def header(api_key: int, correlation_id: int) -> RequestHeader:
     return RequestHeader(api_key, 0, correlation_id, "0", 9)
 
 
-def test_a_leader_waits_until_it_is_answered(requests: ControlRequests) -> None:
+def test_leader_waits_for_the_answer_of_its_request(requests: ControlRequests) -> None:
     assert requests.are_pending()
     requests.answer_passed(LINK, header(ALTER_PARTITION, 6), b"")
     assert requests.are_pending()
@@ -29,20 +29,20 @@ def test_a_leader_waits_until_it_is_answered(requests: ControlRequests) -> None:
     assert not requests.are_pending()
 
 
-def test_nobody_waits_on_a_connection_that_is_over(requests: ControlRequests) -> None:
+def test_closed_connection_ends_all_waits(requests: ControlRequests) -> None:
     requests.link_ended(LINK._replace(number=2))
     assert requests.are_pending()
     requests.link_ended(LINK)
     assert not requests.are_pending()
 
 
-def test_other_requests_write_no_isr() -> None:
+def test_only_alter_partition_requests_write_an_isr() -> None:
     requests = ControlRequests()
     requests.request_passed(LINK, header(FETCH, 7), b"")
     assert not requests.are_pending()
 
 
-def test_the_last_heartbeat_that_was_answered_is_known_by_its_number() -> None:
+def test_last_answered_heartbeat_has_its_number() -> None:
     requests = ControlRequests()
     requests.request_passed(LINK, header(HEARTBEAT, 1), b"")
     requests.request_passed(LINK, header(HEARTBEAT, 2), b"")

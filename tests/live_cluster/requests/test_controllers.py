@@ -58,7 +58,7 @@ def partition(number: int, *steps: ControllerStep) -> Any:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
-def test_two_controllers_that_do_the_same_answer_the_same(release: str) -> None:
+def test_equal_controllers_do_not_differ(release: str) -> None:
     for steps in seed_sequences(0, controller_sequences()):
         found = compared(steps, release)
         assert found.difference is None
@@ -81,7 +81,7 @@ REACHED = {
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
-def test_sequences_come_to_every_answer_of_a_controller_and_most_often_to_what_decides(release: str) -> None:
+def test_sequences_reach_every_controller_answer(release: str) -> None:
     found: Counter[tuple[str, str]] = Counter()
     for number in range(3):
         for steps in seed_sequences(number, controller_sequences()):
@@ -105,13 +105,15 @@ def test_sequences_come_to_every_answer_of_a_controller_and_most_often_to_what_d
         ("eligible_leader_replicas", FENCED, "BrokerHeartbeat"),
     ],
 )
-def test_a_switch_that_is_off_shows(switch: str, steps: tuple[ControllerStep, ...], kind: str) -> None:
+def test_disabled_behaviour_is_reported_as_a_difference(
+    switch: str, steps: tuple[ControllerStep, ...], kind: str
+) -> None:
     difference = compared(steps, "4.3.1", **{switch: False}).difference
     assert difference is not None
     assert difference_kind(difference)[0].api == kind
 
 
-def test_epochs_are_relative_to_what_the_controller_has() -> None:
+def test_step_epochs_are_relative_to_the_controllers() -> None:
     wants = AlterPartitionStep(isr=(1, 2))
     assert answers(
         wants,
@@ -130,7 +132,7 @@ def test_epochs_are_relative_to_what_the_controller_has() -> None:
     ]
 
 
-def test_a_broker_stops_once_everybody_has_heard_that_it_leads_nothing() -> None:
+def test_broker_stops_after_all_brokers_know_that_it_leads_nothing() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     first, again, _, _, last = answers(STOPS, STOPS, *alive, STOPS)
     # The others have sent none since they were unfenced.
@@ -138,26 +140,26 @@ def test_a_broker_stops_once_everybody_has_heard_that_it_leads_nothing() -> None
     assert partition(0, STOPS) == [2, 1, [2, 3], []]
 
 
-def test_one_that_stops_is_not_taken_back_and_asks_no_more() -> None:
+def test_stopping_broker_is_not_unfenced() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     wants_fence, goes = HeartbeatStep(broker=1, want_fence=True), HeartbeatStep(broker=1)
     first, second, *_, last = answers(STOPS, wants_fence, *alive, goes)
     assert (first["is_fenced"], second["is_fenced"], last["should_shut_down"]) == (False, False, True)
 
 
-def test_one_that_wants_to_be_fenced_and_to_stop_may_at_once() -> None:
+def test_fenced_broker_stops_at_once() -> None:
     (answer,) = answers(replace(STOPS, want_fence=True))
     assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
 
 
-def test_one_that_registers_again_is_not_known_to_have_heard_anything() -> None:
+def test_registration_resets_the_metadata_offset() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     amends = RegisterStep(broker=3, again=True)
     *_, early, _, late = answers(*alive, amends, STOPS, STOPS, HeartbeatStep(broker=3), STOPS)
     assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
-def test_one_that_registers_again_is_not_known_to_stop() -> None:
+def test_registration_cancels_a_controlled_shutdown() -> None:
     """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
     _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
     assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
@@ -165,7 +167,7 @@ def test_one_that_registers_again_is_not_known_to_stop() -> None:
     assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
 
 
-def test_up_to_3_7_0_one_that_registers_once_more_is_another_one_to_the_controller() -> None:
+def test_repeated_registration_makes_a_new_broker_up_to_3_7_0() -> None:
     """It is fenced, and leads and is in ISRs as before (KAFKA-16757)."""
     again = RegisterStep(broker=2, again=True)
     fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
@@ -176,7 +178,7 @@ def test_up_to_3_7_0_one_that_registers_once_more_is_another_one_to_the_controll
         assert not goes_on["is_fenced"]
 
 
-def test_up_to_3_7_0_one_that_registered_once_more_leaves_the_isrs_when_it_stops() -> None:
+def test_broker_registered_twice_leaves_isrs_when_it_stops_up_to_3_7_0() -> None:
     """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
     again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
     _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
@@ -184,13 +186,13 @@ def test_up_to_3_7_0_one_that_registered_once_more_leaves_the_isrs_when_it_stops
     assert told["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
 
 
-def test_up_to_3_6_the_heartbeat_that_unfences_a_broker_counts_for_another_one_that_stops() -> None:
+def test_unfencing_heartbeat_counts_for_a_stopping_broker_up_to_3_6() -> None:
     for release, let_go in (("3.6.2", True), ("3.9.2", False)):
         *_, told = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
         assert (told["is_fenced"], told["should_shut_down"]) == (let_go, let_go)
 
 
-def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_anew() -> None:
+def test_broker_unfenced_after_it_stopped_joins_no_isr_before_it_registers() -> None:
     """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
     let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
     joins = AlterPartitionStep(isr=(1, 2, 3))
@@ -203,7 +205,7 @@ def test_one_that_is_unfenced_after_it_stopped_is_in_no_isr_until_it_registers_a
     assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
 
 
-def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
+def test_returning_broker_leads_its_preferred_partitions() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
     assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
         1,
@@ -214,7 +216,7 @@ def test_a_broker_that_is_back_leads_again_where_it_is_preferred() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
-def test_what_a_controller_answered_is_answered_again(release: str) -> None:
+def test_recorded_controller_repeats_its_answers(release: str) -> None:
     for steps in seed_sequences(7, controller_sequences()):
         recorded = json.loads(json.dumps(recording(compared(steps, release))))
         assert steps_of(recorded) == steps
@@ -223,7 +225,7 @@ def test_what_a_controller_answered_is_answered_again(release: str) -> None:
         assert json.loads(json.dumps(recording(again))) == recorded
 
 
-def test_a_recording_of_another_controller_shows() -> None:
+def test_recording_of_a_different_controller_differs() -> None:
     steps = (*FENCED, HeartbeatStep(broker=1))
     recorded = recording(compared(steps))
     without = controller(eligible_leader_replicas=False)

@@ -157,7 +157,7 @@ UNVERIFIED = {"AddPartitionsToTxn": {"TRANSACTION_ABORTABLE"}, "Produce": {"TRAN
         ),
     ],
 )
-def test_sequences_come_to_every_answer_that_they_are_about(
+def test_sequences_reach_every_coordinator_answer(
     release: str, coordinated: Coordinated, reached: list[dict[str, set[str]]]
 ) -> None:
     made = KafkaRelease(release)
@@ -179,7 +179,7 @@ def test_sequences_come_to_every_answer_that_they_are_about(
         ("transactions", "transactional_commit_errors_named"),
     ],
 )
-def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) -> None:
+def test_sequences_reach_the_changes_of_4_4(coordinated: Coordinated, switch: str) -> None:
     made = KafkaRelease("4.4.0")
     assert any(
         compare_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
@@ -190,7 +190,7 @@ def test_sequences_show_what_4_4_changed(coordinated: Coordinated, switch: str) 
 
 @pytest.mark.parametrize("coordinated", ["groups", "transactions"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_coordinator_of_the_model_answers_like_another_one(release: str, coordinated: Coordinated) -> None:
+def test_two_model_coordinators_do_not_differ(release: str, coordinated: Coordinated) -> None:
     made = KafkaRelease(release)
     for steps in seed_sequences(0, coordinator_sequences(release, coordinated))[:8]:
         compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
@@ -223,7 +223,7 @@ class Shifted(ModelCoordinator):
         }
 
 
-def test_ids_that_brokers_make_up_are_compared_by_the_order_in_which_they_were_given() -> None:
+def test_random_ids_are_compared_by_order_of_appearance() -> None:
     real = Shifted("4.3", behaviours_in("4.3.1"), COORDINATOR_SETTINGS)
     steps = (
         InitStep(),
@@ -243,7 +243,7 @@ def test_ids_that_brokers_make_up_are_compared_by_the_order_in_which_they_were_g
     assert told[7]["8"]["leader"] == "m0"
 
 
-def test_who_joins_is_answered_when_the_others_have_joined() -> None:
+def test_join_is_answered_when_all_members_have_joined() -> None:
     joins = [JoinStep(member=member) for member in (0, 0, 1, 1, 0)]
     told = answers((*joins, SyncStep(member=1), SyncStep(member=0), GroupHeartbeatStep(member=1)))
     assert [sorted(each) for each in told] == [["1"], ["2"], ["3"], [], ["4", "5"], [], ["6", "7"], ["8"]]
@@ -252,7 +252,7 @@ def test_who_joins_is_answered_when_the_others_have_joined() -> None:
     assert {told[6][each]["partitions"][0] for each in ("6", "7")} == {"t-0", "t-1"}
 
 
-def test_what_a_step_asks_for_strays_from_what_its_slot_was_told() -> None:
+def test_step_values_are_offsets_from_earlier_answers() -> None:
     steps = (
         JoinStep(),
         JoinStep(),
@@ -275,7 +275,7 @@ def test_what_a_step_asks_for_strays_from_what_its_slot_was_told() -> None:
     assert told[4] == {"t-0": ["NONE", 4], "t-1": ["NONE", 4]}
 
 
-def test_members_of_a_group_whose_coordinator_assigns_go_by_what_they_were_told() -> None:
+def test_consumer_protocol_members_follow_their_assignment() -> None:
     def joins(member: int, **fields: Any) -> ConsumerHeartbeatStep:
         return ConsumerHeartbeatStep(
             member=member, does="joins", subscription=0, owned="nothing", has_timeout=True, **fields
@@ -322,7 +322,7 @@ def test_members_of_a_group_whose_coordinator_assigns_go_by_what_they_were_told(
     )
 
 
-def test_a_request_that_comes_once_more_ends_the_next_transaction_up_to_3_9() -> None:
+def test_duplicate_request_ends_the_next_transaction_up_to_3_9() -> None:
     begun = (AddPartitionsStep(), TxnProduceStep())
     steps = (InitStep(), *begun, EndTxnStep(), *begun, RepeatStep(back=2), ReadStep())
     last = answers(steps)[-1]["8"]["fetched"]["t-0"]
@@ -332,7 +332,7 @@ def test_a_request_that_comes_once_more_ends_the_next_transaction_up_to_3_9() ->
     assert later[-1]["8"]["fetched"]["t-0"]["lso"] == 2
 
 
-def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
+def test_clients_do_not_add_partitions_where_leaders_do() -> None:
     for release in RELEASES:
         drawn = seed_sequences(1, coordinator_sequences(release, "transactions"))
         kinds = {step.kind for steps in drawn for step in steps}
@@ -365,7 +365,7 @@ def test_clients_add_nothing_to_transactions_where_leaders_do() -> None:
         ),
     ],
 )
-def test_a_broker_that_does_otherwise_is_noticed(
+def test_different_broker_is_reported(
     switches: dict[str, Any], steps: tuple[CoordinatorStep, ...], kind: str
 ) -> None:
     compared = compare_coordinators(steps, broker(), broker(**switches))
@@ -384,7 +384,7 @@ class OtherLeader(ModelCoordinator):
 
 
 @pytest.mark.parametrize(("who_leaves", "is_compared"), [(0, False), (2, True)])
-def test_a_leader_that_another_broker_has_chosen_is_no_difference(who_leaves: int, is_compared: bool) -> None:
+def test_another_elected_leader_is_not_a_difference(who_leaves: int, is_compared: bool) -> None:
     """Of those that stay any may lead, once the leader has left; a leader that stays leads."""
     first = [JoinStep(member=member) for member in (0, 0, 1, 1, 0, 2, 0, 1)]
     stay = [member for member in (0, 1) if member != who_leaves]

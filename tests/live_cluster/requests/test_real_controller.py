@@ -27,7 +27,7 @@ class Controller:
 
 
 @pytest.mark.parametrize("newest", [1, 2, 4])
-def test_a_broker_registers_in_a_version_that_the_controller_speaks(newest: int) -> None:
+def test_brokers_register_in_a_version_that_the_controller_supports(newest: int) -> None:
     """3.6.2 hangs up on a registration with the directories of logs (KIP-858), which 3.9.2 wants."""
     connection: Any = Controller(newest)
     controller = RealController(connection, connection, connection, number=1, cluster_id="c")

@@ -30,7 +30,7 @@ RELEASE = KafkaRelease("2.4.1")
 
 
 @pytest.mark.parametrize("file", ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_the_model_answers_as_a_real_broker_did(file: Path) -> None:
+def test_model_answers_like_the_recorded_broker(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_broker(KafkaRelease(kept["release"]))
     compared = compare_brokers(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
@@ -39,7 +39,7 @@ def test_the_model_answers_as_a_real_broker_did(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", CONTROLLERS_ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_the_model_answers_as_a_real_controller_did(file: Path) -> None:
+def test_model_answers_like_the_recorded_controller(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_controller(KafkaRelease(kept["release"]))
     real = RecordedController(kept["sequence"])
@@ -49,7 +49,7 @@ def test_the_model_answers_as_a_real_controller_did(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", COORDINATORS_ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_the_model_answers_as_a_real_coordinator_did(file: Path) -> None:
+def test_model_answers_like_the_recorded_coordinator(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     model = model_coordinator(KafkaRelease(kept["release"]))
     real = RecordedCoordinator(kept["sequence"])
@@ -60,7 +60,7 @@ def test_the_model_answers_as_a_real_coordinator_did(file: Path) -> None:
 
 @settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(sequences(followed=True))
-def test_what_is_recorded_is_answered_again(steps: tuple[Step, ...]) -> None:
+def test_recorded_broker_repeats_its_answers(steps: tuple[Step, ...]) -> None:
     compared = compare_brokers(steps, model_broker(RELEASE), model_broker(RELEASE))
     recorded = json.loads(json.dumps(recording(compared)))
     assert steps_of(recorded) == steps
@@ -68,6 +68,6 @@ def test_what_is_recorded_is_answered_again(steps: tuple[Step, ...]) -> None:
     assert json.loads(json.dumps(recording(again))) == recorded
 
 
-def test_what_is_no_step_is_refused() -> None:
+def test_invalid_steps_are_refused() -> None:
     with pytest.raises(ValidationError, match="kind"):
         steps_of([{"step": {"kind": "dance"}, "answer": {}}])

@@ -38,7 +38,7 @@ class Connection:
         return answer
 
 
-def test_a_topic_is_known_once_a_member_is_assigned_all_of_it() -> None:
+def test_topic_is_known_after_a_member_has_all_its_partitions() -> None:
     connection = Connection((), (0,), (0, 1))
     probe = TopicProbe(connection, "t7", 2)  # type: ignore[arg-type]
     assert [probe.is_known() for _ in range(3)] == [False, False, True]
@@ -48,6 +48,6 @@ def test_a_topic_is_known_once_a_member_is_assigned_all_of_it() -> None:
 @pytest.mark.parametrize(
     "connection", [Connection(speaks=False), Connection(error_code=UnsupportedVersionError.errno)]
 )
-def test_where_no_coordinator_assigns_nothing_is_waited_for(connection: Connection) -> None:
+def test_classic_groups_do_not_wait_for_topics(connection: Connection) -> None:
     assert TopicProbe(connection, "t7", 2).is_known()  # type: ignore[arg-type]
     assert connection.epochs in ([], [0])

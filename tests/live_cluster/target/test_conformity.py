@@ -52,13 +52,13 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) 
     return conformity.compared(plan, real, map(compared_part, model))
 
 
-def test_it_is_counted_how_often_the_model_came_to_the_same() -> None:
+def test_equal_model_runs_are_counted() -> None:
     (real,) = runs(LOST, range(1))
     comparison = compared(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
     assert comparison.alike(real) == 3
 
 
-def test_what_the_model_comes_to_agrees() -> None:
+def test_outcome_of_the_model_agrees() -> None:
     model = runs(LOST, range(3))
     comparison = compared(model[0].plan, runs(LOST, range(7, 8)), model)
     assert (comparison.status, comparison.reasons) == (AGREED, ())
@@ -90,13 +90,13 @@ def test_of_generated_records_only_the_verdicts_are_compared() -> None:
     assert outcome_of(model[0]) == outcome_of(model[1])
 
 
-def test_one_of_several_runs_that_differs_is_enough() -> None:
+def test_one_differing_run_is_enough() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
     assert compared(model[0].plan, [*model, *kept], model).status == DIFFERS
 
 
-def test_a_run_that_was_skipped_is_not_compared() -> None:
+def test_skipped_run_is_not_compared() -> None:
     (run,) = runs(LOST, range(1))
     skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
     comparison = compared(run.plan, [skipped], [run])

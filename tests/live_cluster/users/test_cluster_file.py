@@ -35,7 +35,7 @@ def load(folder: Path, text: str) -> ClusterFile:
     return load_cluster_file(written(folder, text), {"SECRET": "hidden"})
 
 
-def test_a_file_says_where_a_cluster_is_and_what_does_something_to_it(tmp_path: Path) -> None:
+def test_cluster_file_has_addresses_and_commands(tmp_path: Path) -> None:
     found = load(tmp_path, FULL)
     assert found.bootstrap == (("kafka-1", 9092), ("::1", 9093))
     assert found.release is not None
@@ -54,7 +54,7 @@ def test_a_file_says_where_a_cluster_is_and_what_does_something_to_it(tmp_path: 
     assert found.command(CommandName.PAUSE, 7) is None
 
 
-def test_secrets_show_nowhere(tmp_path: Path) -> None:
+def test_secrets_are_never_shown(tmp_path: Path) -> None:
     found = load(tmp_path, FULL)
     assert found.security.settings["sasl.password"] == "hidden"
     assert "hidden" not in repr(found)
@@ -110,7 +110,7 @@ def test_secrets_show_nowhere(tmp_path: Path) -> None:
         ("bootstrap: a:1\ntimeout: 0s", "2:10: timeout: 0s is too short: it must be more than 0"),
     ],
 )
-def test_each_mistake_is_said_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+def test_each_mistake_is_reported_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(FileError) as refused:
         load(tmp_path, text)
     assert str(refused.value) == f"{tmp_path / 'cluster.yaml'}:{problem}"

@@ -41,9 +41,7 @@ def heal(folder: Path, journal: Journal) -> None:
     Healing(journal, file, folder / "log", lambda _: None).heal()
 
 
-def test_what_is_done_is_struck_out_when_it_is_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
         broker.pause()
@@ -111,7 +109,7 @@ def test_a_link_is_cut_once_and_restored_with_the_last_cut(tmp_path: Path) -> No
     assert notes(tmp_path) == ["cut 1 2", "cut 2 1", "restore 1 2", "restore 2 1"]
 
 
-def test_what_is_not_allowed_is_not_done(tmp_path: Path) -> None:
+def test_forbidden_command_does_not_run(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal, permitted=frozenset({"pause"})))
         broker.pause()
@@ -138,7 +136,7 @@ def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
         ("[/nonexistent/program]", r"/nonexistent/program failed with 127: .*not found"),
     ],
 )
-def test_a_command_that_fails_is_told_and_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
+def test_failed_command_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
     text = TEXT.replace("pause: echo pause {broker} >>notes", f"pause: {command}")
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
@@ -170,7 +168,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_what_a_killed_process_has_left_is_healed(tmp_path: Path) -> None:
+def test_faults_of_a_killed_process_are_healed(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     path = os.pathsep.join((PYTHONPATH, str(root)))
     ended = subprocess.run(
@@ -278,9 +276,7 @@ def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_
     assert done == ["clients", "topics"]
 
 
-def test_what_cannot_be_undone_stays_in_the_journal_and_the_rest_is_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_undo_stays_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:

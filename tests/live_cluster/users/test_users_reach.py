@@ -88,7 +88,7 @@ def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path)
         ("cluster: {brokers: 3, controller: 1}", "harrow cannot choose the controller"),
     ],
 )
-def test_each_obstacle_is_said(tmp_path: Path, text: str, obstacle: str) -> None:
+def test_each_obstacle_is_reported(tmp_path: Path, text: str, obstacle: str) -> None:
     assert obstacles(tmp_path, text, seen()) == [obstacle]
 
 
@@ -102,7 +102,7 @@ def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: 
     }
 
 
-def test_without_its_command_a_fault_cannot_be_done(tmp_path: Path) -> None:
+def test_fault_needs_its_command(tmp_path: Path) -> None:
     text = "script: [{do: {broker_pause: {broker: any}}}]"
     assert obstacles(tmp_path, text, seen(), 'bootstrap: "a:1"') == [
         "broker_pause: there is no command pause",
@@ -110,7 +110,7 @@ def test_without_its_command_a_fault_cannot_be_done(tmp_path: Path) -> None:
     ]
 
 
-def test_a_library_that_cannot_be_told_how_to_be_let_in_is_an_obstacle(tmp_path: Path) -> None:
+def test_unsupported_security_setting_is_an_obstacle(tmp_path: Path) -> None:
     text = "workload: {{duration: 1s, producers: [{{rate: 1/s, name: p{}}}], consumers: [{{name: c}}]}}"
     secured = f"{TEXT}security: {{security.protocol: SSL, enable.ssl.certificate.verification: 'false'}}\n"
     assert obstacles(tmp_path, text.format(""), seen(), secured) == []
@@ -140,7 +140,7 @@ def test_the_model_does_what_brokers_of_the_clusters_release_do(
     assert modelled.items() <= found.behaviours.items()
 
 
-def test_releases_that_tell_no_epochs_are_too_old(tmp_path: Path) -> None:
+def test_releases_without_epochs_are_too_old(tmp_path: Path) -> None:
     assert obstacles(tmp_path, PLAIN, seen("2.0.1")) == [
         "brokers of 2.0.1 do not report leader epochs: harrow needs 2.1 or newer"
     ]

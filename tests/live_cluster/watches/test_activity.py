@@ -26,7 +26,7 @@ def quiet_activity(clock: Monotonic) -> Activity:
     return activity
 
 
-def test_something_may_go_on_at_any_time_until_all_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_lasts_until_everything_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, activity = Monotonic(monkeypatch), Activity()
     clock.now_s += 3_600
     activity.note()
@@ -36,7 +36,7 @@ def test_something_may_go_on_at_any_time_until_all_is_noted(monkeypatch: pytest.
     assert not activity.is_quiet()
 
 
-def test_what_is_noted_lasts_a_little_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_lasts_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Monotonic(monkeypatch)
     activity = quiet_activity(clock)
     activity.note()
@@ -49,7 +49,7 @@ def test_what_is_noted_lasts_a_little_while(monkeypatch: pytest.MonkeyPatch) -> 
     assert activity.is_quiet()
 
 
-def test_who_waits_goes_on_when_something_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     activity = quiet_activity(Monotonic(monkeypatch))
     went_on = threading.Event()
 
@@ -64,7 +64,7 @@ def test_who_waits_goes_on_when_something_is_noted(monkeypatch: pytest.MonkeyPat
     thread.join()
 
 
-def test_a_watch_looks_seldom_while_nothing_goes_on_at_once_when_something_does_and_ends_at_once() -> None:
+def test_watch_looks_rarely_without_activity() -> None:
     activity, looked = Activity(), threading.Semaphore(0)
     activity.begin()
     watch = RepeatedLook("watch", looked.release, activity)
@@ -83,7 +83,7 @@ def test_a_watch_looks_seldom_while_nothing_goes_on_at_once_when_something_does_
     watch.close()
 
 
-def test_a_watch_ends_while_it_waits_for_something_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_watch_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.live_cluster.watches.repeated_look.QUIET_LOOK_S", 1_000 * PATIENCE_S)
     activity, looked = Activity(), threading.Event()
     activity.begin()

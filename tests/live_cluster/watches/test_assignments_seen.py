@@ -24,21 +24,21 @@ def seen(told: Told) -> AssignmentsSeen:
     return seen
 
 
-def test_what_topics_are_created_with_is_no_event(seen: AssignmentsSeen, told: Told) -> None:
+def test_initial_assignment_is_not_an_event(seen: AssignmentsSeen, told: Told) -> None:
     seen.take_views({"t-0": (0, 1)}, {})
     assert told == []
     assert seen.partition_names() == ("t-0",)
     assert (seen.of("t-1"), seen.replicas_of("t-1")) == (None, ())
 
 
-def test_a_partition_that_is_added_is_there_from_then_on(seen: AssignmentsSeen, told: Told) -> None:
+def test_added_partition_is_present(seen: AssignmentsSeen, told: Told) -> None:
     seen.take_views({"t-0": (0, 1), "t-1": (1, 2)}, {})
     assert told == [("assignment", "t-1", (1, 2), (), ())]
     assert seen.partition_names() == ("t-0", "t-1")
     assert [seen.owned_by(broker) for broker in (0, 1, 2)] == [("t-0",), ("t-0", "t-1"), ("t-1",)]
 
 
-def test_partitions_of_coordinators_are_none_of_the_clients(seen: AssignmentsSeen) -> None:
+def test_internal_partitions_are_not_for_clients(seen: AssignmentsSeen) -> None:
     seen.begin({"__consumer_offsets": [(0, 1)]})
     assert seen.partition_names() == seen.owned_by(0) == ("t-0",)
     assert seen.replicas_of("__consumer_offsets-0") == (0, 1)
@@ -58,9 +58,7 @@ def test_a_reassignment_is_under_way_until_brokers_tell_the_new_replicas_alone(
     assert (seen.owned_by(1), seen.owned_by(3)) == ((), ("t-0",))
 
 
-def test_a_reassignment_that_is_cancelled_leaves_the_replicas_as_they_were(
-    seen: AssignmentsSeen, told: Told
-) -> None:
+def test_cancelled_reassignment_keeps_the_replicas(seen: AssignmentsSeen, told: Told) -> None:
     seen.take_views({"t-0": MERGED}, {"t-0": MOVING})
     seen.take_views({"t-0": (0, 1)}, {})
     assert told[1:] == [("assignment", "t-0", (0, 1), (), ())]

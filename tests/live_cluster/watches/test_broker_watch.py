@@ -42,7 +42,7 @@ class WatchedConnection(BrokerConnection):
         return self.done.count("close") == 1 and self.done[-1] == "close"
 
 
-def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path: Path) -> None:
+def test_control_plane_closes_connections_after_its_last_request(tmp_path: Path) -> None:
     connections = [WatchedConnection(), WatchedConnection()]
     faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
     with (
@@ -71,7 +71,7 @@ def test_a_control_plane_closes_its_connections_after_its_last_question(tmp_path
     assert all(connection.was_closed_in_the_end() for connection in connections)
 
 
-def test_a_watch_of_a_broker_closes_its_connection_after_its_last_question() -> None:
+def test_broker_watch_closes_its_connection_after_its_last_request() -> None:
     connection = WatchedConnection()
     broker = cast("LocalNode", SimpleNamespace(id=0, is_running=True, is_paused=False))
     metadata = MetadataSeen(lambda *_: None)

@@ -56,7 +56,7 @@ def states(told: list[tuple[Any, ...]]) -> list[tuple[str, int]]:
     return [(event[3], event[4]) for event in told if event[0] is GroupStateChanged]
 
 
-def test_what_must_have_come_before_a_generation_is_told_with_it(told: list[tuple[Any, ...]]) -> None:
+def test_generation_is_reported_with_its_earlier_steps(told: list[tuple[Any, ...]]) -> None:
     groups = watch(told)
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",)), GroupRecord("other", 4, ("b",))))
     assert states(told) == [("PreparingRebalance", 0), ("CompletingRebalance", 1), ("Stable", 1)]
@@ -67,7 +67,7 @@ def test_what_must_have_come_before_a_generation_is_told_with_it(told: list[tupl
     assert states(told)[3:] == [("PreparingRebalance", 1), ("Empty", 2)]
 
 
-def test_a_rebalance_that_was_seen_is_told_once(told: list[tuple[Any, ...]]) -> None:
+def test_rebalance_is_reported_once(told: list[tuple[Any, ...]]) -> None:
     groups = watch(told)
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
     told.clear()
@@ -90,7 +90,7 @@ def test_commits_are_of_the_generation_before_them(told: list[tuple[Any, ...]]) 
 
 
 @pytest.mark.parametrize(("control", "count"), [("commit", 1), ("abort", 0)])
-def test_what_a_transaction_commits_is_told_with_its_marker(
+def test_transactional_offsets_are_reported_with_the_marker(
     told: list[tuple[Any, ...]], control: str, count: int
 ) -> None:
     groups = watch(told)

@@ -60,12 +60,12 @@ def test_the_clock_does_not_go_back(system: Monotonic, clock: WallClock) -> None
     assert clock.tick() == clock.now_us == 5_000
 
 
-def test_a_time_is_a_reading_of_the_monotonic_clock_and_back(system: Monotonic, clock: WallClock) -> None:
+def test_times_convert_to_the_monotonic_clock_and_back(system: Monotonic, clock: WallClock) -> None:
     assert clock.ns_of(3_000) == system.now_ns + 3 * MS
     assert clock.us_of(clock.ns_of(3_000)) == 3_000
 
 
-def test_what_is_reported_has_the_time_at_which_it_was_noticed(
+def test_events_have_the_time_of_observation(
     system: Monotonic, clock: WallClock, trace: Trace, happenings: Happenings
 ) -> None:
     system.now_ns += MS
@@ -92,13 +92,13 @@ def test_the_trace_never_goes_back(
     assert list(trace.events) == [(2_000, BrokerPaused.name, 2), (2_000, BrokerPaused.name, 1)]
 
 
-def test_who_waits_goes_on_at_once_where_something_was_reported(happenings: Happenings) -> None:
+def test_wait_returns_at_once_after_a_report(happenings: Happenings) -> None:
     happenings.report(BrokerPaused, 1)
     happenings.wait(PATIENCE_S, PATIENCE_S)
 
 
 @pytest.mark.parametrize("is_event", [True, False])
-def test_who_waits_is_woken_from_another_thread(happenings: Happenings, is_event: bool) -> None:
+def test_report_of_another_thread_ends_the_wait(happenings: Happenings, is_event: bool) -> None:
     waits, is_over = threading.Event(), threading.Event()
 
     def wait() -> None:

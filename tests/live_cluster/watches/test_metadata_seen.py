@@ -26,7 +26,7 @@ def test_a_new_controller_is_there_and_knows_it(seen: MetadataSeen, told: Told) 
     assert seen.controller() == 2
 
 
-def test_a_controller_that_is_gone_is_followed_by_none(seen: MetadataSeen, told: Told) -> None:
+def test_lost_controller_leaves_none(seen: MetadataSeen, told: Told) -> None:
     seen.set_controller(2, 5)
     told.clear()
     seen.set_controller(None, 5)
@@ -52,7 +52,7 @@ def test_brokers_are_registered_with_their_epochs_where_these_are_known(
     assert seen.registered() == {0, 1}
 
 
-def test_who_was_told_to_stop_closes_its_session_and_another_loses_it(seen: MetadataSeen, told: Told) -> None:
+def test_stopped_broker_closes_its_session_and_a_crashed_one_loses_it(seen: MetadataSeen, told: Told) -> None:
     seen.set_registered([0, 1, 2], {})
     seen.stopping.add(1)
     told.clear()
@@ -105,14 +105,14 @@ def test_a_leader_is_elected_and_unclean_is_one_from_outside_the_isr(
     assert told == [("election", 9, "t-0", leader, 5, isr, is_unclean, "")]
 
 
-def test_it_is_the_isr_before_the_election_that_counts(known: MetadataSeen, told: Told) -> None:
+def test_unclean_elections_are_judged_by_the_former_isr(known: MetadataSeen, told: Told) -> None:
     known.set_partition("t-0", SeenPartition(0, 4, (0,)))
     told.clear()
     known.set_partition("t-0", SeenPartition(1, 5, (1,)))
     assert told == [("election", 9, "t-0", 1, 5, (1,), True, "")]
 
 
-def test_without_a_controller_an_election_has_none(seen: MetadataSeen, told: Told) -> None:
+def test_election_may_have_no_known_controller(seen: MetadataSeen, told: Told) -> None:
     seen.set_partition("t-0", FIRST)
     assert told == [("election", -1, "t-0", 0, 4, (0, 1, 2), False, "")]
 
@@ -143,12 +143,12 @@ def test_a_leader_that_goes_on_with_more_or_others_in_its_isr_was_elected(
     assert [event[0] for event in told] == ["election"]
 
 
-def test_what_is_the_same_is_no_event(known: MetadataSeen, told: Told) -> None:
+def test_unchanged_metadata_is_not_an_event(known: MetadataSeen, told: Told) -> None:
     known.set_partition("t-0", FIRST)
     assert told == []
 
 
-def test_partitions_have_nothing_to_do_with_each_other(known: MetadataSeen, told: Told) -> None:
+def test_partitions_are_independent(known: MetadataSeen, told: Told) -> None:
     known.set_partition("t-1", SeenPartition(2, 0, (2,)))
     known.set_partition("t-0", SeenPartition(0, 4, (0,)))
     assert [event[:3] for event in told] == [
@@ -158,7 +158,7 @@ def test_partitions_have_nothing_to_do_with_each_other(known: MetadataSeen, told
     ]
 
 
-def test_who_is_eligible_without_an_isr_is_elected_cleanly(seen: MetadataSeen, told: Told) -> None:
+def test_eligible_leader_without_isr_is_elected_cleanly(seen: MetadataSeen, told: Told) -> None:
     """KIP-966: from 4.1 on the last member leaves the ISR, and is remembered as one that has all that is committed."""
     seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
     seen.set_partition("t-0", SeenPartition(-1, 5, ()), (0, 2))
@@ -171,23 +171,21 @@ def test_who_is_eligible_without_an_isr_is_elected_cleanly(seen: MetadataSeen, t
     assert told == [("election", -1, "t-0", 1, 8, (1,), True, "")]
 
 
-def test_who_has_become_eligible_with_an_isr_that_was_too_small_is_elected_cleanly(
-    seen: MetadataSeen, told: Told
-) -> None:
+def test_eligible_leader_with_a_small_isr_is_elected_cleanly(seen: MetadataSeen, told: Told) -> None:
     seen.set_partition("t-0", SeenPartition(0, 4, (0,)), (2,))
     told.clear()
     seen.set_partition("t-0", SeenPartition(2, 6, (2,)))
     assert told == [("election", -1, "t-0", 2, 6, (2,), False, "")]
 
 
-def test_what_permits_no_unclean_election_has_none(known: MetadataSeen, told: Told) -> None:
+def test_forbidden_unclean_election_is_not_reported(known: MetadataSeen, told: Told) -> None:
     """Between two looks at it an ISR grows and its new member leads: who leads was in it, if unseen."""
     known.elected_cleanly = frozenset({"t"})
     known.set_partition("t-0", SeenPartition(3, 5, (3,)))
     assert told == [("election", 9, "t-0", 3, 5, (3,), False, "")]
 
 
-def test_a_controller_is_asked_why_it_has_elected() -> None:
+def test_election_reason_comes_from_the_controller() -> None:
     told: Told = []
     asked: list[tuple[int, str]] = []
 

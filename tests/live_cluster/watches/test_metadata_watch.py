@@ -62,7 +62,7 @@ def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_clus
     assert ("election", -1, "t-0", 1, 6, (1, 0), False, "") in told
 
 
-def test_while_no_broker_is_there_the_log_of_the_controller_tells() -> None:
+def test_controller_log_is_used_without_brokers() -> None:
     told: list[tuple[Any, ...]] = []
     was_asked = threading.Event()
 

@@ -91,7 +91,7 @@ def test_one_that_does_not_answer_is_controller_until_it_tells_otherwise(
     assert events_of(monkeypatch, "3000 1", state, "3000 1") == FIRST
 
 
-def test_one_that_has_resigned_says_so_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resigned_controller_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events_of(monkeypatch, "3000 1", "resigned", "3000 3")[2:] == [
         ("controller_changed", -1, 1),
         ("controller_changed", 3000, 3),

@@ -49,7 +49,7 @@ def log(tmp_path: Path) -> Log:
 A, B, C = written(0, "a"), written(1, "b", "c"), written(3, "d")
 
 
-def test_each_batch_is_told_once(log: Log) -> None:
+def test_each_batch_is_reported_once(log: Log) -> None:
     log.write(A)
     assert log.look() == [(0, ("a",))]
     assert log.look() == []
@@ -60,14 +60,14 @@ def test_each_batch_is_told_once(log: Log) -> None:
 
 
 @pytest.mark.parametrize("torn", [1, 16, 60, -1])
-def test_a_torn_batch_is_told_when_it_is_whole(log: Log, torn: int) -> None:
+def test_torn_batch_is_reported_when_complete(log: Log, torn: int) -> None:
     log.write(A, B[:torn])
     assert (log.look(), log.tail.leo) == ([(0, ("a",))], 1)
     log.write(A, B)
     assert (log.look(), log.tail.leo) == ([(1, ("b", "c"))], 3)
 
 
-def test_a_cut_says_where_the_log_ended_and_ends(log: Log) -> None:
+def test_truncation_has_old_and_new_end(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     log.write(A)
@@ -130,7 +130,7 @@ def test_batches_differ_by_values_leader_epoch_and_producer(log: Log, other: byt
     assert [change[0] for change in told[1:] if not isinstance(change, Truncation)] == [1]
 
 
-def test_nothing_is_read_where_nothing_is_new(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_log_is_not_read(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
 
     def counted(segment: Path, position: int) -> Any:
@@ -163,7 +163,7 @@ def test_of_what_is_known_no_more_than_the_last_batch_is_read_again(
     assert min(positions) == len(A)
 
 
-def test_a_folder_that_is_not_there_is_an_empty_log(tmp_path: Path) -> None:
+def test_missing_folder_is_an_empty_log(tmp_path: Path) -> None:
     tail = LogTail(lambda: tmp_path / "t-0")
     assert (list(tail.look()), tail.leo, tail.batches) == ([], 0, [])
     folder = tmp_path / "t-0"

@@ -103,14 +103,14 @@ def test_a_log_without_records_ends_where_it_begins(partition: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [5, 20, 60, -1])
-def test_it_ends_before_a_batch_that_is_torn(partition: Path, torn: int) -> None:
+def test_log_ends_before_a_torn_batch(partition: Path, torn: int) -> None:
     whole = written(0, "a")
     write(partition, 0, whole + written(1, "b" * 50)[:torn])
     stored = stored_log(partition)
     assert ([b.values for b in stored.batches], stored.leo) == ([("a",)], 1)
 
 
-def test_it_ends_before_a_batch_with_another_checksum(partition: Path) -> None:
+def test_log_ends_before_a_batch_with_a_wrong_checksum(partition: Path) -> None:
     spoilt = bytearray(written(1, "b"))
     spoilt[-2] ^= 1
     write(partition, 0, written(0, "a") + bytes(spoilt) + written(2, "c"))
