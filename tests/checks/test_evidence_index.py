@@ -86,7 +86,7 @@ _TIMES = st.integers(0, 20)
     _TIMES,
     st.integers(1, 5),
 )
-def test_what_happened_at_a_time_is_found_in_a_trace_of_any_kind(
+def test_events_at_a_time_are_found_in_a_trace_of_any_kind(
     told: list[tuple[int, str, bool]], start_us: int, end_us: int, chunk: int
 ) -> None:
     rows: list[TraceEvent] = [

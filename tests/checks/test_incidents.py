@@ -36,7 +36,7 @@ def test_another_truncation_cause_partition_or_permission_is_another() -> None:
     assert sizes(first, replace(cut_off("m2"), chain=(*cut_off("m2").chain[:2], other))) == [1, 1]
 
 
-def test_what_no_link_decides_stands_alone() -> None:
+def test_a_finding_without_a_deciding_link_stands_alone() -> None:
     assert sizes(lost("m1"), lost("m2")) == [1, 1]
 
 

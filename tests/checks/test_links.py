@@ -39,7 +39,7 @@ def test_two_kinds_have_two_names() -> None:
         {"needs": (OUT_OF_SERVICE.of("broker"),), "is_fault": True},
     ],
 )
-def test_a_kind_says_exactly_once_from_what_its_links_follow(declared: dict[str, Any]) -> None:
+def test_a_kind_declares_exactly_one_reason_for_its_links(declared: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="silent is a fault, or has needs, or says in free_because"):
 
         @link("silent", **declared)
@@ -65,7 +65,7 @@ def test_a_link_crosses_processes() -> None:
     assert pickle.loads(pickle.dumps(told)) == told
 
 
-def test_a_cause_is_told_by_what_is_no_name() -> None:
+def test_causes_are_compared_by_kind_flags_and_texts() -> None:
     def gone(leader: int, state: str) -> tuple[str | bool, ...]:
         return cause_key(
             leader_not_replaced.conclude(after_us=1, partition="t-0", leader=leader, state=state)

@@ -17,7 +17,7 @@ def stated(*assignments: str) -> StatedSettings:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_what_is_not_stated_is_promised(rule: str) -> None:
+def test_settings_that_are_not_stated_are_the_strictest(rule: str) -> None:
     always = {"int-send-skip", "G0"}
     assert (RULES[rule].promise.permission(STRICT) is not None) == (rule in always)
 
@@ -53,7 +53,7 @@ def test_what_is_not_stated_is_promised(rule: str) -> None:
         (("transactional.id=payments",), "precommitted-read", None),
     ],
 )
-def test_what_is_stated_decides(assignments: tuple[str, ...], rule: str, permitted_by: str | None) -> None:
+def test_stated_settings_decide(assignments: tuple[str, ...], rule: str, permitted_by: str | None) -> None:
     assert RULES[rule].promise.permission(stated(*assignments)) == permitted_by
 
 

@@ -46,7 +46,7 @@ def test_nothing_sent_is_inconclusive() -> None:
 
 
 @pytest.mark.parametrize(("acks", "status"), [("0", "held"), ("1", "inconclusive"), ("all", "inconclusive")])
-def test_nothing_acked_is_inconclusive_unless_nobody_waits_for_acks(acks: str, status: str) -> None:
+def test_a_run_without_acks_is_inconclusive_unless_no_producer_waits_for_acks(acks: str, status: str) -> None:
     run = RunBuilder()
     producer = run.producer(acks=acks)
     run.send(producer, "m0")

@@ -106,7 +106,7 @@ def test_a_record_that_went_although_no_later_one_has_its_key_is_lost() -> None:
     assert finding.chain[-1].kind.name == "compacted-without-later-record"
 
 
-def test_what_a_follower_removed_takes_a_record_from_nobody() -> None:
+def test_a_removal_by_a_follower_takes_no_record_from_consumers() -> None:
     run = two_of_a_key()
     run.at(9)
     cleaned(run, 1, 2, 0)
@@ -132,7 +132,7 @@ def test_a_record_whose_later_one_is_cut_off_is_lost_with_it() -> None:
     assert found["m0"].permitted_by is None
 
 
-def test_a_record_goes_for_what_the_cleaner_had_looked_at_and_not_for_what_is_behind_that() -> None:
+def test_the_cleaner_removes_a_record_only_for_later_records_that_it_has_read() -> None:
     run = two_of_a_key()
     keyed(run, run.producer(), "m2", "a")
     run.at(9)
@@ -161,7 +161,7 @@ def test_where_a_log_was_emptied_is_a_hole_whatever_has_been_put_there_since() -
         (4, "tombstone-removed-too-early", None),
     ],
 )
-def test_a_tombstone_that_nobody_has_read_may_go_after_delete_retention_ms(
+def test_an_unread_tombstone_may_be_removed_after_delete_retention_ms(
     at_s: int, kind: str, permitted_by: str | None
 ) -> None:
     run = two_of_a_key(second="gone", tombstone=True)
@@ -268,14 +268,14 @@ def given_again(how: str) -> Index:
         ("nothing", None),
     ],
 )
-def test_an_offset_that_compaction_has_emptied_is_given_again_by_who_has_lost_the_place(
+def test_a_compacted_offset_is_assigned_again_by_a_broker_that_lost_the_position(
     how: str, permitted_by: str | None
 ) -> None:
     found = {finding.offset: finding for finding in INCONSISTENT.find(given_again(how))}
     assert found[0].permitted_by == permitted_by
 
 
-def test_what_took_a_place_and_was_compacted_in_its_turn_needs_no_excuse() -> None:
+def test_a_replacement_that_was_compacted_in_its_turn_needs_no_excuse() -> None:
     """Broker 0 cuts off m0 only when it is back, after compaction has taken what stood at its offset meanwhile."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
@@ -294,7 +294,7 @@ def test_what_took_a_place_and_was_compacted_in_its_turn_needs_no_excuse() -> No
     assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", UNCLEAN_ELECTION)
 
 
-def test_what_a_replaced_leader_appends_takes_no_place() -> None:
+def test_an_append_by_a_deposed_leader_does_not_reassign_an_offset() -> None:
     """Broker 1 does not know yet that broker 0 has been elected, and puts m0 where that has put m1, which is compacted later."""
     run = RunBuilder()
     producer = run.producer(acks="1")
@@ -356,7 +356,7 @@ def cut_by_a_flaw(excuse: str) -> Index:
 
 
 @pytest.mark.parametrize("excuse", ["none", "disk", "unclean"])
-def test_neither_a_bystanders_disk_nor_an_unclean_leader_that_has_it_all_excuses_a_place_that_was_given_again(
+def test_neither_an_uninvolved_disk_nor_a_complete_unclean_leader_excuses_a_reassigned_offset(
     excuse: str,
 ) -> None:
     found = {finding.offset: finding for finding in INCONSISTENT.find(cut_by_a_flaw(excuse))}
@@ -394,7 +394,7 @@ def test_an_older_append_of_a_value_stands_for_none_that_is_lost(*, cleaned_firs
 
 
 @pytest.mark.parametrize(("key", "is_lost"), [("a", False), ("b", True)])
-def test_a_record_that_was_sent_again_is_superseded_where_it_was_acked_though_a_log_led_in_which_it_stood_before(
+def test_a_resent_record_is_superseded_where_it_was_acked_though_a_leader_had_its_first_append(
     key: str, *, is_lost: bool
 ) -> None:
     """m0 goes behind an unclean leader, is sent again, acked, and removed; broker 1, which has the m0 of before, leads for a while."""
@@ -449,7 +449,7 @@ def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and
 
 
 @pytest.mark.parametrize("key", ["a", "b"])
-def test_who_reads_where_a_record_was_let_go_need_not_see_it_though_another_leader_has_it(key: str) -> None:
+def test_a_reader_of_a_log_that_removed_a_record_by_policy_need_not_see_it(key: str) -> None:
     """Broker 0 has removed m0 when everything is read back from it; broker 1, which still has it, is elected afterwards."""
     run = two_of_a_key(key=key)
     run.at(9)
@@ -539,7 +539,7 @@ def test_a_compacted_record_is_lost_with_the_record_that_replaced_it_and_may_the
     assert compacted_for_a_lost_record(unclean=False) == {"m0": None}
 
 
-def test_what_an_unclean_election_brings_back_to_its_place_was_replaced_by_permission() -> None:
+def test_a_record_that_an_unclean_election_brings_back_was_replaced_by_permission() -> None:
     """m1 takes the place of m0, which was never committed; an unclean election of who has m0 takes it back."""
     run = RunBuilder(brokers=(0, 1), unclean_leader_election=True)
     producer = run.producer()
@@ -567,9 +567,7 @@ def test_what_an_unclean_election_brings_back_to_its_place_was_replaced_by_permi
     assert finding.permitted_by == UNCLEAN_ELECTION
 
 
-def test_what_a_leader_compacts_that_does_not_know_of_its_successor_is_superseded_once_it_leads_again() -> (
-    None
-):
+def test_a_compaction_by_an_unaware_former_leader_counts_once_it_leads_again() -> None:
     """Broker 0 stores m0 and m1 and compacts m0 for m1 after broker 1 was elected; it is elected again with m1."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()

@@ -21,7 +21,7 @@ def three_replicas(release: str) -> tuple[RunBuilder, int]:
     return run, producer
 
 
-def test_each_truncation_of_three_replicas_is_told_however_often_brokers_restart() -> None:
+def test_a_chain_tells_each_truncation_of_three_replicas_however_often_brokers_restart() -> None:
     """KIP-101: the second follower truncates too, and only then is the record gone."""
     run, producer = three_replicas("0.10.2")
     run.write(producer, "m1", 0, 1, 2)
@@ -51,7 +51,7 @@ def test_each_truncation_of_three_replicas_is_told_however_often_brokers_restart
 
 
 @pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
-def test_a_fetch_that_was_not_fenced_is_told(release: str, is_told: bool) -> None:
+def test_a_chain_tells_a_fetch_that_was_not_fenced(release: str, is_told: bool) -> None:
     """KIP-320: the follower of an older epoch counts as having what only its leader has."""
     run, producer = three_replicas(release)
     run.event("follower", broker=1, partition="t-0", leader_epoch=0, leader=0)
@@ -76,7 +76,7 @@ def test_a_fetch_that_was_not_fenced_is_told(release: str, is_told: bool) -> Non
 
 
 @pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
-def test_a_join_of_the_isr_that_should_not_have_been_is_told(release: str, is_told: bool) -> None:
+def test_a_chain_tells_a_premature_join_of_the_isr(release: str, is_told: bool) -> None:
     """KAFKA-7128: broker 2 has reached the high watermark, and not what the leader had when its epoch began."""
     run, producer = three_replicas(release)
     run.write(producer, "m1", 0, 1)

@@ -38,7 +38,7 @@ def test_the_setting_is_named_only_when_it_let_the_isr_shrink() -> None:
     assert "broker 0 acked m0 when the ISR had shrunk to [0];" in because(finding)
 
 
-def test_a_retry_that_was_answered_again_is_told_by_its_last_ack() -> None:
+def test_the_last_ack_counts_for_a_retry_that_was_answered_again() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.send(producer, "m0")
@@ -55,7 +55,7 @@ def test_a_retry_that_was_answered_again_is_told_by_its_last_ack() -> None:
     assert [(link.broker, link.at_us) for link in finding.chain if link.event == "acked"] == [(1, 700_000)]
 
 
-def test_two_sessions_with_one_value_are_told_by_their_own_acks() -> None:
+def test_two_sessions_with_one_value_have_their_own_acks() -> None:
     run = RunBuilder()
     first, second = run.producer(), run.producer(acks="1")
     run.write(first, "m0", 0, 1)

@@ -35,7 +35,7 @@ def test_an_epoch_is_resumed_by_the_leader_that_lost_the_end_of_its_log(
     assert resumed_epochs(trace).get("t-0") == expected
 
 
-def test_excuses_what_was_lost_and_nothing_below() -> None:
+def test_an_excuse_covers_lost_offsets_and_none_below() -> None:
     run = RunBuilder()
     run.append(0, "a", "b", "c", "d")
     run.lead(0, 1, (0, 1))

@@ -101,7 +101,7 @@ def test_a_request_excuses_nothing_that_was_stored_after_it() -> None:
     assert found(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
 
 
-def test_what_is_still_there_was_not_deleted() -> None:
+def test_a_record_that_is_still_there_was_not_deleted() -> None:
     assert found(deleted(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
 
 
@@ -126,7 +126,7 @@ def with_m0() -> RunBuilder:
 
 
 @pytest.mark.parametrize("leader", [0, 1])
-def test_what_a_replica_deletes_that_does_not_lead_excuses_no_loss(leader: int) -> None:
+def test_a_deletion_by_a_replica_that_does_not_lead_excuses_no_loss(leader: int) -> None:
     run = with_m0()
     run.elect(leader, 1, (leader,))
     run.truncate(leader, 0)
@@ -150,7 +150,7 @@ def test_a_member_of_the_isr_that_deleted_a_record_first_takes_it_with_its_elect
     assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
-def test_a_deletion_of_a_leader_of_before_is_not_that_of_who_lost_the_record_later() -> None:
+def test_a_deletion_by_a_former_leader_does_not_excuse_a_later_loss() -> None:
     run = with_m0()
     run.elect(1, 1, (1,))
     run.at(11)
@@ -224,7 +224,7 @@ def test_a_record_that_came_back_with_an_earlier_log_start_goes_with_who_began_w
         (2, 1, False, False),
     ],
 )
-def test_a_consumer_may_skip_what_was_deleted_when_its_position_was_reset_though_it_came_back(
+def test_a_consumer_may_skip_a_record_that_was_deleted_at_its_reset_but_came_back(
     *, asked: int, position: int, comes_back: bool, is_fine: bool
 ) -> None:
     run = RunBuilder()
@@ -253,7 +253,7 @@ def test_a_consumer_may_skip_what_was_deleted_when_its_position_was_reset_though
 @pytest.mark.parametrize(
     ("read", "retention_ms", "is_fine"), [(True, 1, True), (False, 1, False), (True, 60_000, False)]
 )
-def test_what_was_read_and_deleted_in_its_time_is_not_lost(
+def test_a_record_that_was_read_and_then_deleted_on_time_is_not_lost(
     read: bool, retention_ms: int, is_fine: bool
 ) -> None:
     index = deleted(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
@@ -278,7 +278,7 @@ def test_what_was_read_and_deleted_in_its_time_is_not_lost(
         ([("broker-0", 2_000), ("broker-0", 0)], Deletion(RETENTION_MS, was_due=False)),
     ],
 )
-def test_what_was_old_enough_by_the_clocks_alone_is_deleted_by_clock_skew(
+def test_a_record_that_is_old_enough_only_by_wrong_clocks_is_deleted_by_clock_skew(
     steps: list[tuple[str, int]], wanted: Deletion
 ) -> None:
     run = with_m0()
@@ -288,7 +288,7 @@ def test_what_was_old_enough_by_the_clocks_alone_is_deleted_by_clock_skew(
     assert found(judged(run, {RETENTION_MS: 1_000_000})) == wanted
 
 
-def test_what_was_old_enough_by_the_true_time_needs_no_excuse() -> None:
+def test_a_record_that_is_old_enough_by_the_true_time_needs_no_excuse() -> None:
     run = with_m0()
     run.event("clock_stepped", process="broker-0", by_us=1, skew_us=2_000 * US)
     run.at(11)
@@ -329,7 +329,7 @@ def test_what_the_successor_has_lost_with_its_disk_too_was_not_deleted() -> None
     assert found(judged(run, {RETENTION_MS: 9_000})) is None
 
 
-def test_who_is_elected_and_never_begins_to_lead_takes_no_record() -> None:
+def test_a_broker_that_is_elected_but_never_leads_takes_no_record() -> None:
     """Broker 1 has lost m0 and dies before it leads; broker 0 deletes m0 meanwhile, and leads again."""
     run = with_m0()
     run.lose_disk(1)

@@ -47,7 +47,7 @@ def test_polls_of_all_operations_say_where_records_stand(type_: str) -> None:
     ) == {"poll-skip": [("t", "c")]}
 
 
-def test_an_acked_send_says_where_its_record_stands() -> None:
+def test_an_acked_send_has_the_offset_of_its_record() -> None:
     skipped = found(ok(1, send("t", "b", 1)), ok(0, poll("t", (0, "a"))), ok(0, poll("t", (2, "c"))))
     assert skipped == {"poll-skip": [("t", "c")], "lost-write": [("t", "b")]}
 
@@ -196,7 +196,7 @@ def test_unseen_where_the_offset_is_not_known() -> None:
     assert found(ok(0, send("t", "a")), ok(1, poll("t", (5, "b")))) == {"unseen": [("t", "a")]}
 
 
-def test_unseen_of_a_key_that_nobody_reads() -> None:
+def test_unseen_for_a_key_without_readers() -> None:
     assert found(ok(0, send("t", "a", 0)), ok(1, poll("u", (5, "b")))) == {"unseen": [("t", "a")]}
 
 
@@ -219,7 +219,7 @@ def test_aborted_read() -> None:
 
 
 @pytest.mark.parametrize("type_", ["fail", "info"])
-def test_what_an_aborted_transaction_read_is_no_aborted_read(type_: str) -> None:
+def test_a_read_within_an_aborted_transaction_is_no_aborted_read(type_: str) -> None:
     assert found(fail(0, send("t", "a")), operation(1, type_, poll("t", (0, "a")))) == {}
 
 
@@ -248,13 +248,13 @@ def test_several_sends_of_one_operation_may_be_torn_where_there_are_no_transacti
     assert judged.status == "permitted"
 
 
-def test_what_is_known_to_stand_below_what_was_read_is_lost_and_counted_once() -> None:
+def test_an_unread_record_below_others_that_were_read_is_lost_and_counted_once() -> None:
     operations = [ok(2, send("b", 9, 5)), *half_polled(send("a", 1, 0), send("b", 2, 2))]
     assert found(*operations, ok(1, poll("b", (5, 9)))) == {"lost-write": [("b", 2)]}
 
 
 @pytest.mark.parametrize("names_several", [True, False])
-def test_nobody_has_to_read_a_send_that_failed_where_sends_are_transactions(names_several: bool) -> None:
+def test_a_failed_send_need_not_be_read_if_sends_are_transactions(names_several: bool) -> None:
     sends = [send("a", 0, 0), send("a", 2, 2)]
     anomalies = found(
         *([ok(0, *sends)] if names_several else [ok(0, each) for each in sends]),
@@ -271,7 +271,7 @@ def test_precommitted_read() -> None:
     assert found(ok(0, send("t", "a"), poll("t", (0, "a")))) == {"precommitted-read": [("t", "a")]}
 
 
-def test_what_the_same_process_sent_before_may_be_read() -> None:
+def test_an_earlier_send_of_the_same_process_may_be_read() -> None:
     assert found(ok(0, send("t", "a", 0)), ok(0, poll("t", (0, "a")))) == {}
     assert (
         found(
@@ -291,7 +291,7 @@ def test_the_same_value_of_another_key_is_not_its_own() -> None:
 
 
 @pytest.mark.parametrize("type_", ["ok", "fail", "info"])
-def test_a_record_that_is_read_where_nobody_sent_it_is_misrouted(type_: str) -> None:
+def test_a_record_that_is_read_in_another_partition_than_it_was_sent_to_is_misrouted(type_: str) -> None:
     sends = ok(1, send("t", "a", 0)), ok(1, send("u", "b", 1))
     polls = ok(2, poll("t", (0, "a"))), ok(3, poll("u", (1, "b")))
     assert found(*sends, operation(4, type_, poll("u", (0, "a"))), *polls) == {"misrouted": [("u", "a")]}

@@ -36,7 +36,7 @@ def statuses(*operations: Operation, **settings: object) -> dict[str, str]:
     return {name: result.status for name, result in rules.items() if result.findings}
 
 
-def test_an_offset_that_is_given_away_again_is_permitted_by_what_permits_the_loss() -> None:
+def test_the_permission_of_a_loss_permits_that_the_offset_is_assigned_again() -> None:
     assert statuses(*OVERWRITTEN)["nonmonotonic-send"] == "violated"
     permitted = statuses(*OVERWRITTEN, unclean_leader_election=True)
     assert set(permitted.values()) == {"permitted"}
@@ -53,7 +53,7 @@ def test_a_swap_of_records_that_are_still_there_is_not_permitted_by_a_loss() -> 
     assert statuses(*swapped, acks="1") == {"nonmonotonic-send": "violated"}
 
 
-def test_skipping_what_was_lost_is_permitted_by_what_permits_the_loss() -> None:
+def test_the_permission_of_a_loss_permits_skipping_the_lost_records() -> None:
     history = (
         ok(0, send("t", "a", 0)),
         ok(0, send("t", "b", 1)),
@@ -65,7 +65,7 @@ def test_skipping_what_was_lost_is_permitted_by_what_permits_the_loss() -> None:
     assert statuses(*history, acks="1") == {"lost-write": "permitted", "poll-skip": "permitted"}
 
 
-def test_skipping_what_others_read_is_not_permitted_by_a_loss() -> None:
+def test_a_loss_does_not_permit_skipping_records_that_others_read() -> None:
     history = (
         ok(0, send("t", "a", 0)),
         ok(0, send("t", "b", 1)),
@@ -77,7 +77,7 @@ def test_skipping_what_others_read_is_not_permitted_by_a_loss() -> None:
     assert statuses(*history, acks="1") == {"poll-skip": "violated"}
 
 
-def test_what_the_application_sent_twice_may_be_there_twice() -> None:
+def test_a_record_that_the_application_sent_twice_may_be_there_twice() -> None:
     twice = (
         info(0, send("t", "a")),
         ok(0, send("t", "a", 1)),
@@ -92,7 +92,7 @@ def test_what_the_application_sent_twice_may_be_there_twice() -> None:
     assert statuses(*twice[1:]) == {"duplicate": "violated"}
 
 
-def test_nobody_came_to_the_end() -> None:
+def test_no_consumer_came_to_the_end() -> None:
     """A consumer that lags is no loss: the recording may have ended before it caught up."""
     sends = [ok(0, send("t", f"m{number}", number)) for number in range(4)]
     lagging = ok(1, poll("t", (0, "m0"), (1, "m1")))
@@ -102,7 +102,7 @@ def test_nobody_came_to_the_end() -> None:
     assert statuses(lagging, *sends[2:]) == {"unseen": "inconclusive"}
 
 
-def test_who_is_assigned_a_partition_and_gets_nothing_has_come_to_the_end() -> None:
+def test_a_consumer_that_gets_nothing_of_an_assigned_partition_is_at_its_end() -> None:
     acked = ok(0, send("t", "a", 0))
     assert statuses(acked, assign(1, "t"), ok(1, poll("u"))) == {"unseen": "violated"}
     assert statuses(acked, assign(1, "u"), ok(1, poll("u"))) == {"unseen": "inconclusive"}
@@ -142,7 +142,7 @@ def test_a_group_may_be_sent_back() -> None:
     assert (finding.permitted_by, tuple(preventions(finding))) == ("subscribe()", ("assign()",))
 
 
-def test_what_would_disturb_a_terminal_is_spelled_out() -> None:
+def test_unprintable_characters_are_escaped() -> None:
     nasty = "\x1b[31mred\n"
     (finding,) = (
         judge(ok(0, send("t", nasty, 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))

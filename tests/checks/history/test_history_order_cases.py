@@ -47,7 +47,7 @@ def test_empty_polls_move_nothing() -> None:
 
 
 @pytest.mark.parametrize("begin", [assign, subscribe])
-def test_a_new_assignment_keeps_only_what_it_names(begin: Any) -> None:
+def test_a_new_assignment_keeps_only_the_positions_that_it_names(begin: Any) -> None:
     before, after = ok(0, poll("t", (0, "a"))), ok(0, poll("t", (2, "c")))
     assert found(THREE, before, begin(0, "t", "u"), after) == {"poll-skip": [("t", "c")]}
     assert found(THREE, before, begin(0, "u"), after) == {}
@@ -167,7 +167,7 @@ def test_offsets_may_be_known_from_polls() -> None:
     }
 
 
-def test_sends_nobody_has_heard_of_are_left_out() -> None:
+def test_sends_with_an_unknown_offset_are_excluded() -> None:
     unknown = (info(0, send("t", "x")), info(0, send("t", "y", 0)), fail(0, send("t", "z", 0)))
     assert found(READ, ok(0, send("t", "a", 0)), *unknown, ok(0, send("t", "b", 1))) == {}
     assert found(READ, ok(0, send("t", "b", 1)), *unknown, ok(0, send("t", "a", 0))) == {
@@ -192,7 +192,7 @@ def test_int_nonmonotonic_send() -> None:
     assert found(READ, ok(0, send("t", "b", 1), send("t", "a", 0))) == {"int-nonmonotonic-send": [("t", "a")]}
 
 
-def test_sends_nobody_has_heard_of_are_left_out_within_one_operation() -> None:
+def test_sends_with_an_unknown_offset_are_excluded_within_one_operation() -> None:
     first, unknown, last = send("t", "a"), send("t", "x"), send("t", "c")
     assert found(READ, info(0, last, unknown, first)) == {"int-nonmonotonic-send": [("t", "a")]}
     assert found(READ, info(0, first, unknown, last)) == {"int-send-skip": [("t", "c")]}

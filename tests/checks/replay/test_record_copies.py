@@ -23,7 +23,7 @@ def state(copy: LogEntry) -> tuple[int, int, bool, bool, bool]:
     return (copy.broker, copy.offset, copy.is_copy, copy.is_committed, copy.removed is not None)
 
 
-def test_copies_are_told_apart_by_broker_and_offset() -> None:
+def test_copies_differ_by_broker_and_offset() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.replicate(1, "m0", "m1")
@@ -110,7 +110,7 @@ def test_a_checkpoint_commits_nothing_that_was_stored_after_it() -> None:
 
 
 @pytest.mark.parametrize(("event", "is_committed"), [("checkpoint", True), ("checkpoint_reverted", False)])
-def test_a_checkpoint_commits_what_stood_there_when_it_was_written_and_not_when_a_disk_gave_it_back(
+def test_a_checkpoint_vouches_for_records_before_its_writing_but_not_if_it_is_an_old_file(
     event: str, *, is_committed: bool
 ) -> None:
     run = opened()
@@ -237,7 +237,7 @@ def test_a_log_that_begins_later_has_its_beginning_no_more() -> None:
     assert m2.is_committed
 
 
-def test_a_follower_that_starts_anew_has_nothing_of_before() -> None:
+def test_a_follower_that_starts_over_has_no_earlier_records() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.replicate(1, "m0")
@@ -262,7 +262,7 @@ def begins_again(*events: dict[str, int | str]) -> ReplicaState:
 REVERTED: dict[str, int | str] = {"name": "log_start_reverted", "from_offset": 3, "to_offset": 1}
 
 
-def test_a_log_that_begins_earlier_again_has_what_it_had_given_up() -> None:
+def test_a_log_that_begins_earlier_again_has_its_deleted_records_back() -> None:
     replica = begins_again(REVERTED)
     assert [entry.value for entry in replica.log] == ["m1", "m2", "m3"]
     assert [gone.entry.value for gone in replica.removed] == ["m0", "m1", "m2"]

@@ -54,7 +54,7 @@ def test_a_truncation_keeps_what_was_cut_and_why() -> None:
     assert (gone.leo, gone.to_offset, gone.high_watermark, gone.committed, gone.number) == (2, 1, 1, False, 6)
 
 
-def test_power_loss_takes_what_was_not_flushed() -> None:
+def test_power_loss_takes_unflushed_records() -> None:
     state = replayed(
         (0, "broker_started", 0),
         (0, "recover", 0, P, 0, 0),
@@ -72,7 +72,7 @@ def test_power_loss_takes_what_was_not_flushed() -> None:
     assert state.brokers[0].stopped_by == "power_loss"
 
 
-def test_the_znode_is_apart_from_what_a_leader_knows() -> None:
+def test_the_state_znode_is_separate_from_the_leaders_view() -> None:
     state = replayed(
         (1, "election", 1, P, 0, 3, (0, 1), False, "topic creation"),
         (2, "leader", 0, P, 3, 0, (0, 1)),
@@ -87,7 +87,7 @@ def test_the_znode_is_apart_from_what_a_leader_knows() -> None:
     assert (partition.leader, partition.leader_epoch) == (-1, 4)
 
 
-def test_what_clients_know_is_kept() -> None:
+def test_the_state_of_clients_is_replayed() -> None:
     state = replayed(
         (1, "client_sent", "p", P, "a"),
         (2, "acknowledged", 0, P, 0, -1, ("a",)),
@@ -153,7 +153,7 @@ def test_of_equal_faults_the_one_ends_that_is_named() -> None:
     assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
 
 
-def test_the_controller_is_whom_the_control_plane_has_whoever_knows_it() -> None:
+def test_the_controller_is_the_one_in_the_control_plane() -> None:
     state = replayed((1, "broker_started", 0), (2, "controller_changed", 0, 4))
 
     def controllers() -> tuple[int, int, list[int]]:

@@ -158,7 +158,7 @@ def test_each_topic_has_its_own_minimum() -> None:
     assert judged(run).status == "held"
 
 
-def test_an_isr_that_is_told_again_has_been_too_small_since_the_first_time() -> None:
+def test_a_repeated_isr_has_been_too_small_since_its_first_report() -> None:
     run = running()
     run.append(0, "a")
     isr(run, 0)

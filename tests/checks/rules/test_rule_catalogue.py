@@ -77,7 +77,7 @@ def test_each_rule_that_is_not_of_a_family_has_a_file_of_its_name(name: str) -> 
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_the_doc_says_what_promises_it_and_where_that_is_written(name: str) -> None:
+def test_the_doc_of_a_rule_names_its_promise_and_its_source(name: str) -> None:
     rule = RULES[name]
     assert rule.doc.startswith(rule.definition)
     for setting in (*rule.promise.promised_by, *rule.promise.permitted_by):

@@ -254,7 +254,7 @@ def renumbered(
 
 
 @pytest.mark.parametrize("copies_m0", [False, True])
-def test_permitted_when_a_producer_began_anew_because_an_unclean_leader_had_nothing_of_before(
+def test_permitted_when_a_producer_renumbered_because_an_unclean_leader_lacked_its_records(
     *, copies_m0: bool
 ) -> None:
     """Whether that leader copies it before the producer hears of its answer or not."""
@@ -265,9 +265,7 @@ def test_violated_when_a_retry_had_the_numbers_of_before() -> None:
     assert renumbered(sequence=1) is None
 
 
-def test_violated_when_the_leader_that_refused_it_had_what_was_before_or_refused_it_for_something_else() -> (
-    None
-):
+def test_violated_when_the_refusing_leader_had_the_record_before_or_refused_for_another_reason() -> None:
     assert renumbered(has_m0=True) is None
     assert renumbered(refused_by=0) is None
     assert renumbered(error="NOT_LEADER_FOR_PARTITION") is None
@@ -278,7 +276,7 @@ def test_violated_when_the_leader_that_had_nothing_of_before_was_elected_from_th
 
 
 @pytest.mark.parametrize(("given_up", "permitted_by"), [(True, "delivery.timeout.ms"), (False, None)])
-def test_a_producer_may_number_anew_what_follows_a_record_that_it_has_given_up_on_its_way(
+def test_a_producer_may_renumber_records_after_one_that_it_gave_up_in_flight(
     permitted_by: str | None, *, given_up: bool
 ) -> None:
     """m1 overtakes m0, which its producer has given up by then; after that the leader gets m0, m1 as it was sent first, and m1 once more."""
@@ -374,7 +372,7 @@ def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> F
     return finding
 
 
-def test_a_producer_that_numbers_again_what_it_has_sent_is_accused_and_not_the_leader() -> None:
+def test_a_producer_that_renumbers_its_records_is_accused_and_not_the_leader() -> None:
     assert because(doubled_by_librdkafka()).endswith(
         "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with another sequence "
         "number than before, so no leader recognises it as a retry (with librdkafka see its issue 4953)"

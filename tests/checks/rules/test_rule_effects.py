@@ -83,7 +83,7 @@ class ApplicationRun:
         return RULES[rule].judge(Index(self.evidence()))
 
 
-def test_one_effect_of_each_record_is_what_was_promised() -> None:
+def test_one_effect_of_each_record_keeps_the_promise() -> None:
     app = ApplicationRun()
     app.input("a", "b")
     app.poll((0, "a"), (1, "b"))
@@ -187,7 +187,7 @@ def test_when_it_commits_permits_that_an_application_loses_or_not(delivery: str,
 
 
 @pytest.mark.parametrize("settings", [{"release": "2.4"}, {"group_metadata": False}])
-def test_without_group_metadata_nobody_fences_a_member_of_the_past(settings: dict[str, Any]) -> None:
+def test_without_group_metadata_no_coordinator_fences_a_former_member(settings: dict[str, Any]) -> None:
     app = ApplicationRun(**settings)
     app.input("a")
     app.poll((0, "a"))
@@ -197,7 +197,7 @@ def test_without_group_metadata_nobody_fences_a_member_of_the_past(settings: dic
     assert finding.permitted_by == "no group metadata (KIP-447)"
 
 
-def test_who_does_not_go_back_after_an_abort_may_lose_what_was_in_it() -> None:
+def test_an_application_that_does_not_seek_back_after_an_abort_may_lose_its_records() -> None:
     app = ApplicationRun(rewinds=False)
     app.input("a", "b")
     app.poll((0, "a"))
@@ -230,7 +230,7 @@ def test_a_record_that_its_producer_has_doubled_has_an_effect_for_each() -> None
     assert app.judge("lost-effect").status == HELD
 
 
-def test_an_effect_that_nobody_knows_of_counts_where_it_was_read() -> None:
+def test_an_unacknowledged_result_counts_if_it_was_read() -> None:
     app = ApplicationRun()
     app.input("a")
     app.poll((0, "a"))
@@ -239,7 +239,7 @@ def test_an_effect_that_nobody_knows_of_counts_where_it_was_read() -> None:
     assert app.judge("lost-effect").status == HELD
 
 
-def test_a_group_that_goes_past_a_record_that_no_member_was_given_has_skipped_it() -> None:
+def test_a_group_that_passes_a_record_that_no_member_polled_has_skipped_it() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.poll((0, "a"))
@@ -269,7 +269,7 @@ def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
 
 
 @pytest.mark.parametrize(("read_before", "status"), [("in-1", PERMITTED), ("other-0", HELD)])
-def test_what_was_sent_to_a_topic_while_the_group_read_it_is_owed(read_before: str, status: str) -> None:
+def test_records_sent_while_the_group_read_the_topic_are_owed(read_before: str, status: str) -> None:
     app = ApplicationRun("at_least_once")
     for partition in (read_before, SOURCE):
         app.run.event(
@@ -292,7 +292,7 @@ def test_where_nobody_tells_where_the_end_was_a_group_begins_with_the_first_reco
     assert (finding.offset, finding.permitted_by) == (2, None)
 
 
-def test_a_group_that_commits_behind_all_that_its_members_were_given_has_skipped_what_lies_between() -> None:
+def test_a_group_that_commits_beyond_its_polls_has_skipped_the_records_between() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.poll((0, "a"))
@@ -303,7 +303,7 @@ def test_a_group_that_commits_behind_all_that_its_members_were_given_has_skipped
     assert "the next member will begin" in because(judged.findings[0])
 
 
-def test_a_group_that_commits_a_marker_that_nobody_is_given_has_skipped_nothing() -> None:
+def test_a_group_that_commits_beyond_a_marker_has_skipped_no_record() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a")
     app.run.append(0, "<commit>", partition=SOURCE)
@@ -340,7 +340,7 @@ def test_whom_a_commit_in_a_transaction_may_set_back_hangs_on_what_it_says_of_it
 
 
 @pytest.mark.parametrize(("coordinator", "status"), [(0, VIOLATED), (1, HELD)])
-def test_what_a_coordinator_of_the_past_tells_late_sets_nobody_back(coordinator: int, status: str) -> None:
+def test_a_late_report_of_a_deposed_coordinator_is_no_regression(coordinator: int, status: str) -> None:
     app = ApplicationRun()
     offsets = "__consumer_offsets-0"
     app.run.elect(1, 0, (0, 1), partition=offsets)
@@ -388,9 +388,7 @@ def commits_of_two_members(
 
 
 @pytest.mark.parametrize(("owner", "stray"), [("first", "second"), ("second", "first")])
-def test_a_commit_of_who_owns_the_partition_no_more_may_come_before_the_owners_or_after_it(
-    owner: str, stray: str
-) -> None:
+def test_a_former_owners_commit_may_come_before_or_after_the_owners(owner: str, stray: str) -> None:
     (finding,) = commits_of_two_members(owner).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert f"{stray} of generation 3 no longer owned the partition" in because(finding)
@@ -404,7 +402,7 @@ def test_a_member_that_is_behind_the_group_commits_in_its_own_epoch() -> None:
     assert commits_of_two_members("first", epoch=6, epochs=(6, 6), generation=5).status == VIOLATED
 
 
-def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> None:
+def test_a_commit_in_an_epoch_that_its_member_has_left_may_not_advance_the_group() -> None:
     assert commits_of_two_members("second", epoch=2).status == VIOLATED
 
 
@@ -417,7 +415,7 @@ def test_a_commit_in_an_epoch_that_its_member_has_left_may_set_nobody_on() -> No
         ("4.0", 2, (5, 3), None),
     ],
 )
-def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
+def test_a_late_commit_counts_with_the_epoch_that_assigned_its_partition(
     release: str, given: int, commits: tuple[int, int], permitted_by: str | None
 ) -> None:
     """From 4.3 on it is taken after later ones of the same member, as within one generation (KIP-1251)."""
@@ -435,7 +433,7 @@ def test_a_late_commit_counts_with_the_epoch_in_which_its_partition_was_given(
     ("cut_to", "unclean", "setting"),
     [(1, True, "unclean.leader.election.enable=true"), (2, True, None), (1, False, None)],
 )
-def test_a_coordinators_log_may_be_as_long_as_what_was_committed_and_yet_another(
+def test_a_coordinators_log_may_be_long_enough_and_still_differ_from_what_was_committed(
     cut_to: int, setting: str | None, *, unclean: bool
 ) -> None:
     """Broker 1 is elected with as much as broker 0 had committed; when that follows, it cuts off what it had."""

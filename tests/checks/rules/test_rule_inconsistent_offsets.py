@@ -60,7 +60,7 @@ def test_a_lost_acked_write_follows_the_permission_of_its_loss() -> None:
     assert result.findings[0].permitted_by == "acks=1"
 
 
-def test_what_was_read_is_not_excused_by_acks() -> None:
+def test_acks_do_not_excuse_the_loss_of_read_records() -> None:
     result = overwritten(acks="1", copied=False, polled=True).judge("inconsistent-offsets")
     assert result.status == "violated"
 
@@ -189,7 +189,7 @@ def test_what_the_leader_has_elsewhere_is_gone_where_it_was_read() -> None:
     assert (finding.value, finding.offset, finding.permitted_by) == ("m0", 1, None)
 
 
-def test_what_no_known_leader_has_is_gone() -> None:
+def test_a_record_that_no_known_leader_has_is_gone() -> None:
     run = RunBuilder()
     for broker, value in enumerate(("m0", "m1")):
         run.append(broker, value)

@@ -43,12 +43,12 @@ def committed(*values: str, unclean: bool = False) -> RunBuilder:
 
 
 @pytest.mark.parametrize("invariant", WATCHED)
-def test_what_nothing_broke_held(invariant: str) -> None:
+def test_an_invariant_that_nothing_broke_held(invariant: str) -> None:
     assert committed("a").judge(invariant).status == HELD
 
 
 @pytest.mark.parametrize("invariant", WATCHED)
-def test_what_broke_without_a_cause_is_violated(invariant: str) -> None:
+def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
     run = committed("a", "b")
     broken(run, invariant, 1, 1)
     result = run.judge(invariant)
@@ -65,7 +65,7 @@ def test_a_controller_has_no_partition() -> None:
     assert (finding.partition, finding.offset) == ("", None)
 
 
-def test_what_a_leader_of_the_past_commits_is_of_its_own_history() -> None:
+def test_a_deposed_leader_commits_records_of_its_own_history() -> None:
     run = RunBuilder((0, 1, 2))
     run.elect(0, 0, (0, 1, 2))
     run.append(0, "a")
@@ -81,7 +81,7 @@ def test_what_a_leader_of_the_past_commits_is_of_its_own_history() -> None:
     assert finding.permitted_by == FLUSH
 
 
-def test_what_is_committed_only_later_is_not_what_a_member_lacked() -> None:
+def test_a_member_does_not_lack_a_record_that_is_committed_only_later() -> None:
     """Broker 1 has joined the ISR of an unclean leader with all that this one has committed, which is less than was committed before."""
     run = RunBuilder((0, 1, 2), unclean_leader_election=True)
     run.elect(0, 0, (0, 1))
@@ -99,7 +99,7 @@ def test_what_is_committed_only_later_is_not_what_a_member_lacked() -> None:
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.0"])
-def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> None:
+def test_an_invariant_of_a_later_release_is_not_judged_before_it(release: str) -> None:
     run = committed("a")
     for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
         broken(run, invariant, 1, -1, partition="")
@@ -113,7 +113,7 @@ def test_what_came_with_a_later_release_is_not_judged_before(release: str) -> No
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
 class TestPowerLoss:
-    def test_what_was_not_flushed_is_lost_by_permission(self, invariant: str) -> None:
+    def test_unflushed_records_are_lost_by_permission(self, invariant: str) -> None:
         run = committed("a", "b")
         run.lose_power(1, flushed=1)
         broken(run, invariant, 1, 1)
@@ -123,7 +123,7 @@ class TestPowerLoss:
             *("appended", "unflushed-lost", "invariant-broken", "conclusion")
         ]
 
-    def test_what_was_fetched_again_is_not_lost_with_the_power(self, invariant: str) -> None:
+    def test_a_record_that_was_fetched_again_is_not_lost_with_the_power(self, invariant: str) -> None:
         run = committed("a", "b")
         run.lose_power(1, flushed=1)
         run.replicate(1, "b")
@@ -166,7 +166,7 @@ class TestMemberThatJoinsAnew:
         (finding,) = RULES["isr-holds-committed"].judge(Index(evidence)).findings
         return finding.permitted_by
 
-    def test_what_it_lost_in_a_former_life_permits_nothing(self) -> None:
+    def test_a_loss_in_a_former_incarnation_permits_nothing(self) -> None:
         assert self.judged(self.run()) is None
 
     @pytest.mark.parametrize(("release", "metadata"), [("2.8", "zookeeper"), ("3.9", "zookeeper")])
@@ -179,7 +179,7 @@ class TestMemberThatJoinsAnew:
     def test_one_that_never_left_does_not_join(self) -> None:
         assert self.judged(self.run(leaves=False)) == FLUSH
 
-    def test_what_another_replica_lost_permits_it_all_the_same(self) -> None:
+    def test_a_loss_of_another_replica_permits_the_anomaly_as_well(self) -> None:
         run = committed("a", "b")
         run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
         run.lose_power(1, flushed=1)
@@ -199,7 +199,7 @@ class TestUncleanElection:
         run.elect(1, 1, (1,), unclean=True)
         return run
 
-    def test_it_takes_a_leader_without_what_was_committed(self, invariant: str) -> None:
+    def test_a_loss_takes_a_leader_without_the_committed_record(self, invariant: str) -> None:
         run = self.stale_leader(unclean=True)
         broken(run, invariant, 1, 1, epoch=1)
         (finding,) = run.judge(invariant).findings
@@ -226,7 +226,7 @@ class TestUncleanElection:
         assert run.judge(invariant).status == VIOLATED
 
 
-def test_a_diverged_member_of_the_isr_is_judged_by_what_it_lacks() -> None:
+def test_a_diverged_member_of_the_isr_is_judged_by_the_records_that_it_lacks() -> None:
     run = committed("a", "b")
     run.lose_power(1, flushed=1)
     run.elect(1, 1, (1,))
@@ -253,7 +253,7 @@ def test_every_invariant_has_a_rule() -> None:
     assert set(RULE_OF_INVARIANT.values()) <= RULES.keys()
 
 
-def test_what_was_not_watched_is_not_judged() -> None:
+def test_unwatched_invariants_are_not_judged() -> None:
     assert set(RULES) - set(rules_for((), core=True)) == set(RULE_OF_INVARIANT.values())
     assert rules_for(INVARIANTS, core=True) == RULES
     run = committed("a")
@@ -263,7 +263,7 @@ def test_what_was_not_watched_is_not_judged() -> None:
     assert "two-leaders" in judge(run.evidence()).rules
 
 
-def test_what_a_release_does_not_promise_is_watched_when_it_is_demanded() -> None:
+def test_an_invariant_that_a_release_does_not_promise_is_watched_when_demanded() -> None:
     names = ("failover-shrinks-isr", "hw-monotonic")
     assert watched_in(names, "2.4", ()) == names
     assert watched_in(names, "2.0", ()) == ("hw-monotonic",)
@@ -425,7 +425,7 @@ def test_an_unclean_election_takes_a_place_where_the_leader_does_not_reach_it(*,
     ("broker", "to", "torn", "wanted"),
     [(1, 1, False, DISK_FAILURE), (1, 1, True, None), (0, 1, False, None), (1, 2, False, None)],
 )
-def test_a_disk_that_damages_what_was_flushed_may_cut_a_log_below_its_checkpoint(
+def test_a_disk_that_damages_flushed_records_may_cut_a_log_below_its_checkpoint(
     broker: int, to: int, torn: bool, wanted: str | None
 ) -> None:
     run = committed("m0", "m1")

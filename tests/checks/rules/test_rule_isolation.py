@@ -24,15 +24,13 @@ def aborted_and_committed() -> RunBuilder:
 @pytest.mark.parametrize(
     ("isolation_level", "status"), [(COMMITTED, "violated"), (UNCOMMITTED, "permitted"), (None, "held")]
 )
-def test_an_aborted_record_is_for_those_who_read_uncommitted(
-    isolation_level: str | None, status: str
-) -> None:
+def test_only_read_uncommitted_may_get_an_aborted_record(isolation_level: str | None, status: str) -> None:
     run = aborted_and_committed()
     run.poll((0, "a"), (1, "b"), isolation_level=isolation_level)
     assert run.judge("G1a").status == status
 
 
-def test_that_one_reads_committed_counts_whoever_else_has_read_it() -> None:
+def test_a_read_committed_read_counts_beside_any_other_read() -> None:
     run = aborted_and_committed()
     run.poll((0, "a"), isolation_level=COMMITTED)
     run.poll((0, "a"), (1, "b"), isolation_level=UNCOMMITTED)
@@ -88,7 +86,7 @@ def committed_and_told_otherwise(fate: str, *, unclean: bool = False) -> RunBuil
         ("never written", True, None),
     ],
 )
-def test_a_committed_record_may_be_told_as_aborted_where_its_coordinator_has_lost_the_decision(
+def test_a_committed_record_may_be_reported_as_aborted_if_its_coordinator_lost_the_decision(
     fate: str, permitted_by: str | None, *, unclean: bool
 ) -> None:
     """A producer whose id the coordinator does not know any more can only abort (``INVALID_PRODUCER_ID_MAPPING``)."""
@@ -133,7 +131,7 @@ def test_an_aborted_record_may_be_committed_with_the_next_transaction_where_the_
     assert finding.permitted_by == permitted_by
 
 
-def test_a_send_that_failed_without_a_transaction_is_for_nobody() -> None:
+def test_a_failed_send_without_a_transaction_may_be_read_by_no_consumer() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.send(producer, "a")
@@ -142,7 +140,7 @@ def test_a_send_that_failed_without_a_transaction_is_for_nobody() -> None:
     assert run.judge("G1a").status == "violated"
 
 
-def test_nobody_has_to_read_what_was_aborted() -> None:
+def test_aborted_records_need_not_be_read() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.transaction(producer, OK, "a")
@@ -167,7 +165,7 @@ def test_what_may_be_committed_has_to_be_read_where_another_reads_it_as_committe
     assert run.judge("int-poll-skip").status == status
 
 
-def test_what_is_behind_a_transaction_that_never_ends_is_unseen_though_others_read_uncommitted() -> None:
+def test_records_behind_an_endless_transaction_are_unseen_though_read_uncommitted_gets_them() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.transaction(producer, OK, "a", "b")

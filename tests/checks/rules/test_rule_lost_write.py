@@ -45,7 +45,7 @@ def test_held_when_only_the_leader_has_the_record() -> None:
     assert run.judge("lost-write").status == "held"
 
 
-def test_what_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
+def test_a_record_that_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
     run, producer = acked_by_both()
     run.truncate(1, 1)
     run.elect(1, 1, (1,))
@@ -60,7 +60,7 @@ def test_what_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
     assert run.judge("unseen").status == "held"
 
 
-def test_permitted_when_an_unclean_leader_lacks_what_a_diverged_follower_kept() -> None:
+def test_permitted_when_an_unclean_leader_lacks_a_record_that_a_diverged_follower_kept() -> None:
     run, producer = acked_by_both(unclean=True)
     run.write(producer, "m2", 0)
     run.elect(1, 1, (1,), unclean=True)
@@ -113,7 +113,7 @@ def test_violated_by_truncation_to_the_high_watermark() -> None:
     )
 
 
-def test_acks_1_promises_what_is_committed() -> None:
+def test_acks_1_promises_that_committed_records_stay() -> None:
     run, _ = acked_by_both("1")
     lose_by_high_watermark(run)
     result = run.judge("lost-write")
@@ -133,7 +133,7 @@ def test_committed_by_a_leader_that_is_alone_and_reports_its_high_watermark_firs
     assert run.judge("lost-write").status == "violated"
 
 
-def test_acks_1_promises_nothing_of_what_only_an_old_checkpoint_has_as_committed() -> None:
+def test_acks_1_promises_nothing_about_records_that_only_an_old_checkpoint_has_as_committed() -> None:
     """Broker 0 loses x with its power, appends m0 there, and opens its log with the high watermark that x had."""
     run = RunBuilder()
     producer = run.producer(acks="1")
@@ -319,7 +319,7 @@ def last_in_isr_goes_on_without(lose: Callable[[RunBuilder], None]) -> RunBuilde
     return run
 
 
-def test_the_last_replica_standing_loses_what_others_still_have() -> None:
+def test_the_last_replica_in_the_isr_loses_records_that_others_still_have() -> None:
     run = last_in_isr_goes_on_without(lambda run: run.lose_power(0, 1))
     assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
@@ -370,7 +370,7 @@ def test_where_all_have_lost_power_that_is_the_cause() -> None:
     assert causes(run) == {("power-loss", "log.flush.interval.messages")}
 
 
-def test_what_all_replicas_lose_with_their_disks_is_permitted_to_go() -> None:
+def test_records_that_all_replicas_lose_with_their_disks_are_permitted_losses() -> None:
     run, _ = acked_by_both()
     run.lose_disk(1)
     run.lose_disk(0)
@@ -401,7 +401,7 @@ def test_what_goes_after_the_quorum_has_lost_its_metadata_is_permitted_to_go(
     assert run.judge("lost-write").status == ("permitted" if permitted_by else "violated")
 
 
-def test_the_last_replica_standing_with_an_empty_disk_takes_what_others_still_have() -> None:
+def test_the_last_replica_in_the_isr_with_an_empty_disk_costs_records_that_others_still_have() -> None:
     run = last_in_isr_goes_on_without(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
     (finding,) = run.judge("lost-write").findings
@@ -501,7 +501,7 @@ def test_a_violation_elsewhere_outweighs_a_partition_that_was_not_read_back() ->
     assert run.judge("lost-write").status == "violated"
 
 
-def test_without_logs_what_was_polled_counts() -> None:
+def test_without_logs_polled_records_count() -> None:
     run, _ = acked_by_both()
     run.poll((0, "m0"))
     run.read_back.add("t-0")
@@ -546,7 +546,7 @@ def test_an_unclean_election_that_the_old_leader_has_not_heard_of() -> None:
     assert finding.permitted_by == "unclean.leader.election.enable=true"
 
 
-def test_an_unclean_election_after_the_record_was_gone_is_not_the_cause() -> None:
+def test_an_unclean_election_after_the_loss_is_not_the_cause() -> None:
     run, _ = acked_by_both(unclean=True)
     lose_by_high_watermark(run)
     run.elect(1, 2, (1,), unclean=True)

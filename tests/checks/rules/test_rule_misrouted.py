@@ -16,7 +16,7 @@ def two_topics() -> tuple[RunBuilder, int]:
     return run, producer
 
 
-def test_each_partition_may_have_what_was_sent_to_it() -> None:
+def test_a_partition_may_have_the_records_that_were_sent_to_it() -> None:
     run, producer = two_topics()
     run.write(producer, "a", 0, 1, partition=OTHER)
     run.write(producer, "b", 0, 1, partition=OTHER)
@@ -39,7 +39,7 @@ def test_a_record_in_the_log_of_another_topic_is_misrouted_before_anybody_reads_
     ]
 
 
-def test_a_record_that_is_read_where_nobody_sent_it_is_one_finding() -> None:
+def test_a_misrouted_record_is_one_finding() -> None:
     run, producer = two_topics()
     run.write(producer, "b", 0, 1, partition=OTHER)
     for broker in (0, 1):

@@ -35,7 +35,7 @@ def test_a_leader_that_leads_on_without_what_it_lost_with_its_power() -> None:
     assert "broker 0 led without b (log.flush.interval.messages)" in because(finding)
 
 
-def test_a_leader_that_has_lost_nothing_sends_nobody_back() -> None:
+def test_a_leader_that_has_lost_nothing_resets_no_consumer() -> None:
     assert sent_back(power_loss=False).judge("nonmonotonic-poll").status == "violated"
 
 
@@ -71,7 +71,7 @@ def test_a_leader_of_the_past_sends_a_consumer_back() -> None:
     )
 
 
-def test_the_leader_of_the_newest_epoch_may_send_nobody_back() -> None:
+def test_the_leader_of_the_latest_epoch_may_not_reset_a_consumer() -> None:
     assert told_by(1).judge("nonmonotonic-poll").status == "violated"
 
 
@@ -115,16 +115,16 @@ def test_a_follower_that_a_consumer_has_left_sends_it_back() -> None:
     )
 
 
-def test_a_follower_sends_nobody_back_who_reads_from_it() -> None:
+def test_a_follower_resets_no_consumer_that_still_reads_from_it() -> None:
     """Such a consumer has to ask its leader first (KIP-392)."""
     assert told_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
 
 
-def test_what_another_consumer_was_told_sends_nobody_back() -> None:
+def test_an_answer_to_another_consumer_does_not_explain_a_reset() -> None:
     assert told_by(0, sender="another").judge("nonmonotonic-poll").status == "violated"
 
 
-def test_what_a_consumer_was_told_before_the_record_was_written_sends_nobody_back() -> None:
+def test_an_answer_from_before_the_record_does_not_explain_a_reset() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(1, 0, (0, 1))
@@ -145,7 +145,7 @@ def test_what_a_consumer_was_told_before_the_record_was_written_sends_nobody_bac
     ("position", "unclean", "permitted_by"),
     [(3, True, "unclean.leader.election.enable=true"), (3, False, None), (1, True, None)],
 )
-def test_a_consumer_may_be_sent_back_that_had_gone_past_a_marker_behind_an_aborted_record(
+def test_a_consumer_beyond_the_marker_of_an_aborted_record_may_be_sent_back(
     position: int, permitted_by: str | None, *, unclean: bool
 ) -> None:
     """It has read a at offset 0, and nothing of b at 1, which was aborted; broker 1 has no marker of that."""

@@ -104,7 +104,7 @@ def test_other_sessions_and_partitions_are_not_compared() -> None:
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_what_was_cut_off_is_not_compared() -> None:
+def test_truncated_records_are_not_compared() -> None:
     """m0 was acked at offset 1 and lost; its offset was given to m1 again."""
     run = RunBuilder()
     producer = run.producer(idempotence=True)
@@ -115,7 +115,7 @@ def test_what_was_cut_off_is_not_compared() -> None:
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_what_was_not_acked_is_not_compared() -> None:
+def test_unacked_records_are_not_compared() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.send(producer, "m0")

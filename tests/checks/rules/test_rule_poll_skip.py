@@ -75,7 +75,7 @@ def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborte
     assert "is aborted" not in because(finding)
 
 
-def test_what_was_aborted_although_it_was_acked_was_passed_over() -> None:
+def test_a_skipped_record_was_aborted_although_it_was_acked() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "a", 0, 1)

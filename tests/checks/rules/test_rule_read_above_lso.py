@@ -43,7 +43,7 @@ def test_a_transaction_is_open_again_where_its_marker_was_cut_off() -> None:
     assert served(run) == "violated"
 
 
-def test_a_broker_that_starts_anew_takes_no_marker_above_its_high_watermark_for_committed() -> None:
+def test_a_restarted_broker_takes_no_marker_above_its_high_watermark_for_committed() -> None:
     run = ended_transaction(2, 1)
     run.event("recover", broker=0, partition=PARTITION, leo=2, hw=1)
     assert served(run) == "violated"

@@ -85,7 +85,7 @@ def test_held_when_every_partition_serves() -> None:
         ),
     ],
 )  # fmt: skip
-def test_violated_by_what_a_partition_lacks(service: PartitionService, lacks: str, told: str) -> None:
+def test_violated_when_a_partition_lacks_something(service: PartitionService, lacks: str, told: str) -> None:
     result = judged(core(service))
     assert (result.status, lack(result)) == ("violated", lacks)
     (finding,) = result.findings
@@ -113,7 +113,7 @@ def test_nothing_is_demanded_while_the_controller_keeps_its_session_in_vain() ->
     assert judged(core(service, controller=2, impaired=(2,))).status == "held"
 
 
-def test_nobody_can_lead_who_has_left_the_isr_unless_elections_are_unclean() -> None:
+def test_a_broker_outside_the_isr_cannot_lead_without_unclean_elections() -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(1,))
     assert judged(core(service)).status == "held"
     assert lack(judged(core(service), unclean=True)) == "no-leader"
@@ -182,7 +182,7 @@ def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_
         (0, True, None),
     ],
 )
-def test_nobody_reads_past_a_batch_that_the_disk_of_the_leader_has_damaged(
+def test_no_consumer_reads_past_a_batch_that_the_leaders_disk_has_damaged(
     damaged: int, *, repaired: bool, permitted_by: str | None
 ) -> None:
     run = RunBuilder((0, 1))
@@ -205,7 +205,7 @@ def test_nobody_reads_past_a_batch_that_the_disk_of_the_leader_has_damaged(
         )
 
 
-def test_what_has_been_damaged_after_the_look_kept_nobody_from_reading() -> None:
+def test_damage_after_the_look_kept_no_consumer_from_reading() -> None:
     run = RunBuilder((0, 1))
     process = run.producer()
     run.elect(0, 1, (0, 1))

@@ -84,7 +84,7 @@ def test_how_a_partition_got_its_first_leader_is_told_only_if_the_group_had_memb
     ]
 
 
-def test_a_member_that_waits_in_poll_has_to_be_given_what_is_there() -> None:
+def test_a_member_that_waits_in_poll_has_to_get_available_records() -> None:
     (finding,) = GroupRun(PARTITION).end(2 * PATIENCE).findings
     assert sentence(finding.chain[-2]) == "c had t-0, and none of its polls returned offset 0"
 
@@ -94,13 +94,13 @@ def test_a_group_has_the_time_that_its_timeouts_add_up_to() -> None:
     assert GroupRun("u-0").end(PATIENCE + 4).status == VIOLATED
 
 
-def test_what_the_group_has_read_is_not_owed() -> None:
+def test_records_that_the_group_has_read_are_not_owed() -> None:
     group = GroupRun(PARTITION)
     group.poll((0, "m0"))
     assert group.end(4 * PATIENCE).status == HELD
 
 
-def test_what_a_member_has_committed_is_not_owed() -> None:
+def test_records_below_a_members_commit_are_not_owed() -> None:
     group = GroupRun("u-0")
     group.run.history.committed(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
     assert group.end(4 * PATIENCE).status == HELD

@@ -49,7 +49,7 @@ def test_violated_when_only_the_leader_has_it() -> None:
     assert run.judge("lost-write").status == "held"
 
 
-def test_what_the_leader_does_not_have_is_lost_not_unseen() -> None:
+def test_a_record_that_the_leader_lacks_is_lost_not_unseen() -> None:
     run = three_acked()
     run.lead(0, 0, (0, 1))
     run.truncate(0, 2)
@@ -58,7 +58,7 @@ def test_what_the_leader_does_not_have_is_lost_not_unseen() -> None:
     assert [finding.value for finding in run.judge("lost-write").findings] == ["m2"]
 
 
-def test_what_is_in_no_log_is_lost_not_unseen() -> None:
+def test_a_record_in_no_log_is_lost_not_unseen() -> None:
     run = three_acked()
     run.truncate(0, 2)
     run.truncate(1, 2)
@@ -66,7 +66,7 @@ def test_what_is_in_no_log_is_lost_not_unseen() -> None:
     assert run.judge("unseen").status == "held"
 
 
-def test_what_was_not_acked_need_not_be_read() -> None:
+def test_unacked_records_need_not_be_read() -> None:
     run = three_acked()
     run.send(0, "m3")
     run.unknown(0, "m3")

@@ -54,7 +54,7 @@ def test_a_time_without_an_ack(sends: list[SendRecord], expected: list[tuple[flo
     assert spans(*sends) == expected
 
 
-def test_the_longest_is_told_where_it_is_no_outage() -> None:
+def test_the_longest_time_without_an_ack_is_reported_even_if_it_is_no_outage() -> None:
     _, longest = outages_of("t-0", [send(0, 0.25), send(1, 1.5)], 20 * SECOND)
     assert longest is not None
     assert longest.length_us == SECOND // 2
@@ -174,7 +174,7 @@ def test_why_nothing_was_acked(
     assert ((found.began, found.began_broker), (found.ended, found.ended_broker)) == (began, ended)
 
 
-def test_an_answer_that_is_lost_is_told_from_a_follower_that_is_slow() -> None:
+def test_a_lost_answer_is_distinguished_from_a_slow_follower() -> None:
     run = Slow()
     run.append(0, "m0")
     run.acknowledge(0, 0, "m0")

@@ -108,7 +108,7 @@ def test_nobody_reads_from_an_ack_that_is_ahead_of_all_polls_to_the_next_poll() 
     assert (found.partition, found.start_us, found.end_us) == ("t-0", 5_000_000, 9_000_000)
 
 
-def test_a_partition_that_nobody_of_the_workload_reads_does_not_count() -> None:
+def test_a_partition_that_no_consumer_of_the_workload_reads_does_not_count() -> None:
     run = RunBuilder()
     producer = run.producer()
     acked(run, producer, 1, 0, "u-0")
@@ -120,7 +120,7 @@ def test_a_partition_that_nobody_of_the_workload_reads_does_not_count() -> None:
     assert (found.partition, found.length_us) == ("t-0", 1_000_000)
 
 
-def test_who_has_given_a_partition_up_is_not_behind_in_it() -> None:
+def test_a_consumer_is_not_behind_in_a_partition_that_it_has_given_up() -> None:
     run = RunBuilder()
     producer = run.producer()
     reader = run.history.new_process("reader")
