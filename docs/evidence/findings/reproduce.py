@@ -4,7 +4,7 @@
     python reproduce.py reverted-log-start JARS FOLDER
 
 JARS is a folder with all jars of a release from 3.7 on, such as ``libs/`` of its distribution. FOLDER is new and gets the data and
-the brokers' logs. It needs Java 17 and confluent-kafka, and one to two minutes. It prints what it sees, and exits with 0 if the acknowledged
+the brokers' logs. It needs Java 17 and confluent-kafka, and one to two minutes. It prints its observations, and exits with 0 if the acknowledged
 record is lost, and with 1 if not: how long a broker stands still depends on the machine, so try again.
 """
 
@@ -67,8 +67,8 @@ producer = Producer({
 producer.list_topics("t", timeout=20)
 print("ready", flush=True)
 def tell(error, message):
-    told = {"value": message.value().decode(), "offset": message.offset(), "error": error and str(error)}
-    print(json.dumps(told), flush=True)
+    report = {"value": message.value().decode(), "offset": message.offset(), "error": error and str(error)}
+    print(json.dumps(report), flush=True)
 for line in sys.stdin:
     producer.produce("t", line.strip().encode(), partition=0, on_delivery=tell)
     while len(producer):
@@ -152,10 +152,10 @@ class Cluster:
     def state(self, *brokers: int) -> State:
         """Return leader and ISR as some brokers, or any, know them."""
         try:
-            told = self.admin(*brokers).list_topics(TOPIC, timeout=5).topics[TOPIC].partitions[0]
+            partition = self.admin(*brokers).list_topics(TOPIC, timeout=5).topics[TOPIC].partitions[0]
         except (KafkaException, KeyError):
             return None
-        return told.leader, sorted(told.isrs)
+        return partition.leader, sorted(partition.isrs)
 
     def create_topic(self) -> None:
         """Create the topic, whose preferred leader is broker 0, when all brokers are there."""
@@ -207,7 +207,7 @@ class Cluster:
             }
         )
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
-        found = []
+        records = []
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
             message = consumer.poll(1)
@@ -215,9 +215,9 @@ class Cluster:
                 continue
             if message.error():
                 break
-            found.append((int(message.offset() or 0), (message.value() or b"").decode()))
+            records.append((int(message.offset() or 0), (message.value() or b"").decode()))
         consumer.close()
-        return found
+        return records
 
 
 class Producer:
@@ -237,9 +237,9 @@ class Producer:
 
     def acknowledged(self, value: str) -> None:
         """Wait for the outcome of a record, which has to be an acknowledgement."""
-        told = json.loads(self._line())
-        say("the producer is told:", told)
-        if told["value"] != value or told["error"]:
+        outcome = json.loads(self._line())
+        say("the producer gets:", outcome)
+        if outcome["value"] != value or outcome["error"]:
             raise SystemExit(1)
 
     def _line(self) -> str:
@@ -300,7 +300,7 @@ def elect_preferred_leader(admin: AdminClient) -> None:
 def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
     """Have broker 1 lead in epoch 1, stand still while epoch 2 comes and goes, and lead again in epoch 3.
 
-    Return whether what it acknowledges then is lost.
+    Return whether the record that it acknowledges then is lost.
     """
     cluster.signal(0, signal.SIGTERM)  # so that broker 1 leads
     cluster.wait(0)
@@ -342,9 +342,9 @@ def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
     say("all brokers are back; leader and ISR:", cluster.state())
     leads = [line for line in cluster.text_of_log(1).splitlines() if f"Leader {TOPIC}-0" in line]
     print(*leads, sep="\n")
-    found = cluster.read()
-    say("a consumer reads", found)
-    return (0, "m0") not in found
+    records = cluster.read()
+    say("a consumer reads", records)
+    return (0, "m0") not in records
 
 
 def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
@@ -395,9 +395,9 @@ def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
         say(f"broker {broker} has", cluster.records(broker))
     cluster.kill(0)
     wait_until(lambda: (cluster.state() or (0,))[0] in {1, 2}, "another leader")
-    found = cluster.read()
-    say("broker 0 is killed, and a consumer reads", found)
-    return "m1" not in [value for _, value in found]
+    records = cluster.read()
+    say("broker 0 is killed, and a consumer reads", records)
+    return "m1" not in [value for _, value in records]
 
 
 FLAWS: Final = {"re-elected-leader": re_elected_leader, "reverted-log-start": reverted_log_start}
@@ -409,15 +409,15 @@ def main() -> int:
     parser.add_argument("jars", type=Path, help="the folder with the jars of a release")
     parser.add_argument("folder", type=Path, help="a new folder for data and logs")
     parser.add_argument("--first-port", type=int, default=30100, help="ten ports from here on are used")
-    given = parser.parse_args()
-    cluster = Cluster(given.jars, given.folder, given.first_port)
+    arguments = parser.parse_args()
+    cluster = Cluster(arguments.jars, arguments.folder, arguments.first_port)
     producers: list[Producer] = []
     try:
         for node in (CONTROLLER, *BROKERS):
             cluster.start(node)
         cluster.create_topic()
         say("three brokers; leader and ISR:", cluster.state())
-        is_lost = FLAWS[given.flaw](cluster, producers)
+        is_lost = FLAWS[arguments.flaw](cluster, producers)
     finally:
         for producer in producers:
             producer.process.kill()

@@ -4,7 +4,7 @@
 
 JARS is a folder with all jars of such a release, such as ``libs/`` of the distribution of 3.9.2. FOLDER is new and gets the data and
 the logs. It needs Java (17 for 3.9), confluent-kafka and kazoo, and two minutes. A proxy between the controller and ZooKeeper loses one answer. The script prints
-what it sees, and exits with 0 if the ISR is stuck, and with 1 if not: try again then, since it depends on the machine when a follower counts as slow.
+its observations, and exits with 0 if the ISR is stuck, and with 1 if not: try again then, since it depends on the machine when a follower counts as slow.
 """
 
 import argparse
@@ -93,7 +93,7 @@ class Proxy:
             pass  # It was reset.
 
     def reset(self) -> None:
-        """Break all connections, with what was held back; those that come later are passed on."""
+        """Break all connections and drop held-back data; later connections are passed on."""
         for each in self._open:
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             each.close()
@@ -161,14 +161,14 @@ class Partition:
         """Return leader and ISR, as the brokers tell clients."""
         admin = AdminClient({"bootstrap.servers": self._addresses, "log_level": 0})
         try:
-            told = admin.list_topics("t", timeout=5).topics["t"].partitions[0]
+            partition = admin.list_topics("t", timeout=5).topics["t"].partitions[0]
         except (KafkaException, KeyError):
             return None
-        return told.leader, sorted(told.isrs)
+        return partition.leader, sorted(partition.isrs)
 
 
 def started(processes: Processes, port: int) -> tuple[Proxy, KazooClient, str]:
-    """Start ZooKeeper and three brokers, the first of which is the controller, and create the topic."""
+    """Start ZooKeeper and three brokers, the first one as controller, and create the topic."""
     zookeeper_port, proxy_port = port + 9, port + 8
     addresses = ",".join(f"127.0.0.1:{port + broker}" for broker in BROKERS)
     processes.start(
@@ -257,10 +257,10 @@ def main() -> int:
     parser.add_argument("jars", type=Path, help="the folder with the jars of a release")
     parser.add_argument("folder", type=Path, help="a new folder for data and logs")
     parser.add_argument("--first-port", type=int, default=30200, help="ten ports from here on are used")
-    given = parser.parse_args()
-    processes = Processes(given.jars, given.folder)
+    arguments = parser.parse_args()
+    processes = Processes(arguments.jars, arguments.folder)
     try:
-        stuck = is_stuck(processes, given.first_port)
+        stuck = is_stuck(processes, arguments.first_port)
     finally:
         processes.close()
     say("STUCK" if stuck else "not stuck")
