@@ -174,7 +174,7 @@ def _in_short(folder: Path) -> str:
 def _of_file(path: Path) -> Path:
     """Return the folder of a run from one of its files, or from the file in place of ``latest``."""
     if path.name == LATEST:
-        return path.parent / _text(path).strip()
+        return path.parent / record_text(path).strip()
     if (path.parent / RUN).exists() or path.name in (RUN, TRACE, CAMPAIGN):
         return path.parent
     raise RecordError(path, "not a run: name its folder below results/")
@@ -184,11 +184,17 @@ def _folders(path: Path) -> list[Path]:
     return sorted(entry for entry in path.iterdir() if entry.is_dir()) if path.is_dir() else []
 
 
-def _text(path: Path) -> str:
+def record_text(path: Path, missing: str = "a run cannot be replayed without it") -> str:
+    """Return the text of a file of a run.
+
+    Raises:
+        RecordError: the file is missing, or cannot be read; *missing* says why it is needed.
+
+    """
     try:
         return regular_text(path)
     except FileNotFoundError:
-        raise RecordError(path, "is missing: a run cannot be replayed without it") from None
+        raise RecordError(path, f"is missing: {missing}") from None
     except OSError as error:
         raise RecordError(path, f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -197,7 +203,7 @@ def _text(path: Path) -> str:
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
-    text = _text(path)
+    text = record_text(path)
     try:
         run = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -257,7 +263,7 @@ def _plan(path: Path, run: Mapping[str, Any]) -> Plan:
 
 
 def _read_trace(path: Path) -> tuple[tuple[str, ...], tuple[RecordedEvent, ...], list[TraceEvent]]:
-    text = _text(path)
+    text = record_text(path)
     lines = tuple(text.split("\n"))
     if lines[-1]:
         raise RecordError(path, "the line is cut off", len(lines))

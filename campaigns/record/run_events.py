@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.recorded_findings import as_tuples
-from harrow.campaigns.record.recorded_run import TRACE, RecordedRun, RecordError
-from harrow.campaigns.record.regular_file import regular_text
+from harrow.campaigns.record.recorded_run import TRACE, RecordedRun, RecordError, record_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.replay.partition_state import ACKED, FAILED, UNKNOWN
@@ -167,14 +166,8 @@ def _trace_event(recorded: RecordedRun, position: int) -> TraceEvent:
 
 
 def _read_operations(path: Path) -> list[Mapping[str, Any]]:
-    try:
-        # Not `splitlines`: a value may contain Unicode line separators.
-        lines = regular_text(path).removesuffix("\n").split("\n")
-    except FileNotFoundError:
-        raise RecordError(path, "is missing: it has the sends and polls of the clients") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise RecordError(path, f"cannot be read: {reason}") from None
+    # Not `splitlines`: a value may contain Unicode line separators.
+    lines = record_text(path, "it has the sends and polls of the clients").removesuffix("\n").split("\n")
     return [_operation(path, number, line) for number, line in enumerate(lines, 1)]
 
 

@@ -53,7 +53,7 @@ class ApplicationReader:
         is_transactional = delivery == EXACTLY_ONCE and self._has_transactions()
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, section / PRODUCER, implied)
-        spec: ApplicationSpec = self._reader.read(
+        spec = self._reader.read(
             ApplicationSpec, section, name=name, consumer=plain(consumer), producer=plain(producer)
         )
         idle = self._idle(spec, section)

@@ -93,7 +93,7 @@ class ClusterReader:
         """Return the quotas. The clients that they name are checked later."""
         quotas: dict[str | None, QuotaSpec] = {}
         for section in self._section / "quotas":
-            quota: QuotaSpec = self._reader.read(QuotaSpec, section)
+            quota = self._reader.read(QuotaSpec, section)
             if quota.client in quotas:
                 owner = "the default quota" if quota.client is None else f"the quota of {quota.client}"
                 self._draft.problem(section, f"{owner} is defined twice")

@@ -30,7 +30,7 @@ class FaultReader:
         return None if name is None else self.fault(name, section / name)
 
     def fault(self, name: str, section: Part) -> Fault:
-        fault: Fault = self._sections.read(FAULTS[name], section)
+        fault = self._sections.read(FAULTS[name], section)
         for item in fields_of(type(fault)):
             if item.kind is LastsMarker and FOR in section and item.key in section:
                 message = f"`{FOR}` and `{item.key}` mean the same: write only one of them"
@@ -106,7 +106,7 @@ class FaultReader:
         self._check_belongs(section, timings[0])
         self._check_ever_strikes(kind, section)
         window = {} if kind in (At, When) else self._window(section)
-        timing: Timing = self._sections.read(kind, section, **window)
+        timing = self._sections.read(kind, section, **window)
         if (
             isinstance(timing, Every)
             and timing.start_us + timing.period_us >= timing.stop_us > timing.start_us

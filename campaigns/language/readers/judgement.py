@@ -77,7 +77,7 @@ def read_found(draft: Draft, judgement: Judgement, sections: SectionReader) -> F
     section = draft.body / "found"
     if section.value is None:
         return None
-    origin: Found = sections.read(Found, section, line=section.mark.line)
+    origin = sections.read(Found, section, line=section.mark.line)
     judgement.check(draft, section / "rule", origin.rule)
     return origin
 
@@ -91,14 +91,13 @@ def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader
     for name, part in rules.parts.items():
         judgement.check(draft, part, name, at_key=True)
     judged = judgement.rules()
-    expectation: Expectation = sections.read(
+    return sections.read(
         Expectation,
         section,
         # If an option leaves an invariant out, the expectation about it is dropped.
         rules=tuple(sorted(item for item in rules.as_dict().items() if item[0] in judged)),
         probes=tuple(probe for probe in PROBES if probe in (section.get("probes") or ())),
     )
-    return expectation
 
 
 def check_probes(draft: Draft, plan: Plan) -> None:

@@ -55,7 +55,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         invariants=judgement.read_invariants(draft),
         core="core" in body or (swarm is not None and swarm.core),
     )
-    plan: Plan = sections.read(
+    plan = sections.read(
         Plan,
         body,
         campaign=campaign,

@@ -45,8 +45,7 @@ class ScriptReader:
         if "at" in section:
             self._check_order(section / "at")
         without_actions = {} if "do" in section else {"actions": ()}
-        step: Step = self._sections.read(Step, section, line=section.mark.line, **without_actions)
-        return step
+        return self._sections.read(Step, section, line=section.mark.line, **without_actions)
 
     def _check_order(self, at: Part) -> None:
         """Check that a step does not wait for a time before that of an earlier step."""
@@ -80,7 +79,7 @@ class ScriptReader:
             message = f"Kafka {release} has no {name}; it came with {kind.since}"
             self._draft.problem(part, message, at_key=True)
         if kind.whole is None:
-            action: Action = self._sections.read(kind, part)
+            action = self._sections.read(kind, part)
             if isinstance(action, ReassignPartition):
                 self._references.add_replicas(action.partition, action.replicas)
             return action if not isinstance(action, Send) or self._has_room(action, part) else None

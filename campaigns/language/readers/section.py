@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
+
+T = TypeVar("T")
 
 _NOUNS: Final = {kinds.BrokerIdMarker: "broker "}
 
@@ -31,11 +33,11 @@ class SectionReader:
         self._references = references
         self.forms: dict[type[Any], Callable[[Part], Any]] = {}
 
-    def read(self, declared: type[Any], section: Part, **decided: Any) -> Any:
+    def read(self, declared: type[T], section: Part, **decided: Any) -> T:
         """Read a section; the caller has *decided* the values of some fields already."""
-        declared = EXTENSIONS.get(declared, declared)
+        extended: type[T] = EXTENSIONS.get(declared, declared)
         values = dict(decided)
-        for item in fields_of(declared):
+        for item in fields_of(extended):
             if item.attribute in decided:
                 continue
             part = _part_of(section, item)
@@ -45,7 +47,7 @@ class SectionReader:
                 values[item.attribute] = self.read(item.kind, section / item.key)
             elif item.kind is kinds.ProducerMarker and self._references:
                 values[item.attribute] = self._references.only_producer(section)
-        return declared(**values)
+        return extended(**values)
 
     def value(self, item: DeclaredField, part: Part) -> Any:
         """Return the value of a field, from its part of the file."""

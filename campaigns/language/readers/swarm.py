@@ -27,7 +27,7 @@ def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
     for key, part in section.parts.items():
         if part.value == [] and not part.rejected:
             draft.problem(part, f"{key}: the list to draw from is empty")
-    swarm: Swarm = sections.read(
+    return sections.read(
         Swarm,
         section,
         settings=_settings(draft, section),
@@ -40,18 +40,15 @@ def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
             for key, read in (("faults", _faults), ("actions", _actions), ("aims", _aims))
         },
     )
-    return swarm
 
 
 def _aims(draft: Draft, section: Part, sections: SectionReader) -> Aims:
     listed = _listed(draft, section, "aims")
-    aims: Aims = sections.read(Aims, section, **({} if listed else {"kinds": ()}))
-    return aims
+    return sections.read(Aims, section, **({} if listed else {"kinds": ()}))
 
 
 def _aim(draft: Draft, sections: SectionReader, section: Part) -> Aim:
-    aim: Aim = sections.read(Aim, section, instead=_swarm(draft, sections, section))
-    return aim
+    return sections.read(Aim, section, instead=_swarm(draft, sections, section))
 
 
 def _listed(draft: Draft, section: Part, noun: str) -> Any:
@@ -66,13 +63,12 @@ def _actions(draft: Draft, section: Part, sections: SectionReader) -> SwarmActio
     listed = _listed(draft, section, "actions")
     if "count" not in section and not section.rejected:
         draft.problem(section, "actions: write how many there are, such as `count: 0..3`")
-    actions: SwarmActions = sections.read(
+    return sections.read(
         SwarmActions,
         section,
         **({} if "count" in section else {"count": (0, 0)}),
         **({} if listed else {"kinds": ()}),
     )
-    return actions
 
 
 def _applications(draft: Draft, section: Part) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -126,11 +122,10 @@ def _faults(draft: Draft, section: Part, sections: SectionReader) -> SwarmFaults
     in_play = section.get("in_play") or (0, count)
     if count and in_play[1] > count:
         draft.problem(section / "in_play", f"at most {count} can be in play, because `any_of` has no more")
-    faults: SwarmFaults = sections.read(
+    return sections.read(
         SwarmFaults,
         section,
         in_play=in_play,
         mean_us=section.get("rate") or (1, 1),
         **({} if listed else {"kinds": ()}),
     )
-    return faults

@@ -104,9 +104,7 @@ class WorkloadReader:
             self._check_times(section, start_us, stop_us)
         else:
             self._draft.check_stop("producer", section, start_us, stop_us)
-        spec: ProducerSpec = self._reader.read(
-            ProducerSpec, section, name=name, settings=plain(settings), stop_us=stop_us
-        )
+        spec = self._reader.read(ProducerSpec, section, name=name, settings=plain(settings), stop_us=stop_us)
         self._check_min_isr(settings, spec.partitions)
         check_producer(self._draft, spec, section)
         return spec
@@ -159,7 +157,7 @@ class WorkloadReader:
     def _consumer(self, section: Part, name: str) -> ConsumerSpec:
         self._check_has_some(section / "partitions")
         settings = self._settings.own(CONSUMER, section)
-        spec: ConsumerSpec = self._reader.read(ConsumerSpec, section, name=name, settings=plain(settings))
+        spec = self._reader.read(ConsumerSpec, section, name=name, settings=plain(settings))
         self._check_group(spec, settings, section)
         return spec
 
