@@ -4,6 +4,7 @@ In an environment that has nothing compiled, what compares them is skipped; CI c
 """
 
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -148,6 +149,16 @@ def test_all_kinds_of_links_of_the_core_are_in_plain_files() -> None:
     assert len(compiled) > 100
     assert len(defining) > 20
     assert {f"{name}.py" for name in defining} & compiled == set()
+
+
+def test_no_compiled_file_reads_annotations_which_compiled_functions_lack() -> None:
+    compiled = [path for pattern in CORE for path in ROOT.glob(pattern) if not stays_plain(path)]
+    reading = [
+        path
+        for path in compiled
+        if re.search(r"\b(__annotations__|get_type_hints)\b", path.read_text("utf-8"))
+    ]
+    assert reading == []
 
 
 @pytest.fixture

@@ -239,11 +239,24 @@ FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
 }
 """The handlers that take the fields of an event."""
 _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
-    kind.name: handler
-    for handler in vars(ProbeMemory).values()
-    if callable(handler) and (kind := handler.__annotations__.get("event")) not in (None, Event)
+    events.BrokerStarted.name: ProbeMemory.broker_started,
+    events.ControllerElected.name: ProbeMemory.controller_elected,
+    events.LeaderElected.name: ProbeMemory.leader_elected,
+    events.BecameLeader.name: ProbeMemory.became_leader,
+    events.BecameFollower.name: ProbeMemory.became_follower,
+    events.IsrPending.name: ProbeMemory.isr_pending,
+    events.IsrRefused.name: ProbeMemory.isr_refused,
+    events.IsrChanged.name: ProbeMemory.isr_changed,
+    events.LogTruncated.name: ProbeMemory.log_truncated,
+    events.SendFailed.name: ProbeMemory.send_failed,
+    events.GroupStateChanged.name: ProbeMemory.group_state_changed,
+    events.GroupAssigned.name: ProbeMemory.group_assigned,
+    events.TargetAssigned.name: ProbeMemory.target_assigned,
+    events.TransactionStateChanged.name: ProbeMemory.transaction_state_changed,
+    events.TransactionBegun.name: ProbeMemory.transaction_begun,
+    events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
 }
-"""The handlers that take an event."""
+"""The handlers that take an event. Compiled methods have no annotations from which to derive this table."""
 _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.LeaderElected,
     events.IsrReduced,
