@@ -29,11 +29,7 @@ class SweepProgress:
     """
 
     def __init__(
-        self,
-        console: Console,
-        *,
-        enabled: bool,
-        picture: Callable[[Progress], RenderableType] | None = None,
+        self, console: Console, *, enabled: bool, picture: Callable[[Progress], RenderableType] | None = None
     ) -> None:
         self._console = console
         self._enabled = enabled

@@ -49,10 +49,7 @@ def session(request: CheckRequest) -> int:
             with ExitStack() as stack:
                 lines = _lines(request, files, stack)
                 history = read_history(
-                    lines,
-                    name,
-                    line_max=request.line_max_mib << 20,
-                    memory_max=request.memory_max_mib << 20,
+                    lines, name, line_max=request.line_max_mib << 20, memory_max=request.memory_max_mib << 20
                 )
         except HistoryError as error:
             refuse_files(request, error.problems)

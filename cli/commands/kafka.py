@@ -8,12 +8,7 @@ from harrow.cli.render.layout import columns
 from harrow.cli.requests.real_brokers import KafkaRequest
 from harrow.cli.session import Refusal, note, write_json
 from harrow.live_cluster.releases.kafka_cache import CacheError, KafkaCache, default_cache
-from harrow.live_cluster.releases.kafka_release import (
-    KafkaRelease,
-    ReleaseError,
-    pinned_releases,
-    release_of,
-)
+from harrow.live_cluster.releases.kafka_release import KafkaRelease, ReleaseError, pinned_releases, release_of
 from harrow.live_cluster.releases.maven import MavenError
 from harrow.live_cluster.releases.repository import DownloadError
 

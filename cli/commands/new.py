@@ -33,11 +33,7 @@ def _about(cluster: Path, name: str) -> str:
     need("live")
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.cluster_file import load_cluster_file
-    from harrow.live_cluster.users.users_brokers import (
-        settings_of_brokers,
-        settings_of_topics,
-        survey_of,
-    )
+    from harrow.live_cluster.users.users_brokers import settings_of_brokers, settings_of_topics, survey_of
     from harrow.live_cluster.users.users_campaign import UnwritablePlanError, users_campaign
 
     file = load_cluster_file(cluster)

@@ -117,11 +117,7 @@ def _search(
         # Hypothesis is called back by the garbage collector, where an exception gets lost.
         with interrupts.shielded():
             result = search(
-                drawn_from(plan),
-                seed=request.seed or 0,
-                examples_max=examples_max,
-                base=plan,
-                on_run=on_run,
+                drawn_from(plan), seed=request.seed or 0, examples_max=examples_max, base=plan, on_run=on_run
             )
     finally:
         progress.clear()

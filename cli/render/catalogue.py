@@ -151,12 +151,7 @@ def _entry(
     text = inspect.cleandoc(doc).replace("``", "`")
     summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
-        kind=kind,
-        name=name,
-        summary=summary,
-        about="\n\n".join(about),
-        columns=columns or {},
-        parts=parts,
+        kind=kind, name=name, summary=summary, about="\n\n".join(about), columns=columns or {}, parts=parts
     )
 
 
@@ -355,13 +350,7 @@ def _behaviours() -> Iterator[CatalogueEntry]:
         mutants = {mutant.name: value_text(mutant.value) for mutant in switch.mutants}
         if mutants:
             parts["mutants"] = mutants
-        yield _entry(
-            _BEHAVIOUR,
-            name,
-            switch.doc,
-            parts,
-            {"values": _changes_of(name)},
-        )
+        yield _entry(_BEHAVIOUR, name, switch.doc, parts, {"values": _changes_of(name)})
 
 
 def _mutants() -> Iterator[CatalogueEntry]:

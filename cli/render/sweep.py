@@ -27,12 +27,7 @@ _RARE_SHOWN: Final = 5
 
 
 def show_report(
-    console: Console,
-    report: SweepReport,
-    written: Sequence[WrittenFailure],
-    *,
-    quiet: bool,
-    verbose: bool,
+    console: Console, report: SweepReport, written: Sequence[WrittenFailure], *, quiet: bool, verbose: bool
 ) -> None:
     """Print a report; if *quiet* only failures, if *verbose* all their kinds and all probes."""
     files = {(each.group.campaign, each.group.signature): each for each in written}

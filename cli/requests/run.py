@@ -51,8 +51,7 @@ class RunRequest(WrittenRequest):
         ),
     ] = "seeds"
     examples_max: Annotated[
-        int | None,
-        option("--max-examples", "N", "With Hypothesis: try N campaigns; 100 by default.", min=1),
+        int | None, option("--max-examples", "N", "With Hypothesis: try N campaigns; 100 by default.", min=1)
     ] = None
     watch: Annotated[
         bool,
