@@ -1,4 +1,4 @@
-"""The requests of a cluster, by API, with the part of Kafka that each belongs to."""
+"""The APIs of a cluster's requests, and the part of Kafka to which each belongs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,6 +34,6 @@ APIS: Final[Mapping[str, str | None]] = {
     "BrokerHeartbeat": KRAFT,
     "ZooKeeper": ZOOKEEPER,
 }
-"""Each API whose messages a campaign can name: the only control plane with which it is sent, or the only internal topic that
-it is about; None for the others."""
+"""The APIs that a campaign can name, with the only control plane that has it, or the only internal topic
+that it is about; None for the others."""
 GROUP_APIS: Final = tuple(api for api, part in APIS.items() if part == CONSUMER_OFFSETS)

@@ -1,4 +1,4 @@
-"""What mypyc is told of a class. In plain Python it means nothing, and compiled or not it needs no library."""
+"""The mypyc attributes of a class, which do nothing in plain Python and need no library."""
 
 # Plain Python: it tells mypyc what plain Python needs no word for.
 

@@ -1,10 +1,9 @@
-"""What the fields of events, faults and whatever else a campaign can name are: their kinds, and their documentation.
+"""Declarations of the fields that a campaign can set: their kinds, bounds and documentation.
 
-A fault, an action, a topic is a frozen dataclass; its fields are what a campaign may say about it. The
-markers here tell what kind of value each of them is, and `described` tells the rest: the documentation, the
-bounds, whether a swarm may leave it open. From that follow the section of the campaign file that says it
-(`harrow.campaigns.language`), how a shrinker makes it plainer and how Hypothesis draws it. So a new field
-is a line here, and none anywhere else.
+A fault, an action or a topic is a frozen dataclass whose fields are its keys in a campaign. The markers
+here name the kind of each value, and `described` adds the documentation, the bounds, and whether a swarm
+may leave it open. The section of the campaign file (`harrow.campaigns.language`), the shrinker and the
+Hypothesis strategies follow from that, so a new field is one line here and none anywhere else.
 """
 
 # Plain Python: the `__doc__` of classes, and metadata of fields.
@@ -22,7 +21,7 @@ D = TypeVar("D")
 
 
 class Marker:
-    """A kind of value. Its docstring is how a campaign writes it, and after ``;`` what it becomes."""
+    """A kind of value. Its docstring says how a campaign writes it, and after ``;`` its type here."""
 
 
 class DurationMarker(Marker):
@@ -223,7 +222,7 @@ ClientName = Annotated[str, ClientNameMarker]
 FOR: Final = "for"
 
 EXTENSIONS: Final[Registry[type[Any], type[Any]]] = Registry()
-"""Subclasses with more fields, by the dataclass that they stand in for wherever a field has it."""
+"""Subclasses with more fields, by the dataclass that they replace in every field."""
 
 _LEAST: Final = {CountMarker: 1, SkipMarker: 0, NumberRangeMarker: 0, BrokerIdMarker: 0}
 _PLAIN: Final = (bool, int, str)
@@ -232,7 +231,7 @@ _OPTIONS: Final = "options"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
-    """What `described` tells of a field beside its documentation and its default."""
+    """The options of `described`."""
 
     key: str | None = None
     minimum: int | None = None
@@ -255,10 +254,10 @@ class FieldOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """A field as it was declared.
+    """A declared field.
 
     ``kind`` is a marker, a plain type, or a dataclass, which is a section of its own; ``choices`` are the
-    words that a text may be. A list is ``many``; lists of lists are two deep.
+    allowed words of a text. ``depth`` is 1 for a list and 2 for a list of lists.
     """
 
     attribute: str
@@ -298,26 +297,27 @@ class DeclaredField:
         return (value, getattr(owner, self.options.upper)) if self.options.upper else value
 
     def named(self, value: Any) -> dict[str, Any]:
-        """Return a value by the attribute that has it, or by both of a range's two."""
+        """Return a value by its attribute, or the two ends of a range by their attributes."""
         if self.options.upper:
             return {self.attribute: value[0], self.options.upper: value[1]}
         return {self.attribute: value}
 
 
 def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **options: Any) -> Any:
-    """Return a dataclass field with its documentation, and the rest that is declared of it.
+    """Return a dataclass field with its documentation and options.
 
-    ``key`` is what a campaign calls it, where that isn't the attribute's name; dots lead through mappings
-    (``disk.writeback``), and an empty one keeps it out of campaigns. ``minimum`` and ``maximum`` bound
-    numbers and times. ``scope`` is whose settings these are. ``upper`` names the attribute with the
-    upper end of a range. What is ``implied`` follows from the rest when it isn't said. A list may be
-    ``numbered``: written as how many, or ``unique``: with nothing in it twice; and a section ``emptiable``: written without a value. ``open`` is
-    the key under which a swarm draws it from a list of values, and ``closed_by`` are further places of a
-    campaign that decide it. The shrinker tries the default of what ``shrinks``. What
-    ``counts_if_set`` is in a plan's digest where it is not as by default, so that plans without it keep theirs. An ``example`` is
-    what `harrow explain` writes, where the kind of value does not say what a campaign is likely to have, or where the default says too little.
-    ``safe`` are the values, safest first, that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`).
-    ``instead_of`` are settings of Kafka that a campaign does not take, because it has this field for them.
+    ``key`` is its key in a campaign, by default the attribute's name. Dots lead through mappings
+    (``disk.writeback``), and an empty key keeps it out of campaigns. ``minimum`` and ``maximum`` bound
+    numbers and times. ``scope`` is the scope of a mapping of settings. ``upper`` names the attribute with
+    the upper end of a range. An ``implied`` field follows from others if it is missing. A list may be
+    ``numbered``, written as its length, or ``unique``, without duplicates. An ``emptiable`` section may be
+    written without a value. ``open`` is the key under which a swarm draws the field from a list of
+    values, and ``closed_by`` are other places of a campaign that decide it. The shrinker tries the
+    default of a field that ``shrinks``. A field that ``counts_if_set`` is part of a plan's digest only if
+    it differs from the default, so that plans without it keep their digests. ``example`` is the value in
+    `harrow explain`, if neither the kind nor the default suggests a good one. ``safe`` are the values,
+    safest first, that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`).
+    ``instead_of`` are Kafka settings that a campaign refuses because it has this field.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:
@@ -327,19 +327,19 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
 
 @derived
 def counted_if_set(declared: type[Any]) -> Mapping[str, Any]:
-    """Return the fields that count in a digest only where they are set, with their defaults."""
+    """Return the fields with ``counts_if_set``, and their defaults."""
     return {item.attribute: item.default for item in all_fields_of(declared) if item.options.counts_if_set}
 
 
 @derived
 def fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
-    """Return the fields that a campaign can say something of."""
+    """Return the fields that a campaign can set."""
     return tuple(item for item in all_fields_of(declared) if item.key)
 
 
 @derived
 def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
-    """Return all fields, those with an empty key too, of which campaigns say nothing.
+    """Return all fields, including those without a key.
 
     Raises:
         TypeError: a field has a type that has no syntax.
@@ -347,7 +347,7 @@ def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
     """
     declared = EXTENSIONS.get(declared, declared)
     hints = get_type_hints(declared, include_extras=True)
-    found: list[DeclaredField] = []
+    declarations: list[DeclaredField] = []
     for item in fields(declared):
         options = item.metadata.get(_OPTIONS) or FieldOptions()
         default = item.default_factory() if item.default_factory is not MISSING else item.default
@@ -355,7 +355,7 @@ def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
             default = (default, declared.__dataclass_fields__[options.upper].default)
         where = f"{declared.__name__}.{item.name}"
         kind, choices, depth, optional = _kind(hints[item.name], where, needs_syntax=options.key != "")
-        found.append(
+        declarations.append(
             DeclaredField(
                 attribute=item.name,
                 key=item.name.rstrip("_") if options.key is None else options.key,
@@ -368,13 +368,13 @@ def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
                 options=options,
             )
         )
-    return tuple(found)
+    return tuple(declarations)
 
 
 def _kind(
     hint: Any, where: str, *, needs_syntax: bool = True
 ) -> tuple[type[Any], tuple[str, ...], int, bool]:
-    """Return what a type is a value of, its choices, how deep it is in lists, and whether it may be None."""
+    """Return the kind of a type, its choices, its depth in lists, and whether it may be None."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
         parts = tuple(part for part in arguments if part is not NoneType)
@@ -395,17 +395,15 @@ def _kind(
 
 
 def by_kind(table: Mapping[type[Any], V], kind: type[Any]) -> V | None:
-    """Return what a table has for a kind of value, or for the one that it is a special case of."""
+    """Return the entry of a table for a kind of value, or for its closest base."""
     return next((table[base] for base in kind.__mro__ if base in table), None)
 
 
 def with_fields(spec: D, changes: Mapping[str, Any]) -> D:
-    """Return a dataclass with other values in some fields, as `replace` does where mypy knows that it is one."""
+    """Return a copy of a dataclass with changed fields, like `replace` but for any type."""
     changed: Any = spec
-    if changes:
-        changed = replace(changed, **changes)
-    found: D = changed
-    return found
+    result: D = replace(changed, **changes) if changes else changed
+    return result
 
 
 def draw_duration(stream: Stream, duration: tuple[int, int]) -> int:

@@ -1,7 +1,7 @@
-"""What clients invoked and what came back: the history that rules judge.
+"""The history of a run, which rules judge: the operations of clients and their results.
 
-The shape is that of the histories of the Jepsen Kafka workload: an invocation and
-a completion apart, the value a list of micro-operations.
+It has the shape of Jepsen's Kafka workload: an operation has an invocation and a completion, and its
+value is a list of micro-operations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,11 +22,11 @@ ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
 COMMIT: Final = "commit"
 STORE: Final = "store"
-"""What an operation is (``f``): one micro-operation of a kind, or a transaction of several, of both kinds;
-or what a consumer reads from then on, or commits, or what its application stores outside of Kafka."""
+"""The function of an operation (``f``): a send, a poll, or a transaction with several of both; the new
+assignment or subscription of a consumer; a commit; or the results that an application stores outside Kafka."""
 
 READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
-"""Those whose values are micro-operations; others say nothing of records."""
+"""The functions whose values are micro-operations on records."""
 
 MicroOperation = tuple[Any, ...]
 """``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
@@ -34,12 +34,12 @@ or ``("poll", {partition: [(offset, value), ...]})``."""
 
 
 def effect_of(application: str, number: int, value: str) -> str:
-    """Return the value of a record that an application makes of another one: unlike any other, and it says what it was made of."""
+    """Return the value of an application's output record, which is unique and contains its input value."""
     return f"{application}:{number}({value})"
 
 
 def origin_of(effect: str) -> str | None:
-    """Return the value of the record that an application has made another one of, None for what is no such record."""
+    """Return the input value of an application's output record, None for any other record."""
     _, parenthesis, value = effect.partition("(")
     return value[:-1] if parenthesis and value.endswith(")") else None
 
@@ -48,8 +48,8 @@ def origin_of(effect: str) -> str | None:
 class Operation:
     """One line of a history. ``time_us`` is virtual; a file has nanoseconds.
 
-    ``value`` are micro-operations, of any number and mixed when ``f`` is ``txn``: `sends` and `polls` walk them. Of a consumer that
-    subscribes or is assigned they are partitions.
+    ``value`` has micro-operations, over which `sends` and `polls` iterate, any number and mixed if ``f``
+    is ``txn``. For a subscription or an assignment it has partitions.
     """
 
     index: int
@@ -61,16 +61,16 @@ class Operation:
     error: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled by its fields: compiled, it has no other way to be."""
+        """Pickle the fields, because compiled classes have no default pickling."""
         return Operation, _row(self)
 
     @property
     def is_completion(self) -> bool:
-        """Whether it says what came back, rather than what was asked for."""
+        """Whether it is a completion, not an invocation."""
         return self.type != INVOKE
 
     def sends(self) -> Iterator[tuple[str, int | None, str]]:
-        """Yield what it sends, as (partition, offset, value); the offset is None where it is not known."""
+        """Yield its sends as (partition, offset, value), with None for an unknown offset."""
         for micro in self._micro_operations():
             if micro[0] == SEND:
                 _, partition, written = micro
@@ -78,7 +78,7 @@ class Operation:
                 yield partition, offset, value
 
     def polls(self) -> Iterator[tuple[str, int, str]]:
-        """Yield what it has read, as (partition, offset, value)."""
+        """Yield the records of its polls as (partition, offset, value)."""
         for micro in self._micro_operations():
             if micro[0] == POLL and len(micro) > 1:
                 for partition, pairs in micro[1].items():
@@ -89,7 +89,7 @@ class Operation:
         return self.value if self.f in READING_OR_WRITING else ()
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return the operation as it is written to ``history.jsonl``."""
+        """Return the operation as in ``history.jsonl``."""
         line: dict[str, Any] = {
             "index": self.index,
             "process": self.process,
@@ -104,10 +104,7 @@ class Operation:
 
 
 def columns_of(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Yield the fields of operations column by column, of many operations at a time.
-
-    No object is made of an operation that is kept as a row.
-    """
+    """Yield the columns of operations, block by block, without making objects of packed rows."""
     rows: Iterator[Sequence[Row]]
     if isinstance(operations, PackedLog):
         rows = operations.blocks()
@@ -134,10 +131,7 @@ def _micro_as_list(micro: MicroOperation | str) -> list[Any] | str:
 
 
 class History:
-    """The operations of a run, in the order of their times.
-
-    They are kept as rows, the fields of an `Operation` in their order, and made when somebody looks at them.
-    """
+    """The operations of a run, ordered by time. They are stored as rows, and become objects on access."""
 
     __slots__ = ("_newest", "_operations", "_processes", "_unpacked_max", "operations", "process_names")
 
@@ -150,7 +144,7 @@ class History:
         self._processes = 0
 
     def new_process(self, name: str) -> int:
-        """Return the number of a new client process; a restarted client is a new one."""
+        """Return the number of a new client process. A restarted client gets a new one."""
         number = self._processes
         self._processes += 1
         self.process_names[number] = name
@@ -171,27 +165,27 @@ class History:
             self.operations.pack()
 
     def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
-        """A client hands a record to its producer."""
+        """Record that an application sends a record."""
         self.add(process, INVOKE, SEND, ((SEND, partition, value),), time_us)
 
     def send_acked(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
-        """The producer reports success; the offset is unknown with ``acks=0``."""
+        """Record an acknowledged send, whose offset is unknown with ``acks=0``."""
         written: Any = value if offset is None else (offset, value)
         self.add(process, OK, SEND, ((SEND, partition, written),), time_us)
 
     def send_failed(
         self, process: int, partition: str, value: str, time_us: int, error: str, *, definite: bool
     ) -> None:
-        """The producer reports an error; *definite* when the record is surely in no log."""
+        """Record a failed send, *definite* if the record is certainly in no log."""
         type_ = FAIL if definite else INFO
         self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
 
     def subscribed(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """A consumer subscribes to topics, which have these partitions; which of them it reads its group says (`assigned`)."""
+        """Record a subscription to topics with these partitions. `assigned` records which of them it reads."""
         self._assign(SUBSCRIBE, process, partitions, time_us)
 
     def assigned(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """A consumer reads these partitions from now on. Of those that it did not read before its position may be anywhere."""
+        """Record an assignment. The position in a partition that is new to it may be anywhere."""
         self._assign(ASSIGN, process, partitions, time_us)
 
     def _assign(self, f: str, process: int, partitions: Sequence[str], time_us: int) -> None:
@@ -207,13 +201,13 @@ class History:
         type_: str,
         error: str | None = None,
     ) -> None:
-        """A consumer commits up to where its group has read partitions, or is told what came of that."""
+        """Record a commit of offsets, or its result."""
         self.add(
             process, type_, COMMIT, tuple((COMMIT, name, offset) for name, offset in offsets), time_us, error
         )
 
     def stored(self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int) -> None:
-        """An application has stored the results of records outside of Kafka, each with its record's offset."""
+        """Record results that an application has stored outside Kafka, each with its record's offset."""
         value = tuple([(STORE, partition, result) for result in results])
         self.add(process, INVOKE, STORE, value, time_us)
         self.add(process, OK, STORE, value, time_us)

@@ -1,4 +1,4 @@
-"""An administrator has records deleted (DeleteRecords, KIP-107): whom he asks, and until when."""
+"""An administrator's DeleteRecords (KIP-107): its target, its retries and its deadline."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -12,7 +12,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.trace import Trace
 
 _TIMEOUT_US: Final = 60 * US_PER_SECOND
-"""``default.api.timeout.ms`` of an administrator's client: then it gives up."""
+"""``default.api.timeout.ms`` of the admin client."""
 _RETRY_US: Final = 100 * US_PER_MS
 """``retry.backoff.ms``."""
 _RETRIED: Final = (
@@ -29,10 +29,10 @@ class Timers(Protocol):
 
 
 class RecordDeletion:
-    """One request to delete what a partition has below an offset, until it is answered (``KafkaAdminClient.deleteRecords``).
+    """One request to delete a partition's records below an offset (``KafkaAdminClient.deleteRecords``).
 
-    It reaches the leader as no message that a fault could strike. One that is not answered, for its broker is gone, is sent to
-    the next leader; so is one that meets a broker that does not lead.
+    It is no message on the network, so faults cannot strike it. If the broker dies before it answers,
+    or does not lead, the request goes to the next leader.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RecordDeletion:
         self._asked: Broker | None = None
 
     def ask(self, _: None = None) -> None:
-        """Ask the leader, once there is one."""
+        """Send the request to the leader, as soon as there is one."""
         broker, life = self._leader(self._partition)
         left_us = self._deadline_us - self._now_us()
         if life is not None and left_us > 0:
@@ -80,7 +80,7 @@ class RecordDeletion:
         return answer
 
     def _look(self, _: None) -> None:
-        """Ask again where the broker that was asked is gone, or leads no more."""
+        """Send the request again if the broker has died or no longer leads."""
         if self._asked is None:
             return
         if self._leader(self._partition)[1] is self._asked:

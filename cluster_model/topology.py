@@ -1,6 +1,7 @@
-"""What a cluster and its clients are made of, as a campaign describes them.
+"""The parts of a cluster and its clients, as a campaign describes them.
 
-What is declared of a field is all that the language of campaigns knows of it (`harrow.cluster_model.fields`).
+The language of campaigns derives everything from the declarations of fields
+(`harrow.cluster_model.fields`).
 """
 
 # Plain Python: metadata of fields.
@@ -41,15 +42,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 Settings = Annotated[Mapping[str, Value], SettingsMarker]
 
-# How large a cluster may be: beyond these a campaign is a mistake, or an attack.
+# Limits of a cluster. A campaign beyond them is a mistake or an attack.
 BROKERS_MAX: Final = 100
 BROKER_ID_MAX: Final = 1_000
 PARTITIONS_MAX: Final = 10_000
 FIRST_CONTROLLER_ID: Final = 3_000
-"""The node id of the first controller that is no broker, as in Kafka's examples."""
+"""The node id of the first separate controller, as in Kafka's examples."""
 ZOOKEEPER_SERVERS_MAX: Final = 9
 FIRST_ZOOKEEPER_ID: Final = 2_001
-"""The node id of the first ZooKeeper server, which is called zookeeper-1: ids of brokers are smaller."""
+"""The node id of the first ZooKeeper server, zookeeper-1. Ids of brokers are smaller."""
 _NODE_DIGITS_MAX: Final = 4
 CLIENTS_MAX: Final = 100
 VOTERS_MAX: Final = 9
@@ -61,11 +62,11 @@ KAFKA_PYTHON: Final = "kafka-python"
 ZOOKEEPER: Final = "zookeeper"
 KRAFT: Final = "kraft"
 CONTROL_PLANES: Final[Mapping[str, str]] = {ZOOKEEPER: "ZooKeeper", KRAFT: "KRaft"}
-"""The control planes, with what they are called in a sentence."""
+"""The control planes, with their names in a sentence."""
 Metadata = Literal["zookeeper", "kraft"]
 Library = Literal["confluent-kafka", "kafka-python"]
-"""What stands for the Java client on real brokers. The model has the Java client alone."""
-_LIBRARY: Final = "What it is on real brokers; by default confluent-kafka. The model has the Java client."
+"""The client library on real brokers. The model has only the Java client."""
+_LIBRARY: Final = "Its library on real brokers; by default confluent-kafka. The model has the Java client."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +74,10 @@ class BrokerSpec:
     """A broker."""
 
     id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
-    rack: str | None = described("The rack that it stands in.", default=None, instead_of=("broker.rack",))
+    rack: str | None = described("Its rack.", default=None, instead_of=("broker.rack",))
     joins_us: DurationOrNever = described(
-        "When it is started for the first time, and joins the cluster; `never` for when the script says so (`add_broker`). By default it is "
-        "there from the beginning. No topic is created on one that comes later.",
+        "When it first starts and joins the cluster; `never` if only the script starts it (`add_broker`). By default it is "
+        "there from the beginning. Topics are created without brokers that join later.",
         default=0,
         key="joins",
         counts_if_set=True,
@@ -98,7 +99,7 @@ class TopicSpec:
         instead_of=("num.partitions",),
     )
     replication_factor: Count = described(
-        "How many replicas; by default 3, or as many brokers as there are.",
+        "How many replicas; by default 3, or all brokers if there are fewer.",
         default=1,
         shrinks=False,
         safe=(3,),
@@ -106,7 +107,7 @@ class TopicSpec:
         instead_of=("default.replication.factor",),
     )
     assignment: tuple[tuple[BrokerId, ...], ...] = described(
-        "The replicas of each partition, preferred leader first; by default as Kafka assigns.",
+        "The replicas of each partition, preferred leader first; by default as Kafka assigns them.",
         default=(),
         shrinks=False,
     )
@@ -137,7 +138,7 @@ class DiskSpec:
     """The brokers' disks."""
 
     writeback_us: DurationOrNever = described(
-        "When the operating system flushes by itself; `never` for not at all.",
+        "After how long the operating system flushes by itself; `never` if it does not.",
         default=30 * US_PER_SECOND,
         key="writeback",
         open="writeback",
@@ -152,13 +153,13 @@ class DiskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSpec:
-    """How much a client may send, and fetch, of each broker in a second; a broker makes one wait that has more.
+    """The bytes per second that a client may send to and fetch from each broker, which throttles it beyond that.
 
-    What counts are the batches in requests and answers.
+    Only the batches in requests and responses count.
     """
 
     client: Client | None = described(
-        "The name of a client; by default every client that has no quota of its own.", default=None
+        "The name of a client; by default every client without a quota of its own.", default=None
     )
     producer_byte_rate: Bandwidth | None = described("How much it may send.", default=None)
     consumer_byte_rate: Bandwidth | None = described("How much it may fetch.", default=None)
@@ -166,7 +167,7 @@ class QuotaSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """The servers."""
+    """The servers of a cluster."""
 
     SECTIONS: ClassVar[Mapping[str, str]] = {"zookeeper": "ZooKeeper.", "kraft": "The controllers of KRaft."}
 
@@ -183,7 +184,7 @@ class ClusterSpec:
     network: NetworkSpec = described("The network.", default=NetworkSpec())
     disk: DiskSpec = described("The disks.", default=DiskSpec())
     zookeeper_servers: int = described(
-        "How many ZooKeeper servers there are, zookeeper-1 and so on; a majority of them has to be there.",
+        "How many ZooKeeper servers there are, zookeeper-1 and so on. They need a majority.",
         default=1,
         key="zookeeper.servers",
         minimum=1,
@@ -191,23 +192,23 @@ class ClusterSpec:
         shrinks=False,
     )
     zookeeper_tick_us: Duration = described(
-        "Sessions expire at ticks.", default=2 * US_PER_SECOND, key="zookeeper.tick", minimum=1
+        "The interval at which sessions expire.", default=2 * US_PER_SECOND, key="zookeeper.tick", minimum=1
     )
     zookeeper_init_limit: Count = described(
-        "How many ticks a new leader of several servers, and who follows it, have until a majority has its log (`initLimit`).",
+        "How many ticks a new ensemble leader and its followers have until a majority has its log (`initLimit`).",
         default=10,
         key="zookeeper.init_limit",
     )
     zookeeper_sync_limit: Count = described(
-        "For how many ticks they may hear nothing of each other then (`syncLimit`).",
+        "How many ticks they may go without a message from each other after that (`syncLimit`).",
         default=5,
         key="zookeeper.sync_limit",
     )
     metadata: Metadata | None = described(
-        "Where brokers keep their metadata; by default as the release does.", default=None, shrinks=False
+        "Where brokers keep their metadata; by default as in the release.", default=None, shrinks=False
     )
     voters: int = described(
-        "How many controllers the quorum of KRaft has; with `combined` at most as many as there are brokers at the beginning.",
+        "How many controllers the KRaft quorum has; with `combined` at most the number of initial brokers.",
         default=3,
         key="kraft.voters",
         minimum=1,
@@ -217,18 +218,18 @@ class ClusterSpec:
         guards=("metadata-lost",),
     )
     combined: bool = described(
-        "Whether the controllers of KRaft run in the processes of the first brokers, and not in their own.",
+        "Whether the KRaft controllers run in the processes of the first brokers instead of their own.",
         default=False,
         key="kraft.combined",
         shrinks=False,
     )
     quotas: tuple[QuotaSpec, ...] = described(
-        "Quotas of clients; by default none has any.", default=(), counts_if_set=True
+        "Quotas of clients; by default none.", default=(), counts_if_set=True
     )
-    settings: Mapping[str, Value] = described("What all brokers get.", factory=dict, key="")
+    settings: Mapping[str, Value] = described("Settings of all brokers.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return all partitions that clients have, topic by topic: those of internal topics are left out."""
+        """Return the partitions of clients, topic by topic, without those of internal topics."""
         return tuple(
             name
             for topic in self.topics
@@ -237,7 +238,7 @@ class ClusterSpec:
         )
 
     def initial_brokers(self) -> tuple[BrokerSpec, ...]:
-        """Return the brokers that are there from the beginning."""
+        """Return the brokers that start with the cluster."""
         return tuple(broker for broker in self.brokers if broker.joins_us == 0)
 
     def zookeeper_ids(self) -> tuple[int, ...]:
@@ -245,9 +246,10 @@ class ClusterSpec:
         return tuple(range(FIRST_ZOOKEEPER_ID, FIRST_ZOOKEEPER_ID + self.zookeeper_servers))
 
     def controller_ids(self) -> tuple[int, ...]:
-        """Return the voters of the quorum in KRaft: nodes of their own, or the first brokers.
+        """Return the voters of the KRaft quorum: separate nodes, or the first brokers.
 
-        Where there are fewer brokers than voters by default, all of them are voters; a campaign that asks for more is refused.
+        With fewer brokers than default voters, all brokers are voters. A campaign that asks for more is
+        refused.
         """
         if self.combined:
             return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
@@ -257,21 +259,21 @@ class ClusterSpec:
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
-"""The topics in which the coordinators of groups and of transactions keep what they know (``Topic.java``)."""
+"""The topics in which coordinators of groups and transactions keep their state (``Topic.java``)."""
 
 
 def is_internal(partition: str) -> bool:
-    """Return whether a partition is one of an internal topic: no client of the workload writes to it or reads it unasked."""
+    """Return whether a partition belongs to an internal topic, which workload clients use only by name."""
     return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
 
 
 class Coordinated:
-    """A client that may need a coordinator, and with it an internal topic."""
+    """A client that may need a coordinator, and so an internal topic."""
 
     __slots__ = ()
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the internal topics that brokers create for its sake."""
+        """Return the internal topics that brokers create for it."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -285,22 +287,22 @@ class ProducerSpec(Coordinated):
     """A producer."""
 
     SECTIONS: ClassVar[Mapping[str, str]] = {
-        "transaction": "The transactions of generated records, where the producer has a `transactional.id`."
+        "transaction": "The transactions of generated records, if the producer has a `transactional.id`."
     }
 
-    # Generated records without a key go where the release's partitioner says, those with one where their key does.
+    # The release's partitioner places generated records without a key; a key's hash places the others.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
     interval_us: Rate | None = described(
-        "Records generated; without it the producer sends what the script says.",
+        "How often it generates a record; by default it sends only the records of the script.",
         default=None,
         key="rate",
         open="rate",
-        # A drawn rate has producers send to all partitions.
+        # With a drawn rate, producers send to all partitions.
         closed_by=("workload.producers.partitions",),
         shrinks=False,
     )
     partitions: tuple[Partition, ...] = described(
-        "Where generated records go; by default everywhere.", default=(), unique=True
+        "The partitions of generated records; by default all.", default=(), unique=True
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start", shrinks=False)
     stop_us: Duration | None = described(
@@ -308,15 +310,15 @@ class ProducerSpec(Coordinated):
     )
     record_bytes: int = described("The size of a record.", default=30, minimum=1, maximum=_RECORD_BYTES_MAX)
     keys: int = described(
-        "How many keys generated records have, `k0`, `k1` and so on, drawn for each; by default they have none. A topic with "
-        "`cleanup.policy=compact` takes no records without keys.",
+        "How many keys generated records have, `k0`, `k1` and so on, drawn for each record; by default they have none. A topic "
+        "with `cleanup.policy=compact` refuses records without keys.",
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
         open="keys",
     )
     tombstone_every: int = described(
-        "With `keys`: every so many-th record has no value, which deletes its key; by default none.",
+        "With `keys`: one record in this many is a tombstone, which deletes its key; by default none.",
         default=0,
         minimum=0,
         maximum=KEYS_MAX,
@@ -330,7 +332,7 @@ class ProducerSpec(Coordinated):
         counts_if_set=True,
     )
     transaction_abort_every: Skip = described(
-        "Every so many-th transaction is aborted; by default none.",
+        "One transaction in this many is aborted; by default none.",
         default=0,
         key="transaction.abort_every",
         maximum=TRANSACTION_RECORDS_MAX,
@@ -341,45 +343,45 @@ class ProducerSpec(Coordinated):
 
     @property
     def transactional_id(self) -> str:
-        """By which name it has transactions, empty where it has none."""
+        """Its transactional.id, empty if it has none."""
         return str(self.settings.get(TRANSACTIONAL_ID, NO_TEXT))
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topic of its coordinator, where it has transactions."""
+        """Return the topic of its coordinator, if it has transactions."""
         return (TRANSACTION_STATE,) if self.transactional_id else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec(Coordinated):
-    """A consumer: it reads its partitions from the beginning, or with `group.id` what its group gives it, from where that has committed."""
+    """A consumer. It reads its partitions from the beginning, or with `group.id` its assignment from the committed offsets."""
 
     name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
     partitions: tuple[Partition, ...] = described(
-        "What it reads; by default everything. With `group.id` it assigns itself these, and only commits for its group.",
+        "The partitions that it reads; by default all. With `group.id` it assigns itself these, and only commits for its group.",
         default=(),
         unique=True,
     )
     topics: tuple[Topic, ...] = described(
-        "With `group.id`: what it subscribes to; by default all topics.",
+        "With `group.id`: the topics to which it subscribes; by default all.",
         default=(),
         unique=True,
         counts_if_set=True,
     )
     commit: Commit = described(
-        "With `group.id`: when the application commits: as `enable.auto.commit` says (`auto`), `after` it has processed what a "
-        "poll returned, `before` that, or `never`.",
+        "With `group.id`: when the application commits: as `enable.auto.commit` says (`auto`), `after` it has processed the "
+        "records of a poll, `before` that, or `never`.",
         default="auto",
         counts_if_set=True,
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
     stop_us: Duration | None = described(
-        "With `group.id`: when it is closed, and so leaves its group; by default not at all.",
+        "With `group.id`: when it closes and leaves its group; by default never.",
         default=None,
         key="stop",
         counts_if_set=True,
     )
     poll_interval_us: Duration = described(
-        "How often it polls, which is how long it takes for what a poll returned; by default 100ms.",
+        "How often it polls, which is the time that it needs for the records of a poll; by default 100ms.",
         default=100 * US_PER_MS,
         key="poll_interval",
         minimum=1,
@@ -389,11 +391,11 @@ class ConsumerSpec(Coordinated):
 
     @property
     def group(self) -> str:
-        """The group that it is a member of, `NO_TEXT` for none."""
+        """Its group, `NO_TEXT` for none."""
         return str(self.settings.get(GROUP_ID, NO_TEXT))
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topic in which its group has what it has committed."""
+        """Return the topic of its group's offsets, if it has a group."""
         return (CONSUMER_OFFSETS,) if self.group != NO_TEXT else ()
 
 
@@ -413,15 +415,16 @@ Delivery = Literal[
     "watermark",
     "highest_finished",
 ]
-"""How an application takes care that each record of its input has its effect, and that it has it once."""
+"""How an application tries to give each input record its effect, exactly once."""
 WORKERS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSpec(Coordinated):
-    """An application that reads a topic as a member of a group, makes one record of each that it gets, and writes that to another topic.
+    """An application that reads a topic in a group, and writes one record to another topic for each input record.
 
-    One entry is one instance. Instances with the same `group.id` are one application, and share its input.
+    One entry is one instance. Instances with the same `group.id` are one application, and share its
+    input.
     """
 
     name: ClientName = described("By default application-0, application-1 and so on.", implied=True)
@@ -430,10 +433,10 @@ class ApplicationSpec(Coordinated):
         "The topic that it writes to; with `idempotent_sink` it writes to none.", default=None, key="to"
     )
     delivery: Delivery = described(
-        "How it commits what it has read. `exactly_once`: with what it has written, in a transaction. `at_least_once`: when that is "
-        "acknowledged. `at_most_once`: before it begins to process. `auto_commit`: as `auto.commit.interval.ms` says. `idempotent_sink`: "
-        "it stores the offset with the result outside of Kafka, and commits nothing. `watermark`: it hands records to workers, and "
-        "commits the lowest offset that is not finished; `highest_finished`: the highest that is.",
+        "How it commits its input. `exactly_once`: with its output, in a transaction. `at_least_once`: after its output is "
+        "acknowledged. `at_most_once`: before processing. `auto_commit`: every `auto.commit.interval.ms`. `idempotent_sink`: it "
+        "stores offset and result together outside Kafka, and commits nothing. `watermark`: it hands records to workers, and "
+        "commits the lowest unfinished offset; `highest_finished`: the highest finished one.",
         default=EXACTLY_ONCE,
         shrinks=False,
         safe=(EXACTLY_ONCE, WATERMARK),
@@ -443,25 +446,25 @@ class ApplicationSpec(Coordinated):
         ),
     )
     work_us: Duration = described(
-        "How long a record takes; with workers anything up to twice that.",
+        "How long a record takes; with workers a random time up to twice as long.",
         default=0,
         key="work",
     )
     workers: Count = described(
-        "With `watermark` and `highest_finished`: how many records are processed at a time.",
+        "With `watermark` and `highest_finished`: how many records are processed at the same time.",
         default=4,
         maximum=WORKERS_MAX,
     )
     group_metadata: bool = described(
-        "With `exactly_once`: whether it says as which member of its group it commits (KIP-447, from 2.5 on).",
+        "With `exactly_once`: whether its commits name the group member and generation (KIP-447, from 2.5 on).",
         default=True,
         shrinks=False,
         safe=(True,),
         guards=("no group metadata (KIP-447)",),
     )
     rewinds: bool = described(
-        "Whether it goes back to what its group has committed after a transaction that it has aborted, or a record that it could not "
-        "write. One that does not reads on behind them.",
+        "Whether it seeks back to the committed offsets after an aborted transaction, or after a record that it could not write. "
+        "Otherwise it skips those records.",
         default=True,
         shrinks=False,
         safe=(True,),
@@ -469,10 +472,10 @@ class ApplicationSpec(Coordinated):
     )
     start_us: Duration = described("When it begins; by default 0s.", default=0, key="start")
     stop_us: Duration | None = described(
-        "When it is closed, and so leaves its group; by default not at all.", default=None, key="stop"
+        "When it closes and leaves its group; by default never.", default=None, key="stop"
     )
     restart_us: Duration = described(
-        "How soon it is started again when it has ended by itself, for its producer or its consumer has failed for good.",
+        "How soon it is started again after it has ended because its producer or consumer failed for good.",
         default=US_PER_SECOND,
         key="restart",
         minimum=1,
@@ -488,18 +491,18 @@ class ApplicationSpec(Coordinated):
 
     @property
     def group(self) -> str:
-        """The group that it is a member of."""
+        """Its group."""
         return str(self.consumer.get(GROUP_ID) or self.name)
 
     @property
     def transactional_id(self) -> str:
-        """By which name it has transactions, empty where it has none."""
+        """Its transactional.id, empty if it has none."""
         if self.delivery != EXACTLY_ONCE:
             return NO_TEXT
         return str(self.producer.get(TRANSACTIONAL_ID) or self.name)
 
     def consumer_settings(self) -> dict[str, Value]:
-        """Return the settings of its consumer, with what follows from the rest."""
+        """Return the settings of its consumer, including those that follow from its other fields."""
         return {
             **self.consumer,
             GROUP_ID: self.group,
@@ -507,17 +510,17 @@ class ApplicationSpec(Coordinated):
         }
 
     def producer_settings(self) -> dict[str, Value]:
-        """Return the settings of its producer, with what follows from the rest."""
+        """Return the settings of its producer, including those that follow from its other fields."""
         settings = {name: value for name, value in self.producer.items() if name != TRANSACTIONAL_ID}
         return {**settings, TRANSACTIONAL_ID: self.transactional_id} if self.transactional_id else settings
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topic in which its group has what it has committed, and that of its transactions."""
+        """Return the topics of its group's offsets and of its transactions."""
         return (CONSUMER_OFFSETS, TRANSACTION_STATE) if self.transactional_id else (CONSUMER_OFFSETS,)
 
 
 def node_id(process: str) -> int | None:
-    """Return the node id of a server that is no broker by what its process is called, None for any other name."""
+    """Return the node id of a control plane server by its process name, None for any other name."""
     kind, _, number = process.rpartition("-")
     if not number.isdecimal() or len(number) > _NODE_DIGITS_MAX:
         return None
@@ -526,30 +529,30 @@ def node_id(process: str) -> int | None:
 
 
 def quorum_counterpart(node: int, quorum: Sequence[int]) -> int | None:
-    """Return which voter of KRaft a ZooKeeper server's id stands for, where a campaign for ZooKeeper is run without it; None for none."""
+    """Return the KRaft voter that replaces a ZooKeeper server when a ZooKeeper campaign runs in KRaft, None for none."""
     place = node - FIRST_ZOOKEEPER_ID
     is_without = all(not FIRST_ZOOKEEPER_ID <= voter < FIRST_CONTROLLER_ID for voter in quorum)
     return quorum[place] if is_without and 0 <= place < len(quorum) else None
 
 
 def server_text(node: object) -> object:
-    """Return a ZooKeeper server as a campaign names it, and whatever else stands for a broker or an end of a link as it is."""
+    """Return a ZooKeeper server as a campaign names it, and any other broker or link end unchanged."""
     is_server = isinstance(node, int) and FIRST_ZOOKEEPER_ID <= node < FIRST_CONTROLLER_ID
     return process_name(node) if is_server and isinstance(node, int) else node
 
 
 def is_server(node: int) -> bool:
-    """Return whether a node is a server of the control plane alone: of ZooKeeper, or a controller that is no broker."""
+    """Return whether a node is a ZooKeeper server or a separate controller."""
     return node >= FIRST_ZOOKEEPER_ID
 
 
 def node_text(node: int) -> str:
-    """Return a node as people call it: ``broker 1``, ``controller-3000``, ``zookeeper-1``."""
+    """Return a node in words: ``broker 1``, ``controller-3000``, ``zookeeper-1``."""
     return process_name(node) if is_server(node) else f"broker {node}"
 
 
 def process_name(node: int) -> str:
-    """Return what the process of a broker is called, of a controller that is none, or of a ZooKeeper server."""
+    """Return the process name of a broker, a separate controller or a ZooKeeper server."""
     if node >= FIRST_CONTROLLER_ID:
         return f"controller-{node}"
     return f"zookeeper-{node - FIRST_ZOOKEEPER_ID + 1}" if node >= FIRST_ZOOKEEPER_ID else f"broker-{node}"

@@ -1,4 +1,4 @@
-"""The trace of a run: its events in their order, and who wants to be told of them at once.
+"""The trace of a run: its events in order, and the subscribers that receive them at once.
 
 An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these, so that
 the digest of a trace is the same in every process. `harrow.cluster_model.events` declares the kinds.
@@ -21,24 +21,24 @@ E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 
 class TraceLine(NamedTuple, Generic[E_co]):
-    """An event and its line of ``trace.jsonl``, from 1, which tells before from after within one instant."""
+    """An event and its line in ``trace.jsonl``, from 1, which orders events of the same time."""
 
     number: int
     event: E_co
 
 
 class Emit(Protocol):
-    """Puts an event into the trace, with the present time: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+    """Adds an event at the current time to the trace: ``emit(HighWatermarkSet, broker, partition, hw)``."""
 
     def __call__(
         self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
     ) -> None:
-        """Emit an event; fields are given in their order."""
+        """Emit an event with its fields in order."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Virtual time. A class, not a protocol, like `Host`: compiled, a protocol's attributes are slower than plain."""
+    """Virtual time. A class like `Host`, because attributes of a protocol are slow when compiled."""
 
     __slots__ = ("now_us",)
 
@@ -46,19 +46,19 @@ class Clock:
 
 
 class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
-    """The name and the subscribers of each kind of event: one look-up finds both."""
+    """The name and the subscribers of each kind of event, in one look-up."""
 
     def __missing__(self, kind: type[Event]) -> tuple[str, list[Callable[..., None]]]:
-        found = self[kind] = (kind.name, [])
-        return found
+        entry = self[kind] = (kind.name, [])
+        return entry
 
 
 class Trace:
-    """The events of a run, in the order in which they happened.
+    """The events of a run, in order.
 
-    ``emit`` records an event and tells subscribers; ``publish`` only tells subscribers, of what is worth no
-    line in a trace. Both are functions rather than methods: they run thousands of times in a run. `pack`, called
-    now and then, keeps a long run small.
+    ``emit`` records an event and calls subscribers; ``publish`` only calls subscribers, for notices that
+    are in no trace. Both are functions, not methods, because a run calls them thousands of times.
+    Regular calls of `pack` keep a long run small.
     """
 
     __slots__ = ("_kinds", "emit", "events", "pack", "publish")
@@ -90,7 +90,7 @@ class Trace:
     def subscribe(
         self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
     ) -> None:
-        """Have ``handler(at_us, *fields)`` called right after each event of a kind, in the order of subscribing."""
+        """Call ``handler(at_us, *fields)`` right after each event of a kind. Handlers run in the order of subscription."""
         self._kinds[cast("type[Event]", kind)][1].append(handler)
 
     def since(self, position: int) -> Sequence[TraceEvent]:
@@ -102,13 +102,13 @@ class Trace:
 
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:
-    """Return an event with its fields named, as it is written to ``trace.jsonl``."""
+    """Return an event as a mapping, as in ``trace.jsonl``."""
     name = event[1]
     return {"at_us": event[0], "event": name, **dict(zip(event_fields(name), event[2:], strict=True))}
 
 
 def decode(event: TraceEvent) -> Event:
-    """Return an event of a trace, or one made of a history, as an object of its kind."""
+    """Return an event of a trace or history as an object."""
     kind: Callable[..., Event] = kind_of(event[1])
     return kind(event[0], *event[2:])
 
@@ -133,8 +133,8 @@ def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Eve
 
 def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Event]:
     """Yield the events of some kinds, in order, as objects."""
-    wanted: dict[str, Callable[..., Event]] = {kind.name: kind for kind in kinds}
+    by_name: dict[str, Callable[..., Event]] = {kind.name: kind for kind in kinds}
     for event in events:
-        kind = wanted.get(event[1])
+        kind = by_name.get(event[1])
         if kind is not None:
             yield kind(event[0], *event[2:])
