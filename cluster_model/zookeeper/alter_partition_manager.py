@@ -1,17 +1,69 @@
-"""Where a leader writes ISR changes: the state znode of the partition (``ZkAlterPartitionManager.scala``)."""
+"""ISR changes that a leader writes itself (``ZkAlterPartitionManager.scala``, ``ReplicaManager.maybePropagateIsrChanges``)."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
+from harrow.cluster_model.sim.periodic_task import PeriodicTask
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
+CHECK_INTERVAL_US: Final = 2_500_000
+QUIET_TIME_US: Final = 5 * US_PER_SECOND
+PROPAGATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
+
+
+class IsrChangePropagation:
+    """The ISR changes of one broker that it has not announced to the controller yet.
+
+    After ``ReplicaManager.maybePropagateIsrChanges``: the changed partitions go into one sequential znode
+    under ``/isr_change_notification``, 5 s after the last change, or 60 s after the last announcement.
+    """
+
+    __slots__ = ("_changed", "_host", "_last_change_us", "_last_propagation_us", "_task", "_zookeeper")
+
+    def __init__(self, host: Host, zookeeper: ZooKeeperClient) -> None:
+        self._host = host
+        self._zookeeper = zookeeper
+        self._changed: dict[str, None] = {}
+        self._last_change_us = host.clock.now_us
+        self._last_propagation_us = host.clock.now_us
+        self._task = PeriodicTask(host, CHECK_INTERVAL_US, self._check)
+
+    def start(self) -> None:
+        self._task.start()
+
+    def note(self, partition: str) -> None:
+        self._changed[partition] = None
+        self._last_change_us = self._host.clock.now_us
+        self._task.request()
+
+    def _check(self) -> bool:
+        now_us = self._host.clock.now_us
+        if self._changed and (
+            self._last_change_us + QUIET_TIME_US < now_us
+            or self._last_propagation_us + PROPAGATION_INTERVAL_MAX_US < now_us
+        ):
+            node = zk.Create(
+                f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_", tuple(self._changed), sequential=True
+            )
+            changed, self._changed = self._changed, {}
+            self._zookeeper.submit((node,), lambda response: self._announced(response, changed))
+            self._last_propagation_us = now_us
+        return bool(self._changed)
+
+    def _announced(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
+        """Retry a failed announcement. After a successful one the controller's watch fires."""
+        if response.error != zk.OK:
+            self._changed = {**changed, **self._changed}
+            self._task.request()
+
 
 class ZkAlterPartitionManager:
-    """Writes of one broker. While one is under way, requests for its partition wait."""
+    """The ISR writes of one broker. Requests for a partition wait while its write is in flight."""
 
     def __init__(self, host: Host, zookeeper: ZooKeeperClient, switches: ZooKeeperSwitches) -> None:
         self._zookeeper = zookeeper
@@ -29,7 +81,7 @@ class ZkAlterPartitionManager:
         on_altered: Callable[[int | None], None],
         broker_epochs: Mapping[int, int],
     ) -> None:
-        """Write a new ISR into the partition's znode, if that has not changed meanwhile."""
+        """Write a new ISR into the partition's znode, if the znode has not changed."""
         path = zk.state_path(partition)
         data = zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, controller_epoch)
         version = state.partition_epoch if self._switches.isr_write_conditional else zk.ANY_VERSION
@@ -44,7 +96,7 @@ class ZkAlterPartitionManager:
 
 
 def _version(state: zk.TopicPartitionState, response: zk.ZooKeeperResponse) -> int | None:
-    """Return the version that a write has made; None when it was refused or the session is over."""
+    """Return the version that a write created; None if it was refused or the session has expired."""
     if response.error != zk.OK:
         return None
     written, read = response.results

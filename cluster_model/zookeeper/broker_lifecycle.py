@@ -28,11 +28,11 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 REGISTRATION_RETRY_US: Final = US_PER_SECOND
-"""How often a broker whose id is still registered by its former session is started again."""
+"""How often a broker retries to register while its former session still holds its id."""
 
 
 class ZkBrokerLifecycle:
-    """One life of a broker, as far as ZooKeeper is concerned. Its session tells it what happens."""
+    """ZooKeeper's side of one incarnation of a broker, which receives the events of its session."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class ZkBrokerLifecycle:
 
     @property
     def gives_up_us(self) -> int | None:
-        """Never: it tries to register for as long as it takes."""
+        """Never: it retries to register without limit."""
         return None
 
     def start(self) -> None:
-        """Connect to ZooKeeper; registration follows from that."""
+        """Connect to ZooKeeper, which leads to registration."""
         self._zookeeper.start()
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
@@ -89,7 +89,7 @@ class ZkBrokerLifecycle:
     # Stopping
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Ask the controller that stands in ZooKeeper."""
+        """Ask the controller in ``/controller``."""
         ControlledShutdown(
             self._broker,
             lambda: self._broker_epoch,
@@ -119,12 +119,12 @@ class ZkBrokerLifecycle:
         self._controller.alter_partition_reassignment(partition, target)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Leave a note that the controller watches for (``KafkaZkClient.propagateLogDirEvent``)."""
+        """Create a znode for which the controller watches (``KafkaZkClient.propagateLogDirEvent``)."""
         note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)
         self._zookeeper.submit((note,), lambda _: None)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Resign, then close the session: with it go the registration, and ``/controller`` if this was it."""
+        """Resign, then close the session, which deletes the registration and perhaps ``/controller``."""
         self._controller.shutdown()
         if self._channel is not None:
             self._channel.close()
@@ -137,11 +137,11 @@ class ZkBrokerLifecycle:
         self._register(None)
 
     def session_expired(self) -> None:
-        """The registration is gone, and so is the controllership if this was the controller."""
+        """Resign as controller: the registration is gone, and so is ``/controller`` if it was ours."""
         self._controller.session_expired()
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """All watches are the controller's business."""
+        """Pass the event to the controller, which sets all watches."""
         self._controller.watch_fired(event)
 
     def _register(self, _: None) -> None:

@@ -1,4 +1,4 @@
-"""A broker that stops asks the controller to move its leaderships away (``KafkaServer.controlledShutdown``)."""
+"""A broker that shuts down asks the controller to move its leaderships (``KafkaServer.controlledShutdown``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ INTER_BROKER_LISTENER: Final = "replication"
 
 @dataclass(slots=True, eq=False)
 class ControlledShutdown:
-    """The attempts of one broker, each of which looks for the controller anew.
+    """The attempts of one broker, each of which looks up the controller again.
 
-    An attempt fails without a controller, without its answer in ``controller.socket.timeout.ms``, with an error, or
-    while the broker still leads something that others have replicas of. After each failed one, the last as well, the
-    broker waits for ``controlled.shutdown.retry.backoff.ms``; after ``controlled.shutdown.max.retries`` of
-    them it stops all the same. The broker may be registered anew meanwhile, with another epoch.
+    An attempt fails without a controller, without its answer within ``controller.socket.timeout.ms``,
+    with an error, or while the broker still leads a partition with other replicas. After each failure,
+    the last one included, the broker waits for ``controlled.shutdown.retry.backoff.ms``. After
+    ``controlled.shutdown.max.retries`` failures it stops anyway. Its broker epoch may change meanwhile.
     """
 
     broker: int
@@ -50,7 +50,7 @@ class ControlledShutdown:
         self.zookeeper.submit((zk.GetData(zk.CONTROLLER),), self._controller_read)
 
     def _controller_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Go by ``/controller``; while it names no broker, by the one that it named last."""
+        """Use the broker in ``/controller``, or the last one there if it is missing."""
         if response.error != zk.OK:
             self._give_up()  # The session has expired: the broker does not wait for another one.
         elif response.results[0].error == zk.OK:

@@ -1,4 +1,4 @@
-"""Producer ids: each broker takes blocks of them from ZooKeeper (``ProducerIdManager.scala``)."""
+"""Producer ids, of which each broker allocates blocks in ZooKeeper (``ProducerIdManager.scala``)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +14,7 @@ OnGenerated = Callable[[InitProducerIdResponse], None]
 
 
 class ZkProducerIdManager:
-    """Hands out ids that no other broker hands out."""
+    """Allocates producer ids that no other broker allocates."""
 
     __slots__ = ("_block_end", "_next_id", "_waiting", "_zookeeper")
 
@@ -25,7 +25,7 @@ class ZkProducerIdManager:
         self._waiting: list[OnGenerated] = []
 
     def generate(self, on_generated: OnGenerated) -> None:
-        """Answer with the next id, after a new block has been claimed if need be."""
+        """Answer with the next id. If the block is used up, claim another one first."""
         if self._next_id < self._block_end:
             on_generated(self._next_answer())
             return
@@ -42,7 +42,7 @@ class ZkProducerIdManager:
         self._zookeeper.submit((zk.GetData(zk.PRODUCER_ID_BLOCK),), self._block_read)
 
     def _block_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Claim the block after the last one, if no other broker is faster."""
+        """Claim the block after the last one, unless another broker has just claimed it."""
         if response.error != zk.OK:
             self._read_block()
             return

@@ -1,7 +1,8 @@
-"""What ZooKeeper's writes mean to the trace: registrations, elections and ISRs take effect when a znode is written.
+"""Translates writes of znodes into trace events: registrations, elections and ISRs take effect with the write.
 
-The broker that asked for a write may die, or lose the answer, before it knows; its successor goes by what stands in
-ZooKeeper. So only ZooKeeper can tell when it happened, and ZooKeeper knows nothing of partitions.
+The broker that asked for a write may die, or lose the answer, before it knows the result, and its
+successor uses the state in ZooKeeper. So only the write tells when a change happened, but ZooKeeper
+itself knows nothing about partitions.
 """
 
 from harrow.cluster_model import events
@@ -13,7 +14,7 @@ from harrow.cluster_model.zookeeper.service.protocol import ZnodeCreated, ZnodeD
 
 
 class StateChanges:
-    """Emits what the writes of znodes amount to."""
+    """Emits the events that writes of znodes mean."""
 
     def __init__(self, trace: Trace, zookeeper: ZooKeeperEnsemble) -> None:
         self._trace = trace
@@ -47,14 +48,14 @@ class StateChanges:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
             self._assigned(path.rpartition("/")[2], before, data)
         if client == zk.NO_CLIENT:
-            return  # The rest is what brokers decide.
+            return  # Everything else is written by brokers.
         if path == zk.CONTROLLER_EPOCH:
-            # Written together with /controller, by the broker that stands there from then on.
+            # Written together with /controller, by the new controller.
             self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
         if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
             return
         broker, partition = zk.broker_of(client), zk.partition_of(path)
-        # What the write is comes first: it may be what permits that an invariant breaks.
+        # The meaning of the write comes first, because it may permit that an invariant breaks.
         self._emit(broker, partition, before, data)
         states = (before.leader_and_isr(version - 1), data.leader_and_isr(version))
         self._trace.publish(
@@ -83,7 +84,7 @@ class StateChanges:
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
     ) -> None:
         if state.leader_epoch <= before.leader_epoch:
-            # A leader, or a controller that writes for it, leaves the leader epoch as it is; else controllers raise it.
+            # A leader, or a controller on its behalf, keeps the leader epoch. Other writes of controllers raise it.
             self._trace.emit(events.IsrWritten, state.leader, partition, state.leader_epoch, state.isr)
             return
         decision = self._decided.pop((broker, partition, state.leader_epoch), None)

@@ -26,7 +26,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
-from harrow.cluster_model.zookeeper.isr_change_propagation import IsrChangePropagation
+from harrow.cluster_model.zookeeper.alter_partition_manager import IsrChangePropagation
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 from tests.cluster_model.broker.test_partition import LEADER
