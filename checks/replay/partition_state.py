@@ -216,9 +216,9 @@ class ReplicaState:
     _given_up: list[LogEntry] = field(default_factory=list)
     # When its high watermark was last checkpointed.
     _checkpointed: int = 0
-    # Records that a high watermark has passed without vouching for them: stored after its checkpoint
-    # was written, or below the log start of the leader that reported it. They stay so when the log
-    # is opened again.
+    # Records that a high watermark has passed without vouching for them: stored after the
+    # checkpoint was written, or below the log start of the leader that reported it. They stay so
+    # when the log is opened again.
     _unvouched: list[LogEntry] = field(default_factory=list)
 
     @property
