@@ -35,8 +35,8 @@ def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[
     for namespace in namespaces:
         for value in namespace.values():
             is_own = isinstance(value, type) and value.__module__ == namespace["__name__"]
-            if is_own and issubclass(value, base) and "name" in vars(value):
-                yield vars(value)["name"], value
+            if is_own and issubclass(value, base) and "name" in value.__dict__:
+                yield value.__dict__["name"], value
 
 
 def derived(function: Callable[P, R]) -> Callable[P, R]:

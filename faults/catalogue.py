@@ -7,6 +7,9 @@ from harrow.faults import brokers, clients, clocks, control_plane, disks, links,
 from harrow.faults.fault import Fault
 
 FAULTS: Final[Registry[str, type[Fault]]] = Registry(
-    named_classes(Fault, *map(vars, (brokers, disks, clocks, control_plane, links, clients, messages)))
+    named_classes(
+        Fault,
+        *(module.__dict__ for module in (brokers, disks, clocks, control_plane, links, clients, messages)),
+    )
 )
 """Fault classes by their names in a campaign."""

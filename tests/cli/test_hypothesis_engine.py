@@ -50,7 +50,7 @@ def test_hypothesis_says_how_many_examples_held(harrow: Harrow, folder: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("calm.yaml", "--engine", "hypothesis"), "nothing open for Hypothesis to decide"),
+        (("calm.yaml", "--engine", "hypothesis"), "leaves Hypothesis nothing to choose"),
         (("calm.yaml", "--engine", "hypothesis", "--seeds", "0..5"), "has no meaning with Hypothesis"),
         (("calm.yaml", "--max-examples", "5"), "has no meaning without --engine hypothesis"),
     ],

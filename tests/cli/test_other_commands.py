@@ -85,7 +85,7 @@ def test_a_behaviour_is_tried_where_runs_read_it_with_a_value_that_they_do_not_h
 
 
 def test_a_behaviour_that_no_campaign_meets_advises_no_run(harrow: Harrow) -> None:
-    assert "no campaign that ships meets it" in harrow("explain", "shutdown_awaits_controller").stdout
+    assert "no library campaign exercises it" in harrow("explain", "shutdown_awaits_controller").stdout
 
 
 def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
@@ -175,8 +175,8 @@ def test_a_former_name_of_a_setting_is_answered_with_the_present_one(
     arguments = (former,) if command == "explain" else ("acks-0", "--set", f"{former}=1")
     ended = harrow(command, *arguments)
     assert ended.returncode == 2
-    assert "today it is `acks`" in ended.stderr
+    assert "it is called `acks` now" in ended.stderr
     file = folder / "former.yaml"
     file.write_text("name: former\nsettings: {request.required.acks: 1}\n", encoding="utf-8")
     assert "former.yaml:2:12" in (told := harrow("validate", "former.yaml").stdout)
-    assert "today it is `acks`" in told
+    assert "it is called `acks` now" in told

@@ -34,7 +34,7 @@ def test_an_address_is_refused_as_a_folder(
 
 def test_a_file_address_names_the_folder_to_give(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--results", "file:///tmp/some/where", COLUMNS="300")
-    assert "name the file or folder itself: /tmp/some/where" in ended.stderr
+    assert "give the path instead: /tmp/some/where" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
         ),
         (("small.yaml", "--seeds", "0..3", "--master", "local", "--remote", "sc://x"), "not both"),
         (("--report", "nowhere"), "nowhere: not a sweep"),
-        (("small.yaml", "--report", "s"), "give nothing else"),
+        (("small.yaml", "--report", "s"), "omit campaigns, seeds, settings and folders"),
     ],
 )
 def test_wrong_usage(harrow: Harrow, small: Path, words: tuple[str, ...], message: str) -> None:

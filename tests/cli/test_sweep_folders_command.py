@@ -138,7 +138,7 @@ def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_tha
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out
-    assert "their results are written" in err
+    assert "finished runs are written" in err
 
 
 INTERRUPTED = """
@@ -266,7 +266,7 @@ def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., 
 def test_a_report_takes_no_other_sweep(harrow: Harrow, words: tuple[str, ...]) -> None:
     ended = harrow("sweep", "--report", "s", *words)
     assert ended.returncode == 2
-    assert "give nothing else" in ended.stderr
+    assert "omit campaigns, seeds, settings and folders" in ended.stderr
 
 
 def test_help_shows_what_one_types(harrow: Harrow) -> None:

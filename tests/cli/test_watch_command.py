@@ -98,14 +98,14 @@ def test_data_stays_data(on_terminal: Terminal, folder: Path) -> None:
 def test_watch_without_a_terminal_is_refused(harrow: Harrow, variables: dict[str, str]) -> None:
     ended = harrow("run", "calm.yaml", "--watch", **variables)
     assert ended.returncode == 2
-    assert "standard error is none" in ended.stderr
+    assert "standard error is not a terminal" in ended.stderr
     assert ended.stdout == ""
 
 
 def test_a_dumb_terminal_cannot_show_it(on_terminal: Terminal) -> None:
     code, shown = on_terminal("run", "calm.yaml", "--watch", TERM="dumb")
     assert code == 2
-    assert "draws on a terminal" in shown
+    assert "not a terminal to draw on" in shown
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_ctrl_c_ends_a_sweep_that_is_watched(on_terminal: Terminal, folder: Path
 def test_watch_is_refused_without_a_terminal(harrow: Harrow, folder: Path) -> None:
     ended = harrow(*SWEEP, "--seeds", "0..4")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "standard error is none" in ended.stderr
+    assert "standard error is not a terminal" in ended.stderr
     assert not (folder / "swept").exists()
 
 

@@ -83,6 +83,6 @@ def test_pages_name_the_last_release() -> None:
 def test_make_help_has_one_line_for_each_target() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
-    shown = output_of("make", "help")
+    shown = output_of("make", "--no-print-directory", "help")
     assert sorted(line.split()[1] for line in shown.splitlines()) == sorted(phony.split())
     assert [line for line in shown.splitlines() if len(line) > 80] == []

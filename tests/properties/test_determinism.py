@@ -43,7 +43,6 @@ IMPURE_BUILTINS = {
     "compile",
     "eval",
     "exec",
-    "globals",
     "hash",
     "id",
     "input",

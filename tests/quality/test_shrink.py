@@ -133,7 +133,7 @@ def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
     plan = load_campaign(resolve("acks-1-leader-crash")[0]).plans[0]
     with pytest.raises(NothingToShrinkError, match="--rule lost-write"):
         Shrinker(plan, 0)
-    with pytest.raises(NothingToShrinkError, match=r"no duplicate is found.*there is lost-write"):
+    with pytest.raises(NothingToShrinkError, match=r"duplicate has no finding.*there is lost-write"):
         Shrinker(plan, 0, rule="duplicate")
     shrinker = Shrinker(plan, 0, rule="lost-write")
     assert shrinker.run().size() <= (2, 1)
