@@ -31,7 +31,7 @@ PREFERRED: Final = "preferred leader"
 """The reason of an election that returns the leadership to the preferred replica."""
 
 _AT_ONCE_US: Final = 10 * US_PER_MS
-"""How soon the control plane gives up a broker after a fault has ended its session."""
+"""How soon the control plane gives up on a broker after a fault has ended its session."""
 _SESSION_US: Final = 30 * US_PER_SECOND
 """How long after its cause a session may still expire."""
 _LAG_US: Final = 40 * US_PER_SECOND
@@ -40,8 +40,8 @@ _AFTERMATH_US: Final = 10 * US_PER_SECOND
 """How long after a disturbance a request may still fail because of it: a broker that was down has
 to catch up."""
 _LATE_UPDATES_MAX: Final = 2
-"""How many late updates to a leader are told: the one with the ISR in question, and the one before
-it."""
+"""How many late updates to a leader a story shows: the one with the ISR in question, and the one
+before it."""
 
 Leadership = events.LeaderElected | events.BecameLeader
 End = (

@@ -15,7 +15,7 @@ _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLU
 
 @cause("no-ack-awaited", free_because=BY_SETTING)
 def no_ack_awaited() -> str:
-    """A producer with acks=0 counts as acked what may never have arrived."""
+    """A producer with acks=0 counts a record as acked although it may never have arrived."""
     return f"{promise.ACKS_0} waits for no answer"
 
 
@@ -44,7 +44,7 @@ def unclean_election_below_log_start(
 
 @cause("unclean-election-broke-invariant", free_because=FROM_TRACE)
 def unclean_election_broke_invariant() -> str:
-    """A leader from outside the ISR lacked what was committed, and broke an invariant."""
+    """A leader from outside the ISR lacked committed records, and broke an invariant."""
     return f"an unclean election chose a leader that lacks committed records ({promise.UNCLEAN_ELECTION})"
 
 
@@ -69,7 +69,7 @@ def in_isr_after_power_loss(
 ) -> str:
     """A replica lost the record in a power loss, and counted as in sync without it.
 
-    ``rejoined``: after it had left the ISR.
+    ``rejoined`` says that it had left the ISR and was let in again.
     """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
@@ -87,18 +87,18 @@ def power_loss_in_isr() -> str:
 @cause("disk-failure", needs=(LOST.of("lost"),))
 def disk_failure(*, value: RecordValue, lost: Brokers) -> str:
     """Every replica that had the record lost it with its disk."""
-    return f"every replica that had {value} lost its disk, or what was on it"
+    return f"every replica that had {value} lost its disk, or the data on it"
 
 
 @cause(
     "damaged-on-leader",
     needs=(DAMAGED.of("leader"),),
-    no_remedy="no setting and no release has a leader compare its log with those of its followers, or repair a batch with a bad CRC",
+    no_remedy="no setting or release makes a leader compare its log with the logs of its followers, or repair a batch with a bad CRC",
 )
 def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
     """A leader goes on leading with a record that cannot be read, although others have it."""
     others = f" although {brokers(having)} had it" if having else ""
-    return f"broker {leader}, which leads, has {value} in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading{others}"
+    return f"broker {leader}, the leader, has {value} in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading{others}"
 
 
 @cause("last-in-isr-lost-disk", needs=(LOST.of("isr"),))
@@ -116,7 +116,7 @@ def in_isr_after_disk_loss(
 ) -> str:
     """A replica lost the record with its disk, and counted as in sync without it.
 
-    ``rejoined``: after it had left the ISR.
+    ``rejoined`` says that it had left the ISR and was let in again.
     """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
@@ -139,26 +139,26 @@ def metadata_lost() -> str:
 
 @cause("retention-passed", needs=(DELETED.of("value"),))
 def retention_passed(*, value: RecordValue, setting: Text) -> str:
-    """Retention deleted a record when that was due, before a consumer had read it."""
+    """Retention deleted a record when it was due, before a consumer had read it."""
     return f"{setting} no longer protected {value}: it was deleted before a consumer had read it"
 
 
 @cause("deleted-by-wrong-clock", needs=(DELETED.of("value"),))
 def deleted_by_wrong_clock(*, value: RecordValue, broker: BrokerId, lead_us: Number) -> str:
     """A record looked old enough for retention because clocks were wrong."""
-    return f"clocks disagreed: to broker {broker} {value} looked up to {seconds(lead_us)} older than it was, and so past retention.ms"
+    return f"clocks disagreed: broker {broker} saw {value} as up to {seconds(lead_us)} older than it was, and so past retention.ms"
 
 
 @cause("tombstone-expired-by-wrong-clock", needs=(DELETED.of("value"),))
 def tombstone_expired_by_wrong_clock(*, value: RecordValue, lead_us: Number) -> str:
     """A tombstone looked old enough to be removed because clocks were wrong."""
-    return f"clocks disagreed: {value} looked up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
+    return f"clocks disagreed: {value} seemed up to {seconds(lead_us)} older than it was, and so past delete.retention.ms"
 
 
 @cause(
     "deleted-by-request",
     needs=(DELETED.of("value"),),
-    no_remedy="DeleteRecords does what the administrator asked for, read or not",
+    no_remedy="DeleteRecords deletes what the administrator asks for, even records that no consumer has read",
 )
 def deleted_by_request(*, value: RecordValue) -> str:
     """An administrator had a record deleted before a consumer had read it."""
@@ -179,14 +179,14 @@ def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
 
 @cause("superseded-by-lost-record", needs=(DELETED.of("value"),))
 def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committed: Flag) -> str:
-    """Compaction removed a record for a later one of its key, and that one is gone as well."""
-    how = "is lost" if committed else "was not committed then, and is gone"
-    return f"{value} was removed for {later}, the later record of its key, which {how}: neither is left"
+    """Compaction removed a record in favour of a later one with its key, and that is gone as well."""
+    how = "was lost" if committed else "was not committed yet and is gone"
+    return f"compaction removed {value} in favour of {later}, a later record with its key, which {how}: neither is left"
 
 
 @cause("compacted-without-later-record", needs=(DELETED.of("value"),))
 def compacted_without_later_record(*, value: RecordValue) -> str:
-    return f"compaction removed {value} although no later record of its key stood in the log"
+    return f"compaction removed {value} although the log had no later record with its key"
 
 
 @cause("tombstone-expired", needs=(DELETED.of("value"),))
@@ -199,7 +199,7 @@ def tombstone_expired(*, value: RecordValue, setting: Text) -> str:
 
 @cause("tombstone-removed-too-early", needs=(DELETED.of("value"),))
 def tombstone_removed_too_early(*, value: RecordValue, setting: Text) -> str:
-    """A tombstone was removed that should have stayed for slow readers."""
+    """Compaction removed a tombstone that it should have kept for slow readers."""
     return f"the tombstone {value} was removed although {setting} promised to keep it longer"
 
 
@@ -211,25 +211,25 @@ def reset_past_records(*, client: Text, policy: Text) -> str:
 
 @cause("forgotten-epoch", free_because=FROM_TRACE)
 def forgotten_epoch() -> str:
-    """A replica no longer knows where leader epochs begin, because its disk lost that."""
-    return "a disk failure took a leader epoch out of a log or its leader-epoch-checkpoint, so replicas cannot compare their logs by it"
+    """A replica no longer knows where leader epochs begin, because its disk lost the entries."""
+    return "a disk failure removed a leader epoch from a log or its leader-epoch-checkpoint, so replicas cannot use that epoch to compare their logs"
 
 
 @cause("old-checkpoint", free_because=FROM_TRACE)
 def old_checkpoint(*, file: Text) -> str:
-    """A disk gave back a checkpoint that is older than its log."""
-    return f"the disk gave back an old {file}"
+    """A disk returned a checkpoint that is older than its log."""
+    return f"the disk returned an old {file}"
 
 
 @cause("damaged-below-checkpoint", free_because=FROM_TRACE)
 def damaged_below_checkpoint(*, offset: Offset) -> str:
     """A disk damaged a batch that had been flushed, and recovery cut the log there."""
-    return f"the disk damaged the batch at offset {offset}, which was flushed, and recovery cut the log there"
+    return f"the disk damaged the flushed batch at offset {offset}, and recovery cut the log there"
 
 
 @cause("resumed-epoch", free_because=FROM_TRACE)
 def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
-    """A leader lost the end of its log and resumed its epoch (see `resumed_epoch`)."""
+    """A leader lost the end of its log and resumed its epoch (see `causes.resumed_epoch`)."""
     text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
     if forgot_producers:
         return f"{text}, and forgot its producers"
@@ -263,19 +263,19 @@ def acked_before_commit(*, value: RecordValue) -> str:
 @cause(
     "resent-by-application",
     free_because=FROM_TRACE,
-    no_remedy=f"the application itself has to send within transactions of one {TRANSACTIONAL_ID}, or not to send again",
+    no_remedy=f"the application has to send within transactions of one {TRANSACTIONAL_ID}, or must not send the record again",
 )
 def resent_by_application(*, times: Number) -> str:
     """An application sent a record again by itself."""
     return (
-        f"the application sent it {times} times, and without a {TRANSACTIONAL_ID} "
-        "idempotence covers the retries of one producer session only"
+        f"the application sent it {times} times: without a {TRANSACTIONAL_ID}, "
+        "idempotence only covers the retries of one producer session"
     )
 
 
 @cause("sender-unknown", free_because=FROM_LOGS)
 def sender_unknown() -> str:
-    """A record that no producer of the history sent stands in the log twice."""
+    """The log has a record twice, and no producer in the history sent it."""
     return "no producer is known to have sent it"
 
 
@@ -301,17 +301,17 @@ def retry_renumbered(
 ) -> str:
     """A producer raised its epoch and began at sequence 0 with a record that was already stored.
 
-    ``refused_by`` is the broker that had refused another batch of it, where the trace has that.
-    librdkafka then numbers again what it has for every partition
+    ``refused_by`` is the broker that had refused another batch of the producer, if the trace shows
+    it. librdkafka then renumbers its batches for every partition
     (``rd_kafka_idemp_drain_epoch_bump``, ``rd_kafka_toppar_pid_change``), which its issue 4953
-    reports as a defect. The Java client does so with the partition that was refused alone.
+    reports as a defect. The Java client only renumbers the partition of the refused batch.
     """
-    renumbered = f"{client} sent {value} with another sequence number than before, so no leader recognises it as a retry"
+    renumbered = f"{client} sent {value} with a different sequence number than before, so no leader recognises it as a retry"
     if refused_by is None:
         return f"{renumbered}; librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
     return (
         f"broker {refused_by} had refused a batch for {refused_in} ({error}); after that {renumbered} "
-        "(with librdkafka see its issue 4953)"
+        "(for librdkafka, see its issue 4953)"
     )
 
 
@@ -319,15 +319,15 @@ def retry_renumbered(
 def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
     """A leader from outside the ISR lacked a record, so the next one was out of order."""
     return (
-        f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, which {value} follows: "
+        f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, the record before {value}: "
         f"the producer gave {value} a new sequence number (KIP-360), so no leader recognises it as a retry"
     )
 
 
 @cause("renumbered-after-giving-up", free_because=FROM_TRACE)
 def renumbered_after_giving_up(*, value: RecordValue, before: RecordValue, setting: Text) -> str:
-    """A producer gave up a record that was still on its way, so its next one was out of order."""
+    """A producer gave up on a record in flight, so the next record was out of order."""
     return (
-        f"the producer gave up {before} ({setting}), which {value} follows, while it was still on its way: it gave {value} "
-        f"a new sequence number (KIP-360), so no leader recognises it as a retry"
+        f"the producer gave up on {before}, the record before {value}, while it was still in flight ({setting}): "
+        f"it gave {value} a new sequence number (KIP-360), so no leader recognises it as a retry"
     )

@@ -22,7 +22,8 @@ class Compaction:
     """A compaction in a log that counts, with the later record of the key, if there was one.
 
     ``was_due``: it is a tombstone without a later record, and ``delete.retention.ms`` had passed.
-    If that was so only by wrong clocks, ``lead_us`` is how much older they made it.
+    If it had passed only because of wrong clocks, ``lead_us`` is how much older they made the
+    tombstone.
     """
 
     copy: LogEntry
@@ -47,7 +48,7 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
 def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy that was compacted before the next leader could fetch it.
 
-    The leader copied its stand-in, and a hole.
+    That leader fetched the stand-in and a hole instead.
     """
     state = index.partition(partition)
     _, _, leader = last_leader_with(index, partition, copies)
@@ -83,7 +84,7 @@ def _compacted_before_election(index: Index, partition: str, copies: Sequence[Lo
 
 
 def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
-    """Yield the later record for which a log compacted a copy, then the one that replaced that."""
+    """Yield the record that replaced a compacted copy, then that record's replacement, and so on."""
     later: LogEntry | None = copy
     while later is not None and later.removed is not None and later.removed.cause == COMPACTION:
         later = later_in_log(state, later)
@@ -139,7 +140,7 @@ def _of_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
 
 
 def is_superseded(index: Index, partition: str, value: Value, offset: int | None = None) -> bool:
-    """Return whether a record is gone for a later one that is readable or was removed by policy.
+    """Return whether a record gave way to a later one that is readable or was removed by policy.
 
     If the record was lost, sent again and acked at an *offset*, only that append may count as well:
     a log that had the record earlier, and led in the meantime, takes nothing from it.
@@ -187,10 +188,10 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
 
 
 def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
-    """Return the offsets of holes: records that some log had removed by a time for later ones.
+    """Return the offsets of holes, where some log had removed a record by a time for a later one.
 
-    It does not matter which record that was. Another may be there since, and the one before may be
-    unknown.
+    It does not matter which record was removed. Another record may be there now, and the removed
+    one may be unknown.
     """
     state = index.partition(partition)
     return {

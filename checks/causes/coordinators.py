@@ -4,22 +4,22 @@ from harrow.cluster_model.events import BecameLeader
 
 
 class Coordinators:
-    """The leaders of partitions up to a line of the trace.
+    """The leaders of partitions, according to the events noted so far.
 
-    A broker that was paused or cut off reports late what it appended as coordinator, when it
-    continues and learns that others have it. Its successor has those records in its log before its
-    own, so the order of the trace is not that of the log.
+    A coordinator that was paused or cut off reports its last appends late: only when it is back
+    and learns that they were replicated. In the log they precede the records of its successor,
+    but the trace may show them after those.
     """
 
     def __init__(self) -> None:
         self._leaders: dict[str, tuple[int, int]] = {}
 
     def note(self, event: BecameLeader) -> None:
-        """Record a leader, unless a broker has led in a later epoch."""
-        led = event.leader_epoch, event.broker
-        self._leaders[event.partition] = max(led, self._leaders.get(event.partition, led))
+        """Record a leader, unless one of a later epoch is already recorded."""
+        leader = event.leader_epoch, event.broker
+        self._leaders[event.partition] = max(leader, self._leaders.get(event.partition, leader))
 
-    def is_of_past(self, partition: str | None, broker: int) -> bool:
-        """Return whether a later broker leads the partition by now."""
-        led = None if partition is None else self._leaders.get(partition)
-        return led is not None and led[1] != broker
+    def is_superseded(self, partition: str | None, broker: int) -> bool:
+        """Return whether another broker has become leader of the partition since *broker* was."""
+        leader = None if partition is None else self._leaders.get(partition)
+        return leader is not None and leader[1] != broker

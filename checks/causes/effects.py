@@ -44,7 +44,7 @@ T = TypeVar("T")
 _PREPARING: Final = "PreparingRebalance"
 _WorkEnd = events.ClientStopped | events.TransactionReported | events.MembershipLost
 _TOLD_MAX: Final = 3
-"""How many polls, results or commits of a record are told."""
+"""How many polls, results or commits of a record a story shows."""
 
 
 @link(

@@ -9,7 +9,7 @@ from typing import Final
 
 from harrow.checks.link import ChainFact
 
-# Of replicas and the control plane
+# Replicas and the control plane
 
 COPY: Final = ChainFact("copy", is_open=True)
 """A broker has a copy of a record. Subject: the record and the broker."""
@@ -50,7 +50,7 @@ CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 CHANGE_PENDING: Final = ChainFact("change of the ISR pending")
 """A leader waits for the followers that it has requested for the ISR. Subject: the leader."""
 
-# Of clients
+# Clients
 
 SEND_FAILED: Final = ChainFact("send failed")
 """A request with a record failed. Subject: the record."""
@@ -69,7 +69,7 @@ DELIVERED: Final = ChainFact("delivered")
 COMMITTED: Final = ChainFact("committed")
 """A coordinator has accepted a commit for a partition. Subject: the partition."""
 
-# Of transactions
+# Transactions
 
 COMMIT_ASKED: Final = ChainFact("commit asked")
 """An application has requested a commit. Subject: its producer id."""

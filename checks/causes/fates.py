@@ -1,4 +1,4 @@
-"""Explains the fate of transactional records by markers and by the records of coordinators."""
+"""Explains the fate of transactional records from markers and the coordinators' own records."""
 
 from collections.abc import Sequence
 
@@ -15,16 +15,16 @@ from harrow.cluster_model.events import Flag, PartitionName
 
 @cause("aborted-although-acked", free_because=FROM_LOGS)
 def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open: Flag = False) -> str:
-    """A transaction was reported as committed, but its end in the log is another."""
-    how = "has no end in the log" if is_open else "is aborted"
-    return f"{value} in {place} {how}, although its application was told that the transaction is committed"
+    """A transaction was reported as committed, but the log does not show that it committed."""
+    how = "was never committed or aborted" if is_open else "was aborted"
+    return f"{value} in {place} {how}, although the application was told that the transaction had committed"
 
 
 def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
     """Return the records of a transaction in the logs, with the offsets that it committed.
 
-    A record that was sent in several transactions is ambiguous, so it is excluded. An open record
-    may still end, unless the run waited for that.
+    A record that was sent in several transactions is ambiguous, so it is excluded. An open
+    transaction may still end, so its records count only where the run waited for that in vain.
     """
     values = index.history.records.values
     parts: list[TransactionPart] = []
@@ -34,7 +34,7 @@ def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
     producers = {(part.fate.producer_id, part.fate.producer_epoch) for part in parts}
     for since_us, key in index.group_work.offsets_of(transaction) if parts else ():
         until_us = index.history.times_us[transaction.position]
-        # In one epoch an aborted transaction and the next can commit the same offset.
+        # Two transactions of one epoch can commit the same offset, if the first was aborted.
         parts += [
             part
             for at_us, part in index.offset_parts.get(key, ())
@@ -57,31 +57,33 @@ def aborted_parts(index: Index, partition: str, value: Value) -> Sequence[Transa
 
 
 def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: Link) -> Cause:
-    """Tell how transactions ended in the logs, and return what permits that: a lost decision."""
+    """Tell how transactions ended in the logs, and return the cause: a lost decision, if any."""
     index = story.index
     starts, ends = [], []
     for part in parts:
-        stored = [copy for copy in index.copies_at(part.partition, part.offset) if not copy.is_copy]
-        if stored:
-            starts.append(stored[-1].number)
+        copies = [copy for copy in index.copies_at(part.partition, part.offset) if not copy.is_copy]
+        if copies:
+            starts.append(copies[-1].number)
             if part.partition == story.partition:
-                tell_stored(story, stored[-1])
-        marked = tell_marker(story, part.partition, part.fate)
-        if marked is not None:
-            ends.append(marked)
+                tell_stored(story, copies[-1])
+        marker_line = tell_marker(story, part.partition, part.fate)
+        if marker_line is not None:
+            ends.append(marker_line)
     since = min(starts, default=0)
     for producer_id in dict.fromkeys(part.fate.producer_id for part in parts):
         tell_states(story, producer_id, since, max(ends, default=since) + AFTER)
     places = [part.partition for part in parts]
-    deciding = [name for part in parts for name in partitions_deciding(index, part.fate.producer_id, places)]
-    permitted = lost_decision(index, deciding, since)
-    if permitted is not None:
-        return Cause((*permitted.links, *conclusions), permitted.permitted_by, permitted.prevented_by)
+    decision_partitions = [
+        name for part in parts for name in partitions_deciding(index, part.fate.producer_id, places)
+    ]
+    lost = lost_decision(index, decision_partitions, since)
+    if lost is not None:
+        return Cause((*lost.links, *conclusions), lost.permitted_by, lost.prevented_by)
     return Cause(conclusions)
 
 
 def explain_aborted(story: Story, part: TransactionPart) -> Cause:
-    """Tell how an acked record was aborted, or never decided, and return what permits that."""
+    """Tell how an acked record was aborted or left undecided, and return the cause."""
     return explain_parts(
         story,
         (part,),

@@ -644,7 +644,7 @@ def paused() -> str:
     makes=(OUT_OF_SERVICE.of(ACTOR),),
 )
 def session_expired(*, is_fenced: events.Flag = False) -> str:
-    """The control plane gave up a broker; ``is_fenced``: in KRaft."""
+    """The control plane gave up on a broker; ``is_fenced``: in KRaft."""
     return "was fenced by the controller" if is_fenced else "lost its session"
 
 
@@ -800,9 +800,9 @@ def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.F
     makes=(ACKED.of("value"),),
 )
 def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> str:
-    """A send ended well, by the history alone.
+    """A send succeeded, according to the history alone.
 
-    Without an offset the producer waited for no answer.
+    Without an offset, the producer waited for no answer.
     """
     return f"{value} counted as sent" if offset is None else f"{value} was acked at offset {offset}"
 
@@ -872,7 +872,7 @@ def no_answer(
 ) -> str:
     """A request got no answer.
 
-    ``hindered``: the brokers that could not answer, or not fetch what the answer waits for.
+    ``hindered``: the brokers that could not answer, or could not fetch what the answer waits for.
     """
     return f"got no answer from broker {leader} ({error})"
 
@@ -896,7 +896,7 @@ def refused(
 
 @link("gave-up", events.AppendedBatchGivenUp, needs=(SEND_FAILED.of("values"),))
 def gave_up(*, values: events.Values, error: events.Text) -> str:
-    return f"gave up {', '.join(values)} ({error}), which may be in the log"
+    return f"gave up on {', '.join(values)} ({error}), which may be in the log"
 
 
 @link(

@@ -24,7 +24,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
-"""How many lines after a fetch the trace has the commit that it caused."""
+"""Within how many lines of a fetch the trace shows the commit that it caused."""
 _EXPAND: Final = "expand"
 _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
@@ -32,11 +32,11 @@ _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.CorruptionCut: links.corruption_cut,
     events.LogDeleted: links.log_deleted,
 }
-"""The links of events that take copies with a disk, its power, or a whole log."""
+"""The links of events that remove the unflushed or damaged records of a log, or all of them."""
 
 
 def disk_link(event: events.Event) -> LinkKind[...] | None:
-    """Return the kind of link for a log, or its end, that is lost with a disk or its power."""
+    """Return the kind of link for an event of `_DISK_LINKS`, None for any other event."""
     if isinstance(event, events.CorruptionCut) and event.torn:
         return links.torn
     return _DISK_LINKS.get(type(event))
@@ -64,7 +64,7 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
 
 
 def tell_given_up(story: Story, begin: float, end: float, client: str | None = None) -> None:
-    """Tell that a producer gave up a batch that may be in the log, leaving a sequence gap."""
+    """Tell that a producer gave up on a batch that may be in the log, leaving a sequence gap."""
     for line in story.events(events.AppendedBatchGivenUp):
         if begin < line.number < end and client in (None, line.event.client):
             story.tell_event(line, links.gave_up, decides=True)
@@ -361,7 +361,7 @@ def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> 
 
 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
-    """Tell how a broker acted as controller after its successor's election; return that one."""
+    """Tell how a broker acted as controller after the election of its successor, and return that."""
     others = [
         line
         for line in story.events(events.ControllerElected)

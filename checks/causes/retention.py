@@ -29,7 +29,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A deletion from the beginning of a log: the setting, or `DELETE_RECORDS`, and if it was due.
+    """A deletion from the start of a log: the setting, or `DELETE_RECORDS`, and whether it was due.
 
     ``lead_us`` is how much older wrong clocks made the record. If it was due only because of them,
     the setting is `CLOCK_SKEW`.
@@ -57,7 +57,7 @@ def deletion_of(
 
 
 def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had deleted a record by a time, when that was due.
+    """Return whether some log had deleted a record by a time, and the deletion was due.
 
     The record may return: without a checkpoint of its start, a log begins earlier again.
     """
@@ -218,7 +218,7 @@ def lead_us(index: Index, broker: int, number: int) -> int:
     """Return how much too old a record may look to a broker at a line of the trace.
 
     This is how far the broker's clock is ahead of the slowest clock so far. The clock that wrote
-    the timestamp is not looked up.
+    the timestamp does not matter.
     """
     name = process_name(broker)
     ahead = lowest = 0

@@ -141,7 +141,7 @@ def coordinator_partition(index: Index, transactional_id: str) -> str | None:
 def lost_decision(
     index: Index, partitions: Iterable[str], since: int, until: int | None = None
 ) -> Cause | None:
-    """Return what permits that partitions lost what they had at a line, and *until* another one."""
+    """Return what permits a loss in these partitions between the lines *since* and *until*."""
     for name in dict.fromkeys(partitions):
         excuse = index.excuse(name, None)
         if excuse is not None:

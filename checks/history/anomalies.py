@@ -60,9 +60,9 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=False),
-        "Known records are between what two consecutive operations of a process polled, and the process did not get "
-        "them. An operation that failed or whose end is unknown does not move the position; a new assign or subscribe "
-        "keeps only the positions that it names.",
+        "A process did not get known records that lie between what two of its consecutive operations polled. An operation "
+        "that failed or whose outcome is unknown does not move the position; a new assign or subscribe keeps only the "
+        "positions that it names.",
     ),
     promise.NONMONOTONIC_POLL: Anomaly(
         partial(poll_order.falls, internal=False),
@@ -93,16 +93,17 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     promise.TORN_TRANSACTION: Anomaly(
         torn_transactions.torn_transactions,
         "Torn transaction: an operation with several sends has an unknown outcome, and some of its records were polled "
-        "and others never, although their partitions were polled empty afterwards.",
+        "and others never, although consumers read their partitions to the end afterwards.",
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,
-        "Write cycle: operations of which each sent a record before another one's in some partition, in a circle.",
+        "Write cycle: a circle of operations, each of which sent a record before one of the next operation's records in "
+        "some partition.",
     ),
     promise.G1C: Anomaly(
         transaction_cycles.read_cycles,
-        "Circular information flow: operations of which each sent a record before another one's, or sent what "
-        "the other polled, in a circle with at least one poll.",
+        "Circular information flow: a circle of operations, each of which sent a record before one of the next "
+        "operation's records, or sent a record that the next one polled. At least one of them polled.",
     ),
 }
 """Anomalies by name, in the order in which they are judged and listed."""

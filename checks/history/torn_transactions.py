@@ -26,7 +26,7 @@ from harrow.cluster_model.events import PartitionName
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
     return (
         f"{shown(value)} of the same operation ({operation_text(operation)}) was never polled, although {shown(partition)} was "
-        "polled empty afterwards"
+        "read to the end afterwards"
     )
 
 
@@ -35,8 +35,8 @@ def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
 
     An unread record of an acknowledged operation is a lost write, or unseen, and so is one whose
     offset is known to be below others that were read. A read record of a failed operation is an
-    aborted read. A partition counts only if it was polled empty after the other records were read,
-    because the operation may take effect late.
+    aborted read. A partition counts only if it was read to the end after the other records
+    were read, because the operation may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:

@@ -186,7 +186,7 @@ class ClusterState:
         events.CheckpointReverted: _checkpoint,
         events.LogDirFailed: _fail_log_dir,
     }
-    """The effect of each kind of event, called with the event."""
+    """The method that applies each kind of event, which takes the event."""
 
 
 _OF_CLUSTER: Final = {kind.name: handler for kind, handler in ClusterState.HANDLERS.items()}

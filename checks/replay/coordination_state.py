@@ -48,9 +48,9 @@ class CoordinationState:
         self.groups: dict[str, GroupState] = {}
 
     def advance(self, event: TraceEvent) -> None:
-        take = _TAKES.get(event[1])
-        if take is not None:
-            take(self, decode(event))
+        handler = _HANDLERS.get(event[1])
+        if handler is not None:
+            handler(self, decode(event))
 
     def _group(self, name: str) -> GroupState:
         return self.groups.setdefault(name, GroupState())
@@ -93,7 +93,7 @@ class CoordinationState:
         for group in self.groups.values():
             group.reading.pop(event.client, None)
 
-    TAKES: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
+    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
         events.TransactionStateChanged: _change_transaction,
         events.GroupStateChanged: _change_group,
         events.GroupAssigned: _assign,
@@ -103,7 +103,7 @@ class CoordinationState:
         events.PartitionsRevoked: _give_up,
         events.ClientStopped: _stop,
     }
-    """The effect of each kind of event, called with the event."""
+    """The method that applies each kind of event, which takes the event."""
 
 
-_TAKES: Final = {kind.name: take for kind, take in CoordinationState.TAKES.items()}
+_HANDLERS: Final = {kind.name: handler for kind, handler in CoordinationState.HANDLERS.items()}

@@ -10,8 +10,8 @@ from harrow.cluster_model import events
 class LogEnds:
     """The transactions and high watermarks of logs, without their records.
 
-    `harrow.checks.replay.cluster_state` has everything, but costs as much as a run. This is for
-    rules that examine every run.
+    `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run did. This
+    class is for the rules that examine every run.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class LogEnds:
         return replica
 
     def take(self, name: str, fields: Sequence[Any]) -> None:
-        _TAKES[name](self, *fields)
+        _HANDLERS[name](self, *fields)
 
     def _raise(self, broker: int, partition: str, hw: int) -> None:
         self.of(broker, partition).raise_high_watermark(hw, 0)
@@ -64,7 +64,7 @@ class LogEnds:
             if transaction.marker_offset is None or transaction.marker_offset >= replica.high_watermark
         ]
 
-    TAKES: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
+    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
         events.HighWatermarkSet: _raise,
         events.LogOpened: _open,
         events.LogTruncated: _truncate,
@@ -76,7 +76,7 @@ class LogEnds:
         events.TransactionBegun: _begin,
         events.TransactionMarkerWritten: _end,
     }
-    """The effect of each kind of event, called with its fields."""
+    """The method that applies each kind of event, which takes the fields of the event."""
 
 
-_TAKES: Final = {kind.name: take for kind, take in LogEnds.TAKES.items()}
+_HANDLERS: Final = {kind.name: handler for kind, handler in LogEnds.HANDLERS.items()}

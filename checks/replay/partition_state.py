@@ -673,4 +673,4 @@ class PartitionState:
     }
 
 
-"""The effect of each kind of event, called with its line and the event."""
+"""The method that applies each kind of event, which takes its line and the event."""

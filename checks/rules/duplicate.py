@@ -319,7 +319,7 @@ RULE: Final = Rule(
             *promise.BY_DISK_FAILURES,
             Permission(
                 setting=DELIVERY_TIMEOUT,
-                when="when the producer gave up the record before it while that was still in flight",
+                when="when the producer gave up on the record before it while that was still in flight",
             ),
         ),
         releases="since 0.11 (KIP-98)",

@@ -50,7 +50,7 @@ def find(index: Index) -> Iterator[Finding]:
         return
     logs = LogEnds()
     partitions: dict[str, None] = {}
-    for _, (_, name, *fields) in index.raw_events(*LogEnds.TAKES):
+    for _, (_, name, *fields) in index.raw_events(*LogEnds.HANDLERS):
         logs.take(name, fields)
         if name == events.TransactionBegun.name:
             partitions[fields[1]] = None

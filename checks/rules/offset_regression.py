@@ -129,8 +129,8 @@ def find(index: Index) -> Iterator[Finding]:
     if not index.has(events.OffsetsCommitted):
         return
     groups = _Groups(index)
-    for number, event in index.events(*_Groups.TAKES):
-        yield from _Groups.TAKES[type(event)](groups, number, event)
+    for number, event in index.events(*_Groups.HANDLERS):
+        yield from _Groups.HANDLERS[type(event)](groups, number, event)
 
 
 class _Groups:
@@ -161,14 +161,16 @@ class _Groups:
             )
             last_commit = self._commits.get(key)
             if last_commit is not None and position < last_commit.position:
-                if self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
+                if self._coordinators.is_superseded(
+                    _offsets_partition(self._index, event.group), event.broker
+                ):
                     continue
                 yield _by_commit(self._index, key, last_commit, commit, self._resets.get(partition))
             self._commits[key] = commit
             self._expired.pop(key, None)
 
     def _reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
-        if not self._coordinators.is_of_past(_offsets_partition(self._index, event.group), event.broker):
+        if not self._coordinators.is_superseded(_offsets_partition(self._index, event.group), event.broker):
             _, before = self._owned.get((event.group, event.member), (event.epoch, {}))
             owned = {
                 partition: before.get(partition, event.epoch)
@@ -198,7 +200,7 @@ class _Groups:
             expired = self._expired.get((group, event.partition))
             yield _by_answer(self._index, group, last_commit, number, event, expired)
 
-    TAKES: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
+    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
         events.BecameLeader: _lead,
         events.OffsetsCommitted: _commit,
         events.MemberReconciled: _reconcile,

@@ -40,7 +40,7 @@ def find(index: Index) -> Iterator[Finding]:
     if not consumers or not index.has(events.TransactionBegun):
         return
     logs = LogEnds()
-    for number, (at_us, name, *fields) in index.raw_events(*LogEnds.TAKES, events.RecordsServed):
+    for number, (at_us, name, *fields) in index.raw_events(*LogEnds.HANDLERS, events.RecordsServed):
         if name != events.RecordsServed.name:
             logs.take(name, fields)
             continue

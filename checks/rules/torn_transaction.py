@@ -28,14 +28,14 @@ def ended_both_ways(
     other_place: PartitionName,
     is_open: Flag = False,
 ) -> str:
-    how = "has no end in the log" if is_open else "is aborted"
+    how = "is neither committed nor aborted" if is_open else "is aborted"
     return f"{committed} in {place} is committed and {other} in {other_place} {how}, although both belong to one transaction"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the markers of the records of each transaction, and of the offsets that it committed.
+    """Compare the markers after the records of each transaction, and after its committed offsets.
 
-    A transaction is what its application took for one, whatever coordinators made of it.
+    A transaction is what its application saw as one, whatever the coordinators made of it.
     """
     for transaction in index.history.transactions:
         parts = parts_of(index, transaction)

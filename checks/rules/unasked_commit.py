@@ -68,7 +68,7 @@ def find(index: Index) -> Iterator[Finding]:
                 # A client that requests a commit, and then an abort, may get either.
                 if not transaction.commit_requested:
                     of_client[key] = transaction._replace(commit_requested=event.committed)
-        elif event.state == PREPARE_COMMIT and not coordinators.is_of_past(
+        elif event.state == PREPARE_COMMIT and not coordinators.is_superseded(
             coordinator_partition(index, event.transactional_id), event.broker
         ):
             candidates = [

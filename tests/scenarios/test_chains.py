@@ -145,7 +145,7 @@ COMPACTED_ABOVE_HW: Final[tuple[Wanted, ...]] = (
     ("elected", 1, "from the ISR [0, 1, 2], with price-1 (epoch 1)"),
     ("truncated", 0, "cut off price-2"),
     ("elected", 0, "without price-1 (epoch 2)"),
-    ("conclusion", None, "price-2, the later record of its key, which was not committed then, and is gone"),
+    ("conclusion", None, "price-2, a later record with its key, which was not committed yet and is gone"),
 )
 
 
@@ -186,7 +186,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 0,
                 "found a batch with a bad CRC when it recovered, and cut its log at offset 1",
             ),
-            ("conclusion", None, "every replica that had m1 lost its disk, or what was on it"),
+            ("conclusion", None, "every replica that had m1 lost its disk, or the data on it"),
         ),
         (),
     ),
@@ -600,7 +600,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 ("sent", None, f"p sent {value}"),
                 ("appended", 0, f"{value} at offset"),
                 ("request-failed", None, "got no answer from broker 0"),
-                ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
+                ("gave-up", None, "p gave up on A (NETWORK_EXCEPTION)"),
                 ("retried", None, f"p sent {value} again"),
                 ("appended", 0, f"{value} again at offset"),
                 ("conclusion", None, "the leader did not recognise the retry"),
@@ -612,7 +612,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
     },
     ("error-after-deadline[2.4]", "lost-write", "D"): (
         (
-            ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
+            ("gave-up", None, "p gave up on A (NETWORK_EXCEPTION)"),
             ("sent", None, "p sent D"),
             ("acked", 0, "acked D"),
             ("not-appended", None, "no broker appended it"),
@@ -623,7 +623,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ("error-after-deadline[2.4]", "inconsistent-offsets", value): (
             (
                 ("appended", 0, f"{before} at offset"),
-                ("gave-up", None, "p gave up A (NETWORK_EXCEPTION)"),
+                ("gave-up", None, "p gave up on A (NETWORK_EXCEPTION)"),
                 ("acked", 0, f"acked {value}"),
                 ("not-appended", None, "no broker appended it"),
             ),
@@ -760,7 +760,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
                 (
                     "conclusion",
                     None,
-                    "clocks disagreed: to broker 0 m0 looked up to 7200.000s older than it was",
+                    "clocks disagreed: broker 0 saw m0 as up to 7200.000s older than it was",
                 ),
             ),
             ("retention.ms=-1",),

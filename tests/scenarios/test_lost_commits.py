@@ -126,7 +126,7 @@ def test_an_acked_transaction_that_is_aborted_as_a_whole_is_lost_though_others_r
     assert "wrote PrepareCommit for app" in told
     assert "as aborted" in told
     assert told.endswith(
-        "a in t-0 is aborted, although its application was told that the transaction is committed"
+        "a in t-0 was aborted, although the application was told that the transaction had committed"
     )
 
 

@@ -374,15 +374,15 @@ def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> F
 
 def test_a_producer_that_renumbers_its_records_is_accused_and_not_the_leader() -> None:
     assert because(doubled_by_librdkafka()).endswith(
-        "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with another sequence "
-        "number than before, so no leader recognises it as a retry (with librdkafka see its issue 4953)"
+        "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with a different sequence "
+        "number than before, so no leader recognises it as a retry (for librdkafka, see its issue 4953)"
     )
     assert list(preventions(doubled_by_librdkafka())) == ["max.in.flight.requests.per.connection=1"]
 
 
 def test_that_its_numbers_are_others_is_seen_in_the_logs_alone() -> None:
     assert because(doubled_by_librdkafka(sees_requests=False)).endswith(
-        "producer-0 sent n1 with another sequence number than before, so no leader recognises it as a retry; "
+        "producer-0 sent n1 with a different sequence number than before, so no leader recognises it as a retry; "
         "librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
     )
 

@@ -81,7 +81,7 @@ def test_a_skipped_record_was_aborted_although_it_was_acked() -> None:
     run.write(run.producer(), "a", 0, 1)
     finding = passed_over_aborted(run, OK)
     assert finding.permitted_by is None
-    assert "is aborted, although its application was told that the transaction is committed" in because(
+    assert "was aborted, although the application was told that the transaction had committed" in because(
         finding
     )
 

@@ -200,7 +200,7 @@ def test_no_consumer_reads_past_a_batch_that_the_leaders_disk_has_damaged(
     assert finding.permitted_by == permitted_by
     if permitted_by:
         assert because(finding).endswith(
-            "broker 0, which leads, has a in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading "
+            "broker 0, the leader, has a in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading "
             "although broker 1 had it"
         )
 
