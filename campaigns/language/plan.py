@@ -153,7 +153,7 @@ class Expectation:
 
 
 EVENTS_MAX: Final = 1_000_000_000
-"""The model needs more than a day on one core for so many."""
+"""The model would need more than a day on one core for this many events."""
 MEMORY_MAX_MIB: Final = 1 << 20
 MEMORY_DEFAULT_MIB: Final = 1_024
 

@@ -12,10 +12,10 @@ class SeedError(ValueError):
 
 
 def parse_seeds(text: str) -> range:
-    """Parse ``A..B`` (without B), or ``N`` for ``0..N``.
+    """Parse ``A..B``, which excludes B, or ``N``, which means ``0..N``.
 
     Raises:
-        SeedError: the text has another form, or the range is empty.
+        SeedError: the text is not of either form, or the range is empty or too large.
 
     """
     match = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text.strip())
@@ -34,7 +34,7 @@ def check_seed(seed: int) -> int:
     """Return *seed* if it is in range.
 
     Raises:
-        SeedError: it is not.
+        SeedError: *seed* is out of range.
 
     """
     if not 0 <= seed < _SEED_END:

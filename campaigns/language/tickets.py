@@ -1,4 +1,4 @@
-"""Every KIP and Kafka ticket that switches, repairs, mutants, settings and others mention."""
+"""Finds every KIP and Kafka ticket that a declaration mentions, such as a switch or a repair."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ class Ticket:
 
 
 def tickets() -> Mapping[str, Ticket]:
-    """Return the tickets by name: KIPs first, and each kind by number."""
+    """Return the tickets by name: KIPs first, then Kafka tickets, both in order of number."""
     by_name: dict[str, Ticket] = {}
     for kind, declared_name, texts, summary in _declared():
         for name in dict.fromkeys(_TICKET.findall(" ".join(texts))):
@@ -67,7 +67,7 @@ def _declared() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
 
 
 def _sentence(text: str, ticket: str) -> str:
-    """Turn the summary of a ticket into a sentence that does not repeat its name."""
+    """Turn a summary into a sentence that does not repeat the ticket's name."""
     sentence = text.replace(f" ({ticket})", "").removesuffix(".")
     first_word = sentence.partition(" ")[0]
     return f"{sentence if '.' in first_word else sentence[:1].upper() + sentence[1:]}."

@@ -1,7 +1,7 @@
 """Finds the one behaviour of a release that makes a campaign for another release end differently.
 
-The search goes by trials, so it never names a behaviour without a run. It sets back the behaviours
-in which the two releases differ, first all of them, then halves, until one is left that is enough.
+The search goes by trials, so it never names a behaviour without a run. It reverts the behaviours in
+which the two releases differ, first all of them, then halves, until one is left that is enough.
 One is enough if the run then has the outcome that the campaign expects. Otherwise it is enough if
 the script gets past the step where it waited in vain. Where only several behaviours together help,
 or none do, no behaviour is named.
@@ -40,7 +40,7 @@ def _is_as_written(result: RunResult) -> bool:
 
 
 class _Trials:
-    """Runs of a plan with behaviours set back."""
+    """Runs of a plan with some behaviours reverted."""
 
     def __init__(
         self, result: RunResult, written_release: str, run: Callable[[Plan, int], RunResult]
@@ -68,8 +68,7 @@ class _Trials:
     def _switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
         names = tuple(self._former)
         if not names or not is_enough(self._with(names)):
-            # All of them together may give a different cluster, in which nothing of the kind
-            # happens.
+            # All of them together may give a cluster so different that nothing of the kind happens.
             repaired = dict.fromkeys(repair.switch for repair in REPAIRS.values())
             return next(
                 (name for name in repaired if name in self._former and is_enough(self._with((name,)))), None

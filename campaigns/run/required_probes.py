@@ -1,8 +1,8 @@
 """Rare states that a campaign requires: ``expect: {probes: [...]}``.
 
-A single run of a plan has to reach every probe by itself. Of several seeds, one is enough for each
-probe: a rare state is rare. A probe that no run reached makes the runs inconclusive. Nothing went
-wrong, but the campaign never tested the state that it is for.
+If a plan runs once, that run has to reach every probe. If it runs with several seeds, each probe
+has to be reached by one of them, because the states are rare. If no run reaches a probe, the runs
+are inconclusive: nothing went wrong, but the campaign never tested the state that it is about.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 
 
 def as_only_run(result: RunResult) -> RunResult:
-    """Return the only run of its plan, inconclusive if it missed a required probe.
+    """Judge the only run of a plan: it is inconclusive if it missed a required probe.
 
     An unexpected violation stays a violation.
     """

@@ -182,7 +182,7 @@ class Script:
         messages = action.take(self)
         patience = self._target.patience
         if messages and patience is not None and isinstance(action, Expect):
-            # An event that already happened cannot come to be absent.
+            # An event that has already happened can never become absent.
             contradicted = [
                 message
                 for fact in action.condition.facts

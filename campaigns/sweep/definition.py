@@ -127,7 +127,7 @@ def parse_vary(text: str) -> Vary:
     """Parse ``key=v1,v2``. Commas within brackets and quotes do not separate values.
 
     Raises:
-        VaryError: The text has another form, or repeats a value.
+        VaryError: The text does not have this form, or repeats a value.
 
     """
     key, equals, listed = text.partition("=")

@@ -32,9 +32,9 @@ class Sql:
 
 
 def duck_sql(folder: Path) -> Sql:
-    """Return DuckDB over a sweep's files, of which it needs at least one.
+    """Return a DuckDB engine that reads a sweep's files, at least one.
 
-    It streams them, as Spark does.
+    DuckDB streams the files, as Spark does.
     """
     connection = duckdb.connect()
     files = f"{escape(str(folder / RUNS))}/{PARTITION}=*/*.parquet".replace("'", "''")
@@ -54,7 +54,7 @@ IMPOSSIBLE: Final = """
         OR (signature IS NOT NULL AND (failed_rule IS NULL OR promise IS NULL OR chain IS NULL))
     ORDER BY campaign, cell, seed LIMIT 1
 """
-"""A row that no sweep writes."""
+"""Finds a row that no sweep could have written."""
 
 VERDICTS: Final = """
     SELECT campaign, cell, verdict, outcome, count(*) AS runs
@@ -99,12 +99,12 @@ DURATIONS: Final = """
 """
 
 STEPS_PER_E: Final = 100
-"""Steps between each power of e and the next, so that a step is 1%."""
+"""The number of steps from one power of e to the next. Each step is about 1%."""
 
 WALL_TIMES: Final = f"""
     SELECT campaign, CAST(floor({STEPS_PER_E} * ln(greatest(wall_us, 1))) AS INT) AS step, count(*) AS runs
     FROM runs GROUP BY campaign, step ORDER BY campaign, step
-"""  # noqa: S608 - a number of ours
+"""  # noqa: S608 - our own number
 """Quantiles are computed from these steps. Exact ones would need the times of all runs in memory."""
 
 SERVICE: Final = """
@@ -119,7 +119,7 @@ def _steps(column: str) -> str:
     SELECT campaign, cell, '{column}' AS measure,
         CAST(floor({STEPS_PER_E} * ln(greatest({column}, 1))) AS INT) AS step, count(*) AS runs
     FROM runs WHERE sent > 0 AND {column} IS NOT NULL GROUP BY campaign, cell, step
-"""  # noqa: S608 - names of ours
+"""  # noqa: S608 - our own names
 
 
 OUTAGE: Final = "outage_us"

@@ -210,7 +210,7 @@ class Sweep:
         if limits.failures_max is not None and progress.failed.total() >= limits.failures_max:
             return f"--max-failures {limits.failures_max} reached"
         if limits.time_max_s is not None and progress.elapsed_s() >= limits.time_max_s:
-            return "--max-time is over"
+            return "--max-time reached"
         return None
 
     def _tell(self, planner: Planner) -> None:

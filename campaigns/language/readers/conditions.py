@@ -150,7 +150,7 @@ class ConditionReader:
     def _check(
         self, item: DeclaredField, value: Any, part: Part, keys: Keys, *, at_key: bool = False
     ) -> bool:
-        """Check a reference. A broker that stands with a partition must have a replica of it."""
+        """Check a reference. A broker named together with a partition must have a replica of it."""
         if item.kind is kinds.PartitionMarker:
             return self._references.observed_partition(part, value, at_key=at_key)
         if item.kind is kinds.ControllerIdMarker:

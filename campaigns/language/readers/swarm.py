@@ -97,7 +97,7 @@ def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]],
             missing = declared[0].missing_in(releases[-1])
             if all(declared[0].metadata and declared[0].is_gone(release) for release in releases):
                 draft.note(part, f"{name} is ignored: Kafka {' and '.join(releases)} no longer has it")
-                # It is drawn nevertheless, so that later draws of the same seed do not change.
+                # The seed draws it anyway, so that its later draws do not change.
                 settings.append((name, tuple(part.value)))
                 continue
             if section is swarm and (draft.body / "kafka").is_from_option():

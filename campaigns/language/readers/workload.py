@@ -97,7 +97,7 @@ class WorkloadReader:
 
     def _producer(self, section: Part, name: str) -> ProducerSpec:
         settings = self._settings.own(PRODUCER, section)
-        self._check_has_some(section / "partitions")
+        self._check_not_empty(section / "partitions")
         start_us, stop_us = section.get("start") or 0, section.get("stop")
         if "rate" in section:
             stop_us = self.duration_us if stop_us is None else stop_us
@@ -131,7 +131,7 @@ class WorkloadReader:
             message = f"the producer starts at {duration_text(start_us)}, which is not before {end}"
             self._draft.problem(producer / "start", message)
 
-    def _check_has_some(self, partitions: Part) -> None:
+    def _check_not_empty(self, partitions: Part) -> None:
         if partitions.value == [] and not partitions.rejected:
             message = "the list of partitions is empty; leave it out for all partitions"
             self._draft.problem(partitions, message)
@@ -144,9 +144,13 @@ class WorkloadReader:
             return
         written = {name.rpartition("-")[0] for name in partitions or self._references.partitions}
         for topic in self._cluster.spec.topics:
-            least = self._settings.min_isr(self._cluster.topics[topic.name], self._cluster.brokers)
-            if least is not None and topic.name in written and int(least.value) > topic.replication_factor:
-                self._report_min_isr(least, topic, producer.get("acks"))
+            min_isr = self._settings.min_isr(self._cluster.topics[topic.name], self._cluster.brokers)
+            if (
+                min_isr is not None
+                and topic.name in written
+                and int(min_isr.value) > topic.replication_factor
+            ):
+                self._report_min_isr(min_isr, topic, producer.get("acks"))
 
     def _report_min_isr(self, min_isr: SourcedValue, topic: TopicSpec, acks: SourcedValue | None) -> None:
         place = f" ({acks.part.place()})" if acks is not None else ""
@@ -155,16 +159,16 @@ class WorkloadReader:
         self._draft.problem(min_isr.part, message)
 
     def _consumer(self, section: Part, name: str) -> ConsumerSpec:
-        self._check_has_some(section / "partitions")
+        self._check_not_empty(section / "partitions")
         settings = self._settings.own(CONSUMER, section)
         spec = self._reader.read(ConsumerSpec, section, name=name, settings=plain(settings))
         self._check_group(spec, settings, section)
         return spec
 
     def _check_group(self, spec: ConsumerSpec, settings: SourcedSettings, section: Part) -> None:
-        """Check that keys for group members are only used for members, without contradiction."""
+        """Check that only group members have the keys for members, and that no keys contradict."""
         if not spec.group:
-            for key in _OF_GROUPS:
+            for key in _MEMBER_KEYS:
                 if key in section:
                     message = f"`{key}` applies only to consumers with the setting {GROUP_ID}"
                     self._draft.problem(section / key, message, at_key=True)
@@ -180,7 +184,7 @@ class WorkloadReader:
         self._draft.check_stop("consumer", section, spec.start_us, spec.stop_us)
 
 
-_OF_GROUPS: Final = ("topics", "commit", "stop")
+_MEMBER_KEYS: Final = ("topics", "commit", "stop")
 """The keys that apply only to members of groups."""
 
 

@@ -84,7 +84,7 @@ def test_resuming_runs_only_the_missing_seeds(tmp_path: Path) -> None:
     of = definition(40, varies=acks("1", "all"))
     first = sweep(tmp_path, Here(of), Limits(time_max_s=0.0))
     assert not first.is_complete()
-    assert first.stopped == "--max-time is over"
+    assert first.stopped == "--max-time reached"
     partly = sweep(tmp_path, Here(definition(15, varies=acks("1", "all"))))
     assert partly.done == 30
     engine = Here(of)
