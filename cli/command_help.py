@@ -107,7 +107,7 @@ EXAMPLES: Final = {
 
 
 def epilog(command: str) -> str:
-    """Return what the help of a command ends with."""
+    """Return the text at the end of the help of a command."""
     # Click keeps the lines of a paragraph that begins with \b.
     lines = [line for typed, meaning in EXAMPLES[command] for line in (f"  {typed}", f"      {meaning}")]
     return "\n".join(["\b", "Examples:", *lines])

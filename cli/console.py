@@ -39,7 +39,7 @@ class _SafeConsole(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield segments in whose text a terminal obeys nothing."""
+        """Yield segments whose text contains no commands to a terminal."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             if control is None and not text.isprintable():
@@ -74,7 +74,7 @@ def unbroken(text: Text) -> Text:
 
 
 def show(console: Console, *renderables: RenderableType) -> None:
-    """Print each on lines of its own, without trailing blanks in a pipe or file."""
+    """Print each renderable on its own lines, without trailing blanks in a pipe or file."""
     if console.is_terminal:
         _print(console, renderables)
         return

@@ -1,4 +1,4 @@
-"""The progress of a sweep: a bar on a terminal, elsewhere a plain line from time to time."""
+"""The progress of a sweep: a bar on a terminal, otherwise a plain line now and then."""
 
 import time
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def progress_line(progress: Progress) -> str:
 
 
 def speed_text(progress: Progress) -> str:
-    """Return the runs per second, with a decimal if there are few."""
+    """Return the runs per second, with one decimal below 10."""
     speed = progress.runs_per_s()
     return f"{speed:.0f} runs/s" if speed >= 10 else f"{speed:.1f} runs/s"
 

@@ -1,7 +1,8 @@
-"""Output for GitHub Actions: annotations by workflow commands, and a table in the step's summary.
+"""Output for GitHub Actions: workflow commands for annotations, and a table for the step's summary.
 
-GitHub shows ten annotations of a level per step and silently drops the rest. So each suite has one,
-or one for each mistake in a file, and those beyond ten are counted.
+GitHub shows ten annotations of a level per step and silently drops the rest. So each suite gets one
+annotation, and a file gets one for each mistake. If there are more than ten, the last one says how
+many are left and names their suites.
 """
 
 import os
@@ -29,7 +30,7 @@ _MARKS: Final = {Status.PASSED: "✅", Status.FAILED: "❌", Status.ERROR: "❌"
 
 
 def annotations(suites: Sequence[Suite]) -> Iterator[str]:
-    """Yield workflow commands, at most `ANNOTATIONS_MAX`, failures first."""
+    """Yield at most `ANNOTATIONS_MAX` workflow commands, failures first."""
     shown = [part for suite in _worst_first(suites) for part in _parts(suite)]
     rest = shown[ANNOTATIONS_MAX - 1 :] if len(shown) > ANNOTATIONS_MAX else []
     yield from map(_annotation, shown[: len(shown) - len(rest)])
@@ -46,20 +47,20 @@ def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -
             _MARKS[suite.status],
             markdown.text(suite.name),
             markdown.text(_cut(_summary(suite), _TITLE_MAX)),
-            markdown.code(suite.again()) if suite.again() else "",
+            markdown.code(suite.rerun_command()) if suite.rerun_command() else "",
         )
         for suite in ordered[:_ROWS_MAX]
     ]
     parts = [f"### harrow: {markdown.text(in_total(suites, noun) if total is None else total)}"]
     if rows:
-        parts.append(markdown.table(("", noun, "what happened", "again"), rows))
+        parts.append(markdown.table(("", noun, "what happened", "run it again"), rows))
     if len(ordered) > _ROWS_MAX:
         parts.append(f"and {len(ordered) - _ROWS_MAX} more")
     return markdown.document(parts) + "\n"
 
 
 def append_step_summary(text: str) -> None:
-    """Append to the summary of the step, if harrow runs in one."""
+    """Append to the summary of the step, if harrow runs in a workflow."""
     if name := os.environ.get(STEP_SUMMARY):
         with open_text(Path(name), "a") as stream:
             stream.write(text)
@@ -70,7 +71,7 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
 
 
 def _parts(suite: Suite) -> list[Suite]:
-    """Return a suite for each annotation: the whole, or one for each independent case."""
+    """Split a suite into one suite for each annotation: itself, or one for each independent case."""
     if not suite.independent:
         return [suite]
     return [replace(suite, cases=(case,), summary=case.message) for case in suite.not_passed()]
@@ -99,8 +100,8 @@ def _annotation(suite: Suite) -> str:
     if suite.total and failures[0].details:
         lines += failures[0].details
     message = _cut("\n".join(lines), _MESSAGE_MAX)
-    if again := suite.again():
-        message += f"\n{again}"
+    if command := suite.rerun_command():
+        message += f"\n{command}"
     return _command(_LEVELS[suite.status], properties, message)
 
 

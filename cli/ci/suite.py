@@ -66,10 +66,10 @@ class Case:
 class Suite:
     """The cases of one campaign or variant; ``file`` may be empty.
 
-    ``summary`` says in short what happened, and the command ``reproduce`` does it again. With
-    several seeds, ``total`` has the number of those that did not pass, which no single rule tells.
-    The cases of an ``independent`` suite, such as mistakes in a file, each have their own place and
-    nothing to do with one another.
+    ``summary`` says briefly what happened, and ``reproduce`` is the command that makes it happen
+    again. With several seeds, ``total`` has the number of seeds that did not pass, which no single
+    rule shows. The cases of an ``independent`` suite, such as mistakes in a file, each have their
+    own place, and have nothing to do with one another.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Suite:
     def count(self, status: Status) -> int:
         return sum(case.status is status for case in self.cases)
 
-    def again(self) -> str:
+    def rerun_command(self) -> str:
         """Return the command that reproduces the first failure."""
         failures = [] if self.total else self.not_passed()
         return dict(failures[0].properties).get(REPRODUCE, self.reproduce) if failures else self.reproduce

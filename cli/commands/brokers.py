@@ -35,7 +35,7 @@ TERMINATION_SIGNALS: Final = tuple(each for each in signal.Signals if each.name 
 def real_brokers(
     request: RunRequest | ConformRequest, plans: Iterable["Plan"], interrupts: Interrupts
 ) -> Iterator["Brokers"]:
-    """Yield the brokers of a target; the user's cluster needs ``--yes``, or leave in its file.
+    """Yield the brokers of a target; the user's cluster needs ``--yes``, or permission in its file.
 
     Meanwhile a signal that terminates harrow counts as an interrupt: a run keeps its observations,
     and the user's cluster is healed.

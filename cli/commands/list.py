@@ -1,4 +1,4 @@
-"""`harrow list`: one catalogue."""
+"""`harrow list`: print one catalogue."""
 
 import typer
 

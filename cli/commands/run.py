@@ -185,7 +185,7 @@ class _RunSession:
         if failures_max is not None and len(self._tally.failed) >= failures_max:
             self._tally.stopped = f"--max-failures {failures_max} reached"
         elif time_max_s is not None and time.monotonic() - self._started_s >= time_max_s:
-            self._tally.stopped = "--max-time is over"
+            self._tally.stopped = "--max-time reached"
         return self._tally.stopped is not None
 
     def _run_one(self, selection: Selection, plan: Plan, seed: int) -> None:

@@ -22,7 +22,7 @@ from harrow.cli.session import Refusal, note, reason_of
 
 
 def session(request: ShrinkRequest) -> int:
-    """Shrink a run, write the best candidate even if it ends early, and return the exit code."""
+    """Shrink a run, write the best candidate even if the search ends early, return the exit code."""
     if str(request.output) == "-":
         request = replace(request, output=None)
     time_max_s = parse_time_s(request.time_max)
@@ -59,7 +59,7 @@ def session(request: ShrinkRequest) -> int:
         if interrupted:
             say(messages, "interrupted: this is the best candidate so far")
         elif not shrinker.complete:
-            say(messages, "--max-time is over: this is the best candidate so far")
+            say(messages, "--max-time reached: this is the best candidate so far")
         for line in _summary(request, shrinker, wall_s):
             note(request, line)
     return exit_code.INTERRUPTED if interrupted else exit_code.OK
@@ -78,8 +78,9 @@ def _write(request: ShrinkRequest, text: str) -> None:
 
 
 def _summary(request: ShrinkRequest, shrinker: Shrinker, wall_s: float) -> Iterator[str]:
-    size = f"{_size(shrinker.best)} left of {len(shrinker.original.result.faults)} faults"
-    yield f"{shrinker.signature.rule}: {size}, {shrinker.runs} runs in {wall_s:.1f} s"
+    faults = counted(len(shrinker.original.result.faults), "fault")
+    size = f"{_size(shrinker.best)} left, from {faults}"
+    yield f"{shrinker.signature.rule}: {size}, {counted(shrinker.runs, 'run')} in {wall_s:.1f} s"
     if request.output is not None:
         command = reproduce_command(str(request.output), shrinker.best.seed, None)
         yield f"wrote {request.output}: {command.removesuffix(' --seed 0')}"

@@ -127,7 +127,7 @@ class _SweepSession:
         def check(count: int, total: int) -> None:
             if request.time_max_s is not None and time.monotonic() - began_s >= request.time_max_s:
                 raise Refusal(
-                    f"--max-time is over: {count} of {total} combinations of values were loaded, and nothing ran",
+                    f"--max-time reached: {count} of {total} combinations of values were loaded, and nothing ran",
                     code=exit_code.INCONCLUSIVE,
                 )
 

@@ -54,9 +54,11 @@ def show_verdict(
             heading = indented(f"{value}{place(finding)}:", style="bold")
             show(console, heading, *story_of(finding))
         if count > shown_max:
-            more = "--format json has more" if verbose else "--verbose shows more, --format json more still"
+            more = "--format json shows more" if verbose else "--verbose shows more, --format json even more"
             if count == len(judged.findings):
-                more = "--format json has all" if verbose else "--verbose shows more, --format json all"
+                more = (
+                    "--format json shows all" if verbose else "--verbose shows more, --format json shows all"
+                )
             show(console, indented(f"and {grouped(count - shown_max)} more; {more}", style=DIM))
     show(console, *_conclusion(verdict, settings))
 

@@ -282,7 +282,7 @@ def _row(
 
 
 def role_text(replica: ReplicaState, state: RunState) -> str:
-    """Return that a replica is down, or its role and leader epoch."""
+    """Describe a replica: it is down, or it has a role and a leader epoch."""
     broker = state.brokers.get(replica.broker)
     if broker is None or not broker.is_live:
         return "down"
@@ -344,7 +344,7 @@ def _transactions(partition: PartitionState) -> Iterator[RenderableType]:
     yield indented(table, 2)
     if len(transactions) > _TRANSACTIONS_SHOWN:
         count = counted(len(transactions) - _TRANSACTIONS_SHOWN, "earlier one")
-        yield indented(f"and {count}; --format json has all", 4, DIM)
+        yield indented(f"and {count}; --format json shows all", 4, DIM)
 
 
 def _coordination(state: RunState) -> Iterator[RenderableType]:

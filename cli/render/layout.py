@@ -50,7 +50,7 @@ def marks(console: Console) -> Mapping[str, str]:
 
 
 def indented(renderable: RenderableType | str, left: int = INDENT, style: str = "") -> Padding:
-    """Return something moved to the right, with wrapped lines too."""
+    """Return a renderable with a left margin on every line, wrapped lines included."""
     shown = Text(renderable, style) if isinstance(renderable, str) else renderable
     return Padding(shown, (0, 0, 0, left), expand=False)
 
@@ -58,12 +58,12 @@ def indented(renderable: RenderableType | str, left: int = INDENT, style: str = 
 def columns(
     *heads: str | Text, rows: Iterable[Iterable[RenderableType]] = (), header_style: str = DIM
 ) -> Table:
-    """Return a table without lines, and without a header if no column has a head."""
+    """Return a table without borders, and without a header if no column has a heading."""
     table = Table(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        # Rich renders an empty column one wide but measures it as zero, and folds another.
+        # Rich measures an empty column as 0 but renders it 1 wide, so it would fold another one.
         table.add_column(head, overflow="fold", min_width=1)
     for row in rows:
         table.add_row(*row)
@@ -78,7 +78,7 @@ def terms(
     justify: Literal["left", "right"] = "left",
     before: int = 1,
 ) -> Table:
-    """Return a grid that never wraps its first columns, *before* the last, and wraps the last."""
+    """Return a grid that wraps only its last column, which has *before* columns in front of it."""
     table = Table.grid(padding=(0, gap, 0, 0))
     for _ in range(before):
         table.add_column(no_wrap=True, style=style, justify=justify)
@@ -89,7 +89,7 @@ def terms(
 
 
 def rest(
-    count: int, shown_max: int, noun: str = "", *, hint: str = "--format json has all", left: int = 2
+    count: int, shown_max: int, noun: str = "", *, hint: str = "--format json shows all", left: int = 2
 ) -> Iterator[Padding]:
     """Yield a line about the items beyond those that are shown, if there are any."""
     if count > shown_max:

@@ -144,7 +144,7 @@ class RunTable(RunPrinter):
 
 
 def _typical_reason(runs: Sequence[FinishedRun]) -> str:
-    """Return the reason of a typical run as expected; if they held, of the longest outage."""
+    """Return why typical runs ended as expected; if they held, describe the longest outage."""
     first = runs[0]
     if first.outcome != AS_EXPECTED or first.result.verdict.status in (VIOLATED, PERMITTED):
         return ""

@@ -127,7 +127,7 @@ def _logs(logs: LogsDiff, *, only_different: bool) -> Iterator[RenderableType]:
     yield indented(table, 2)
     if len(shown) > _ROWS_SHOWN:
         after = shown[_ROWS_SHOWN - 1][1].offset
-        yield indented(f"and {len(logs.rows) - after - 1} more offsets; --format json has all", 2, DIM)
+        yield indented(f"and {len(logs.rows) - after - 1} more offsets; --format json shows all", 2, DIM)
     for side, style, values in zip(_SIDES, _STYLES, logs.lost, strict=True):
         if values:
             names = shortlist(values, _VALUES_SHOWN)

@@ -102,7 +102,7 @@ def test_the_first_anomalies_are_listed_and_all_are_counted(harrow: Harrow, tmp_
     )
     shown = harrow("check", str(path)).stdout
     assert "lost-write (1 500 times)" in shown
-    assert "and 1 497 more; --verbose shows more, --format json more still" in shown
+    assert "and 1 497 more; --verbose shows more, --format json even more" in shown
     assert 'message="m0, m1, m2 and 1 497 more' in harrow("check", str(path), "--format", "junit").stdout
     few = json.loads(harrow("check", str(path), "--format", "json", "--max-findings", "2").stdout)
     assert few["rules"]["lost-write"] == {**judged, "listed": 2}

@@ -106,7 +106,7 @@ def test_a_variant_is_shrunk_by_its_name(harrow: Harrow) -> None:
 def test_max_time_keeps_the_best_candidate(harrow: Harrow) -> None:
     ended = harrow("shrink", *FLAWED, "--max-time", "100ms")
     assert ended.returncode == 0
-    assert "--max-time is over: this is the best candidate so far" in ended.stderr
+    assert "--max-time reached: this is the best candidate so far" in ended.stderr
     assert "stopped before nothing more could be left out" in ended.stdout.replace("\n# ", " ")
 
 

@@ -230,7 +230,7 @@ def test_a_sweep_stopped_by_a_limit_can_be_resumed(harrow: Harrow, small: Path) 
     said = state(small)
     assert (said["complete"], said["stopped"]) == (False, "--max-failures 1 reached")
     no_time = harrow(*words, "--resume", "--max-time", "1ms")
-    assert "--max-time is over" in no_time.stderr
+    assert "--max-time reached" in no_time.stderr
     assert f"{said['rows']} of 3000 runs" in no_time.stderr
 
 
@@ -239,7 +239,7 @@ def test_an_empty_report_is_not_written(harrow: Harrow, small: Path) -> None:
     ended = harrow(*words, "--output", "report.txt")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        "harrow: --max-time is over: 0 of 1 combinations of values were loaded, and nothing ran\n"
+        "harrow: --max-time reached: 0 of 1 combinations of values were loaded, and nothing ran\n"
     )
     assert not (small / "report.txt").exists()
     assert not (small / "report.txt").exists()
