@@ -201,8 +201,8 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         own_values={
             _METADATA_MAX_AGE: lambda age_ms: min(int(age_ms), _METADATA_REFRESH_MAX_MS),
             AUTO_OFFSET_RESET: lambda reset: _LIBRDKAFKA_RESETS[str(reset)],
-            # Of an eager and a cooperative assignor the Java client uses the eager one; librdkafka
-            # refuses both.
+            # Given an eager and a cooperative assignor, the Java client uses the eager one;
+            # librdkafka refuses the pair.
             ASSIGNMENT_STRATEGY: lambda names: str(names).partition(",")[0],
         },
         connection=_librdkafka_connection,

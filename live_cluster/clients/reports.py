@@ -22,7 +22,7 @@ _Row = tuple[int, int, str, str, tuple[MicroOperation, ...], str | None]
 
 
 class ClientReports:
-    """The operations of all clients. Any thread may add some; `operations` sorts them."""
+    """The operations of all clients. Any thread may add operations; `operations` sorts them."""
 
     def __init__(self, on_added: Callable[[], None]) -> None:
         self._on_added = on_added
@@ -51,12 +51,12 @@ class ClientReports:
         error: str | None = None,
         f: str = SEND,
     ) -> None:
-        """Add the sending of a record, or its outcome.
+        """Add the start of a send, or its outcome.
 
-        *f* is `TXN` if it is sent in a transaction.
+        *f* is `TXN` if the record is sent in a transaction.
         """
         self._add_writes(
-            process, type_, ((SEND, partition, _written(value, offset)),), [value], at_us, error, f
+            process, type_, ((SEND, partition, _send_value(value, offset)),), [value], at_us, error, f
         )
 
     def add_transaction(
@@ -69,7 +69,7 @@ class ClientReports:
     ) -> None:
         """Add the outcome of a transaction with its records: partition, value and offset."""
         records = list(writes)
-        sent = tuple((SEND, partition, _written(value, offset)) for partition, value, offset in records)
+        sent = tuple((SEND, partition, _send_value(value, offset)) for partition, value, offset in records)
         self._add_writes(process, type_, sent, [value for _, value, _ in records], at_us, error, TXN)
 
     def _add_writes(
@@ -107,12 +107,12 @@ class ClientReports:
     def add_commit(
         self, process: int, type_: str, offsets: Mapping[str, int], at_us: int, error: str | None = None
     ) -> None:
-        """Add a commit, or its outcome."""
+        """Add the start of a commit, or its outcome."""
         value = tuple((COMMIT, name, offset) for name, offset in offsets.items())
         self._add((at_us, process, type_, COMMIT, value, error))
 
     def add_stored(self, process: int, partition: str, offset: int, result: str, at_us: int) -> None:
-        """Add a result that an application stored outside of Kafka, by its record's offset."""
+        """Add a result that an application stored outside Kafka, with its record's offset."""
         value = ((STORE, partition, (offset, result)),)
         self._add((at_us, process, INVOKE, STORE, value, None), (at_us, process, OK, STORE, value, None))
 
@@ -128,7 +128,7 @@ class ClientReports:
         return value in self._failed
 
     def operations(self) -> list[Operation]:
-        """Return all operations by time; those of one process stay in the order of its reports."""
+        """Return all operations in order of time, and at equal times in the order of the reports."""
         with self._lock:
             rows = sorted(self._rows, key=lambda row: row[0])
         return [
@@ -137,5 +137,5 @@ class ClientReports:
         ]
 
 
-def _written(value: str, offset: int | None) -> Any:
+def _send_value(value: str, offset: int | None) -> Any:
     return value if offset is None else (offset, value)

@@ -81,7 +81,8 @@ def fetched_log(connection: BrokerConnection, partition: str) -> tuple[RecordBat
             raise ConnectionLostError(f"{partition} cannot be read from {offset}: {error}")
         before = offset
         for batch in batches:
-            # The first batch may begin before the requested offset, because batches are whole.
+            # The first batch may begin before the requested offset, because brokers return whole
+            # batches.
             if next_offset(batch) > offset:
                 log += as_batches(batch)
                 offset = next_offset(batch)

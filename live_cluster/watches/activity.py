@@ -47,6 +47,6 @@ class Activity:
             self._changed.notify_all()
 
     def wait_while_quiet(self, timeout_s: float, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Wait for an activity, or until the wait *is_over*, which `wake` makes it check."""
+        """Wait for an activity, or until *is_over* is true, which is checked after each `wake`."""
         with self._changed:
             self._changed.wait_for(lambda: is_over() or not self.is_quiet(), max(timeout_s, 0))

@@ -11,9 +11,9 @@ from harrow.live_cluster.wire.administration import Assignment
 
 
 class AssignmentsSeen:
-    """The assignments of all partitions, also of new ones.
+    """The assignments of all partitions, new ones included.
 
-    Watches update it, any thread may read it.
+    Watches update it; any thread may read it.
     """
 
     def __init__(self, report: Report) -> None:

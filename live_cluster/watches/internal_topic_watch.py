@@ -48,7 +48,7 @@ class InternalTopicWatch:
             self._read()
 
     def take(self, coordinator: int, partition: str, batch: Any) -> None:
-        """Handle a batch of kafka-python that a coordinator has written."""
+        """Handle a batch that a coordinator has written, in the form that kafka-python decodes."""
         raise NotImplementedError
 
     def _find_leaders(self) -> None:
@@ -84,7 +84,7 @@ class InternalTopicWatch:
             return False
         for name, (_, batches) in answer.items():
             for batch in batches if name in self._offsets else ():
-                # The first batch may begin before the requested offset, because batches are whole.
+                # The first batch may begin before the requested offset, as brokers return whole batches.
                 if next_offset(batch) > self._offsets[name]:
                     self._offsets[name] = next_offset(batch)
                     self.take(leader, name, batch)

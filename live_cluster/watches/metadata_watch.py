@@ -20,7 +20,7 @@ class MetadataWatch:
 
     For each partition the newest leader epoch counts, and within it the leader's own view, because
     it decides the ISR. While no broker answers, the controller's log counts. With
-    *tells_controller*, as with ZooKeeper, a broker that believes to be the controller is the
+    *tells_controller*, as with ZooKeeper, a broker that believes itself to be the controller is the
     controller.
     """
 
@@ -59,8 +59,8 @@ class MetadataWatch:
         if not views:
             self._seen.take_logged()
             return
-        # Ask after the metadata, which lags behind the controller: a reassignment in it is listed
-        # or over.
+        # Ask for reassignments after the metadata, which lag behind the controller: the answer
+        # lists each reassignment in the metadata that is not over.
         moving = self._reassignments(views) if self._seen.assignments.may_move else {}
         self._take(views, self._eligible_leaders(views))
         if moving is not None:

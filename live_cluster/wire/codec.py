@@ -3,9 +3,9 @@
 `_SHAPES` declares each message once, field by field, for both directions. Clients use `exchange`
 and `to_wire`, servers use `request_from_wire` and `answer_to_wire`.
 
-kafka-python has the schemas of every version, and `harrow.live_cluster.wire.schemas` has those that
-it lacks. This file maps the fields to attributes of the model. It converts milliseconds to
-microseconds and error numbers to names, and it names partitions where Kafka nests them in topics.
+Most schemas come from kafka-python, and `harrow.live_cluster.wire.schemas` adds those that it
+lacks. This file maps their fields to attributes of the model. It converts milliseconds to
+microseconds, error numbers to names, and topics with nested partitions to partition names.
 
 kio 0.6 was considered in place of kafka-python's schemas. It decodes metadata of 100 partitions in
 0.05 ms (kafka-python takes 0.65 ms), and encodes it in 2.7 ms (1.1 ms). It has only the versions
@@ -45,8 +45,8 @@ from harrow.live_cluster.wire.schemas import (
 )
 from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
 
-_ENDS_WITH_PRODUCER: Final = 5
-"""The version of EndTxn that introduced transactions v2, where leaders add their partitions
+_TRANSACTIONS_V2: Final = 5
+"""The first version of EndTxn with transactions v2, in which leaders add partitions to a transaction
 (KIP-890)."""
 _UNUSED_PORT: Final = 1
 """A port on which nothing listens."""
@@ -83,7 +83,7 @@ class Naming:
         return self.names.own_topic(name)
 
     def own_broker(self, broker: int) -> int:
-        """Return the model's id of a broker; an id without one, such as -1, stays as it is."""
+        """Return the model's id of a broker, or the same id if the model has none, as for -1."""
         own = self.names.own_broker(broker)
         return broker if own is None else own
 
@@ -151,7 +151,7 @@ _ONE_BATCH: Final = _Conversion(
 
 
 class _Part(Protocol):
-    """A part of a message. *fields* are the schema's, of all versions."""
+    """A part of a message. *fields* are the fields of the schema in all versions."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         """Return the values of fields on the wire."""
@@ -171,7 +171,7 @@ def _read_all(parts: Iterable[_Part], wire: Any, fields: Mapping[str, Any], nami
 
 
 def _build(kind: Callable[..., Any] | None, values: Mapping[Any, Any]) -> Any:
-    """Build an object of a kind, a tuple by position, or the only value if its key is None."""
+    """Return ``kind(**values)`` or, without a kind, a tuple by position or the value for None."""
     if kind is not None:
         return kind(**values)
     return values[None] if None in values else tuple(values[position] for position in sorted(values))
@@ -255,9 +255,9 @@ class _MessageField(NamedTuple):
 
 
 class _FollowerField(NamedTuple):
-    """A field of each partition that the model keeps only where it is unusual.
+    """A field of each partition that the model keeps only if its value is unusual.
 
-    Usually followers send 0 and consumers -1.
+    Usually followers send 0 and consumers send -1.
     """
 
     wire: str
@@ -335,7 +335,7 @@ class _Partitions(NamedTuple):
 
 
 def _array_in(fields: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the only array among the fields of a topic, which has its partitions."""
+    """Return the only array among the fields of a topic: the one with its partitions."""
     return next((name, kind) for name, kind in fields.items() if kind.is_array() or kind.is_struct_array())
 
 
@@ -393,7 +393,7 @@ class _LeaveError:
 
 
 class _RegistrationFields:
-    """A registering process, which listens nowhere and supports every level of every feature."""
+    """The registration of a process that accepts no connections and supports every feature level."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         broker = naming.names.broker(message.broker)
@@ -424,7 +424,7 @@ class _RegistrationFields:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A request and its response in some versions, which are those that harrow sends.
+    """A request and its response, in the *versions* that harrow sends.
 
     ``fits`` says whether a request can be sent in this shape; ``complete`` fills in a response from
     its request.
@@ -441,14 +441,14 @@ class _Shape:
 
 
 def _fill_in_offsets(answer: Any, request: Any) -> None:
-    """Give each requested partition the group's error: such a response contains no partitions."""
+    """Give each requested partition the group's error, as a response with one has no partitions."""
     for name in request.partitions:
         answer.partitions.setdefault(name, (answer.error, messages.NO_OFFSET_COMMITTED))
 
 
 def _is_from_leader(request: messages.AddPartitionsToTxnRequest, connection: BrokerConnection) -> bool:
-    """Return whether a leader sends this, to verify a transaction or with transactions v2."""
-    return request.verify_only or connection.speaks(producer.EndTxnRequest, _ENDS_WITH_PRODUCER)
+    """Return whether a leader sends the request: to verify a transaction, or for transactions v2."""
+    return request.verify_only or connection.speaks(producer.EndTxnRequest, _TRANSACTIONS_V2)
 
 
 def _same(*names: str) -> tuple[_Part, ...]:
@@ -496,7 +496,7 @@ def _shape(
 ) -> _Shape:
     """Return the shape of kafka-python's *kind* of request.
 
-    *api* is the model's name if it is another one.
+    *api* is the model's name, if it differs.
     """
     name = api or kind.name.removesuffix("Request")
     module: Any = next(each for each in (protocol, messages, kraft) if hasattr(each, f"{name}Request"))
@@ -737,7 +737,7 @@ class Sent:
     _naming: Naming
 
     def answer(self, wire: Any) -> Any:
-        """Return a response on the wire as the model's."""
+        """Translate a response on the wire into a response of the model."""
         attributes = _read_all(self._shape.answer, wire, _fields(wire), self._naming)
         response = self._shape.response_type(**attributes)
         self._shape.complete(response, self.request)
@@ -747,7 +747,7 @@ class Sent:
 def to_wire(
     request: Any, connection: BrokerConnection, naming: Naming = MODEL_NAMING, versions: Iterable[int] = ()
 ) -> Sent:
-    """Return a request in the newest version that both sides support, or of *versions*."""
+    """Translate a request into the newest version that both sides support, within *versions*."""
     shapes = (shape for shape in _SHAPES if shape.request_type is type(request))
     shape = next(shape for shape in shapes if shape.fits(request, connection))
     kind = shape.kind[connection.version_of(shape.kind, *(versions or shape.versions))]
@@ -767,8 +767,8 @@ def fetched_batches(
 ) -> dict[str, tuple[str, list[Any]]]:
     """Send a fetch, and return the error and kafka-python's batches of each partition.
 
-    These have what the model's batches lack: keys, and the last offset of a batch that was
-    compacted.
+    kafka-python's batches have keys, and the last offset of a compacted batch. The model's have
+    neither.
     """
     answer = connection.ask(to_wire(request, connection, versions=versions).wire)
     return {
@@ -782,13 +782,13 @@ def fetched_batches(
 
 
 def request_from_wire(wire: Any, naming: Naming = MODEL_NAMING) -> Any:
-    """Return a client's request as the model's."""
+    """Translate a client's request into a request of the model."""
     shape = _BY_VERSION[wire.API_KEY, wire.API_VERSION]
     return shape.request_type(**_read_all(shape.request, wire, _fields(wire), naming))
 
 
 def answer_to_wire(wire: Any, answer: Any, naming: Naming = MODEL_NAMING) -> Any:
-    """Return the model's answer to a client's request (*wire*), in the version of the request."""
+    """Translate the model's answer to a client's request (*wire*) into the request's version."""
     shape = _BY_VERSION[wire.API_KEY, wire.API_VERSION]
     kind = wire.header.get_response_class()
     return kind(**_write_all(shape.answer, answer, _fields(kind), naming))

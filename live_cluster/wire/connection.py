@@ -65,7 +65,7 @@ class BrokerConnection:
             self._socket = None
 
     def answers(self) -> bool:
-        """Return whether a broker answers: it registers, and can be controller, before it does."""
+        """Return whether a broker answers. It registers, and can be controller, before it does."""
         try:
             self.ask(ApiVersionsRequest[0]())
         except ConnectionLostError:

@@ -50,7 +50,7 @@ class _Controller:
     def take(
         self, step: ControllerStep, request: RequestToController | None, expected: Answer | None
     ) -> Answer:
-        """Take a step, whose request is given, and return the result."""
+        """Take a step with its *request*, and return the result."""
         if request is None:
             self._driver.elect_preferred_leaders()
             return {_PARTITIONS: self._partitions(expected)}

@@ -1,4 +1,4 @@
-"""The controller under test of a sequence, of the model or a real one."""
+"""The controller that a sequence tests: one of the model, or a real one."""
 
 from typing import Any, Protocol
 

@@ -1,7 +1,7 @@
-"""A real KRaft controller, which gets requests of brokers that do not run.
+"""A real KRaft controller, to which harrow sends the requests of brokers that are not running.
 
-Each sequence has a new topic. One broker runs, but leads nothing and takes part in no sequence: it
-shows what the controller has decided.
+Each sequence uses a new topic. One broker runs, but it leads no partition and takes part in no
+sequence. Its metadata shows what the controller has decided.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 20_000}
-"""No broker is fenced for its silence. The controller has half an interval to answer a heartbeat
-(`ControllerApis`), so the interval allows for a busy machine."""
+"""The session is long, so the controller never fences a silent broker. It has to answer a heartbeat
+within half an interval (`ControllerApis`), so the interval is long enough for a busy machine."""
 VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
-"""The running broker reports its metadata quickly, because each step waits for that."""
+"""The running broker sends heartbeats often, because each step waits for its metadata offset."""
 
 _PATIENCE_S: Final = 5.0
 
@@ -34,7 +34,7 @@ _PATIENCE_S: Final = 5.0
 class RealController:
     """A `ControllerDriver` for a real controller.
 
-    The *number* of the sequence makes its names unique.
+    *number* is the sequence's number. It makes the topic's name and the brokers' ids unique.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class RealController:
         Raise `LiveError` if it takes too long.
         """
         brokers = self._conversation.naming.names.broker
-        replicas = [[brokers(broker) for broker in of_partition] for of_partition in ASSIGNMENT]
-        create_topic(self._viewer, self._topic, replicas, {})
+        assignment = [[brokers(broker) for broker in replicas] for replicas in ASSIGNMENT]
+        create_topic(self._viewer, self._topic, assignment, {})
         holds_in_time(lambda: len(self._view()) == len(ASSIGNMENT))
         ids = list(broker_metadata(self._viewer, [self._topic]).topics_by_id)
         if len(ids) != 1:
-            raise LiveError(f"waited {PATIENCE_S:.0f} s in vain for the topic {self._topic}")
+            raise LiveError(f"the topic {self._topic} did not appear within {PATIENCE_S:.0f} s")
         self._conversation.naming = replace(self._conversation.naming, ids={self._topic: ids[0]})
 
     def elect_preferred_leaders(self) -> None:
@@ -100,11 +100,11 @@ class RealController:
             partition_name(int(name.rpartition("-")[2])): [
                 self._conversation.naming.own_broker(leader),
                 epoch,
-                self._own(isr),
-                self._own(eligible.get(name, ())),
+                self._model_ids(isr),
+                self._model_ids(eligible.get(name, ())),
             ]
             for name, (leader, epoch, isr) in sorted(states.items())
         }
 
-    def _own(self, brokers: Iterable[int]) -> list[int]:
+    def _model_ids(self, brokers: Iterable[int]) -> list[int]:
         return sorted(map(self._conversation.naming.own_broker, brokers))
