@@ -66,8 +66,8 @@ class BrokerCrash(LastingFault):
 class BrokerRestart(Fault):
     """A broker that is down starts.
 
-    It cannot register while its old session lives. Kafka's broker exits then. Here it tries again
-    each second, as a supervisor would make it.
+    It cannot register while its old session lives. A real broker then exits. A broker of the model
+    tries again each second, as if a supervisor restarted it.
     """
 
     name: ClassVar[str] = "broker_restart"
@@ -229,7 +229,7 @@ class BrokerPause(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerResume(Fault):
-    """A paused broker continues where it stood."""
+    """A paused broker continues where it stopped."""
 
     name: ClassVar[str] = "broker_resume"
 

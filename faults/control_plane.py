@@ -1,4 +1,7 @@
-"""Faults of the control plane: a session ends, or the controller fails over. Which control plane a fault needs."""
+"""Faults of the control plane: a session ends, or the controller fails over.
+
+This module also finds out which control plane a fault needs.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
