@@ -103,7 +103,9 @@ def test_what_is_said_closes_the_choice() -> None:
 
 
 def test_a_swarm_needs_one_to_be_like() -> None:
-    with pytest.raises(CampaignError, match=r"copies of the first one in `workload\.heartbeats`, which is missing"):
+    with pytest.raises(
+        CampaignError, match=r"copies of the first one in `workload\.heartbeats`, which is missing"
+    ):
         plan("swarm: {heartbeats: 0..3}")
 
 

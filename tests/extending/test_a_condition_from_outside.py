@@ -47,7 +47,11 @@ def test_what_is_different_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [("{t-9: 2}", "unknown partition `t-9`"), ("{t-0: 0}", "0 is too small"), ("{}", "this part of the condition is empty")],
+    [
+        ("{t-9: 2}", "unknown partition `t-9`"),
+        ("{t-0: 0}", "0 is too small"),
+        ("{}", "this part of the condition is empty"),
+    ],
 )
 def test_what_is_wrong_is_refused(wrong: str, message: str) -> None:
     with pytest.raises(CampaignError, match=message):
