@@ -15,7 +15,7 @@ from harrow.cluster_model.clients.transaction_manager import (
     ABORTABLE_ERROR,
     IN_TRANSACTION,
     OnDone,
-    call_until_in_time,
+    retry_timeouts,
 )
 from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
 from harrow.cluster_model.cluster import Cluster
@@ -304,7 +304,7 @@ class TransactionalSession(_Session):
                 self._calls.popleft()()
 
         self._is_waiting = True
-        call_until_in_time(call, returned)
+        retry_timeouts(call, returned)
 
     # The driver of its program
 

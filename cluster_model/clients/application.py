@@ -1,4 +1,4 @@
-"""The model's driver of applications: it takes the steps of a program with the clients of the model, which call back."""
+"""The model's driver of applications, which takes a program's steps with the model's clients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.group_consumer import GroupConsumer, Records
 from harrow.cluster_model.clients.producer import Producer
 from harrow.cluster_model.clients.programs import Record
-from harrow.cluster_model.clients.transaction_manager import FATAL_ERROR, OnDone, call_until_in_time
+from harrow.cluster_model.clients.transaction_manager import FATAL_ERROR, OnDone, retry_timeouts
 from harrow.cluster_model.clients.transactional_producer import TransactionalProducer
 from harrow.cluster_model.coordinators.protocol import NO_GENERATION, NO_INSTANCE, NO_MEMBER
 from harrow.cluster_model.errors import NONE
@@ -22,13 +22,14 @@ from harrow.cluster_model.topology import ApplicationSpec
 NO_MEMBERSHIP: Final = (NO_MEMBER, NO_GENERATION, NO_INSTANCE)
 _RECORD_BYTES: Final = 30
 _LATER: Final = object()
-"""The answer of a step that the driver has to wait for."""
+"""The answer to a step whose actual answer comes later."""
 
 
 class Application:
     """A process of an application, with its consumer and its producer, from its start to its end.
 
-    *next_number* numbers what it writes. *on_end* is called when it ends by itself, with whether that is for an error.
+    *next_number* numbers its results. *on_end* is called when it ends by itself, with whether an
+    error has ended it.
     """
 
     def __init__(
@@ -55,19 +56,19 @@ class Application:
         self.slow_us = 0
         self.hold_point = programs.HoldPoint()
         self.held_at: str | None = None
-        self._held: programs.ProgramStep | None = None
+        self._held_step: programs.ProgramStep | None = None
         self._on_polled: Callable[[Any], None] | None = None
         self._answer: Any = None
         self._is_waiting = False
-        # How many of its batches had failed when it flushed last.
+        # How many batches had failed by the last flush.
         self._failures = 0
         self._is_closing = False
         self._has_ended = False
         self._workers = programs.WorkerRecords(spec.delivery)
-        # Whether workers have finished everything since the program asked last what to commit.
+        # Whether workers have finished everything since the program last got offsets to commit.
         self._all_finished = False
         self._on_handed_out: Callable[[Any], None] | None = None
-        # The offsets in the transaction that is open.
+        # The offsets in the open transaction.
         self._offsets: dict[str, int] = {}
         program = programs.application_program(spec)
         self._begins_at_store = program.begins_at_store
@@ -104,18 +105,22 @@ class Application:
         self._handlers: dict[type[programs.ProgramStep], Callable[[Any], Any]] = {
             programs.SubscribeToSource: lambda _: self.consumer.start(),
             programs.PollRecords: lambda _: self._wait(self._poll),
-            programs.TakeLong: lambda _: self._be_busy(self.slow_us),
+            programs.SlowDown: lambda _: self._be_busy(self.slow_us),
             programs.ProcessRecord: lambda _: self._be_busy(self._spec.work_us),
             programs.WriteResult: lambda step: self._write(step.value),
             programs.FlushResults: lambda _: self._wait(self._flush),
             programs.CommitOffsets: self._commit,
             programs.RewindToCommitted: lambda _: self.consumer.rewind(),
             programs.CloseClients: lambda _: self._wait(self._close),
-            programs.InitTransactions: lambda _: self._insist(self._transactional.init_transactions),
+            programs.InitTransactions: lambda _: self._call_until_done(self._transactional.init_transactions),
             programs.OpenTransaction: lambda _: self._transactional.begin_transaction(),
             programs.SendOffsets: lambda _: self._wait(self._send_offsets),
-            programs.CommitOpenTransaction: lambda _: self._insist(self._transactional.commit_transaction),
-            programs.AbortOpenTransaction: lambda _: self._insist(self._transactional.abort_transaction),
+            programs.CommitOpenTransaction: lambda _: self._call_until_done(
+                self._transactional.commit_transaction
+            ),
+            programs.AbortOpenTransaction: lambda _: self._call_until_done(
+                self._transactional.abort_transaction
+            ),
             programs.HasProducerFailed: lambda _: self._transactional.transactions.state == FATAL_ERROR,
             programs.NoteOffsets: self._note_offsets,
             programs.StoreResult: lambda step: self._store_result(step.record),
@@ -131,10 +136,10 @@ class Application:
             self.producer.start()
         self._advance(None)
 
-    # What can be asked and done
+    # For the campaign
 
     def unfinished(self) -> int:
-        """Return how many of its records have no outcome yet, and 1 more while it does anything but wait for records."""
+        """Return its number of records without an outcome, plus 1 unless it waits for records."""
         written = 0 if self.producer is None else self.producer.unfinished
         return written if self._has_ended else written + (not self._is_idle())
 
@@ -144,19 +149,19 @@ class Application:
         )
 
     def reached(self) -> Mapping[str, int]:
-        """Return up to where it has read each of its partitions, as far as it knows that they are its own."""
-        found = {name: self.consumer.reached(name) for name in self.consumer.coordinator.owned}
-        return {name: offset for name, offset in found.items() if offset is not None}
+        """Return how far it has read each of the partitions that it believes to own."""
+        offsets = {name: self.consumer.reached(name) for name in self.consumer.coordinator.owned}
+        return {name: offset for name, offset in offsets.items() if offset is not None}
 
     def let_go(self) -> None:
-        """Go on, where it is held, and hold it nowhere."""
+        """Continue if it is held, and hold it nowhere."""
         self.hold_point.hold = None
-        step, self._held, self.held_at = self._held, None, None
+        step, self._held_step, self.held_at = self._held_step, None, None
         if step is not None:
             self._take(step)
 
     def close(self) -> None:
-        """Close its clients when it would poll next, and end."""
+        """Close its clients instead of the next poll, and end."""
         self._is_closing = True
         if self._on_polled is not None:
             self.consumer.return_nothing()
@@ -175,7 +180,7 @@ class Application:
     # Taking steps
 
     def _advance(self, answer: Any) -> None:
-        """Run on with the answer of a step, until the program ends, is held, or waits for an answer."""
+        """Continue with an answer until the program ends, is held or waits for another answer."""
         while not self._has_ended:
             try:
                 step = self._program.send(answer)
@@ -184,23 +189,23 @@ class Application:
                 return
             name = step.name
             if name:
-                if self.hold_point.is_news(name):
+                if self.hold_point.should_report(name):
                     self._host.emit(ApplicationStep, self._host.name, self._spec.group, name)
                 if self.hold_point.holds(name):
-                    self._held, self.held_at = step, name
+                    self._held_step, self.held_at = step, name
                     return
             answer = self._handlers[type(step)](step)
             if answer is _LATER:
                 return
 
     def _take(self, step: programs.ProgramStep) -> None:
-        """Take a step at which the program was held, and run on."""
+        """Take the step at which the program was held, and continue."""
         answer = self._handlers[type(step)](step)
         if answer is not _LATER:
             self._advance(answer)
 
     def _wait(self, call: Callable[[Callable[[Any], None]], None]) -> Any:
-        """Make a call; return its result, or `_LATER` if that comes later: then the program runs on with it."""
+        """Make a call and return its result, or `_LATER` if the program continues with it later."""
         self._answer, self._is_waiting = _LATER, False
         call(self._returned)
         self._is_waiting = self._answer is _LATER
@@ -213,8 +218,8 @@ class Application:
         else:
             self._answer = result
 
-    def _insist(self, call: Callable[[OnDone], None]) -> Any:
-        return self._wait(lambda on_done: call_until_in_time(call, on_done))
+    def _call_until_done(self, call: Callable[[OnDone], None]) -> Any:
+        return self._wait(lambda on_done: retry_timeouts(call, on_done))
 
     def _be_busy(self, busy_us: int) -> Any:
         if not busy_us:
@@ -223,7 +228,7 @@ class Application:
         return _LATER
 
     def _end(self, error: str) -> None:
-        """The program is over: for an error, or because the application was to close."""
+        """End the application, after an error or because it was to close."""
         if not self._has_ended:
             self._has_ended = True
             if error != NONE:
@@ -245,7 +250,7 @@ class Application:
         on_polled(None if self._is_closing and not records else records)
 
     def _consumer_failed(self) -> None:
-        # It is called in the middle of what the consumer does.
+        # The consumer calls this in the middle of its work.
         self._host.set_timer(0, self._end, programs.CONSUMER_FAILED)
 
     def _assigned(self, partitions: Sequence[str]) -> None:
@@ -283,18 +288,18 @@ class Application:
         assert producer is not None
 
         def flushed() -> None:
-            known, self._failures = self._failures, producer.failures
-            on_done(NONE if producer.failures == known else programs.SEND_FAILED)
+            failures, self._failures = self._failures, producer.failures
+            on_done(NONE if producer.failures == failures else programs.SEND_FAILED)
 
         producer.flush(flushed)
 
     def _send_offsets(self, on_done: OnDone) -> None:
-        known = self.consumer.group_metadata()
-        as_member = (known.member, known.generation, known.instance)
+        metadata = self.consumer.group_metadata()
+        as_member = (metadata.member, metadata.generation, metadata.instance)
         member, generation, instance = as_member if self._spec.group_metadata else NO_MEMBERSHIP
         self._offsets = dict(self.consumer.consumed_to)
         self._add_commit(INVOKE, None)
-        self._transactional.send_offsets(self._offsets, known.group, member, generation, instance, on_done)
+        self._transactional.send_offsets(self._offsets, metadata.group, member, generation, instance, on_done)
 
     def _note_offsets(self, step: programs.NoteOffsets) -> None:
         if self._offsets:
@@ -318,7 +323,7 @@ class Application:
         self._workers.add(records)
         self._on_handed_out = on_done
         self._hand_out()
-        self._look_handed_out()
+        self._check_handed_out()
 
     def _hand_out(self) -> None:
         workers = self._workers
@@ -326,8 +331,8 @@ class Application:
             takes_us = between(self._host.choices.workload, 0, 2 * self._spec.work_us)
             self._host.set_timer(takes_us, self._worked, workers.begin())
 
-    def _look_handed_out(self) -> bool:
-        """Answer the program if it waits until everything is handed out, and everything is."""
+    def _check_handed_out(self) -> bool:
+        """Answer a program that waits until all records are handed out, if they are."""
         on_done = self._on_handed_out
         if on_done is None or self._workers.waiting:
             return False
@@ -342,7 +347,7 @@ class Application:
         self._write(record[2])
         self._workers.finish(record, unfinished)
         self._hand_out()
-        if not self._look_handed_out() and self._workers.is_done():
-            # A poll has a timeout, so that what was finished meanwhile is committed although nothing more comes.
+        if not self._check_handed_out() and self._workers.is_done():
+            # A poll has a timeout, so finished records are committed even if no more records come.
             self._all_finished = True
             self.consumer.return_nothing()

@@ -1,4 +1,4 @@
-"""A consumer of partitions or topics: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
+"""A consumer: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
 from collections import deque
 from collections.abc import Collection, Iterable
@@ -15,7 +15,7 @@ from harrow.cluster_model.sim.host import Host
 
 
 class ReadReplica(NamedTuple):
-    """A follower that a partition is read from, and the leader epoch in which its leader has said so."""
+    """A follower that serves a partition, and the leader epoch in which the leader chose it."""
 
     broker: int
     leader_epoch: int
@@ -24,25 +24,26 @@ class ReadReplica(NamedTuple):
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 NO_POSITION: Final = -1
-"""Where a partition that a topic has got is before its end has been asked for."""
+"""The position in an added partition until its end is known."""
 
 
 def without_aborted(fetched: protocol.FetchedPartition) -> list[RecordBatch]:
-    """Return the batches without those of aborted transactions (``CompletedFetch.nextFetchedRecord``, read_committed).
+    """Return the batches without those of aborted transactions, for read_committed.
 
-    An aborted transaction reaches from its first offset to its marker; its producer may have committed others in the same answer.
+    An aborted transaction extends from its first offset to its marker. The same answer may hold
+    committed transactions of its producer (``CompletedFetch.nextFetchedRecord``).
     """
-    to_come = sorted(fetched.aborted, key=_first_offset, reverse=True)
+    pending = sorted(fetched.aborted, key=_first_offset, reverse=True)
     aborted: dict[int, None] = {}
-    kept: list[RecordBatch] = []
+    visible: list[RecordBatch] = []
     for batch in fetched.batches:
-        while to_come and to_come[-1][1] < batch.next_offset:
-            aborted[to_come.pop()[0]] = None
+        while pending and pending[-1][1] < batch.next_offset:
+            aborted[pending.pop()[0]] = None
         if batch.control_type == ABORT:
             aborted.pop(batch.producer_id, None)
         if not (batch.is_transactional and batch.producer_id in aborted):
-            kept.append(batch)
-    return kept
+            visible.append(batch)
+    return visible
 
 
 def _first_offset(transaction: tuple[int, int]) -> int:
@@ -50,19 +51,20 @@ def _first_offset(transaction: tuple[int, int]) -> int:
 
 
 class Consumer:
-    """Reads its partitions from their beginnings on; each poll that returns records is in the history.
+    """Reads partitions from the beginning; each poll that returns records is in the history.
 
-    ``seekToBeginning`` would ask for the log start first. Here a partition is taken to begin at 0, and its log start is asked for
-    where that is out of range, whatever ``auto.offset.reset`` says.
+    ``seekToBeginning`` would request the log start first. Here a partition is assumed to begin at
+    0, and its log start is requested if that is out of range, whatever ``auto.offset.reset`` says.
 
-    Partitions that *topics* get later it reads from when it learns of them, with new metadata, from where ``auto.offset.reset`` says:
-    with ``latest`` it misses what is there by then (KAFKA-12261). One that subscribes has them assigned by a rebalance then.
+    When metadata lists a partition that was added to *topics*, the consumer reads it from where
+    ``auto.offset.reset`` says. With ``latest`` it misses the records written before (KAFKA-12261).
+    A consumer that subscribes gets such a partition by a rebalance.
 
-    With ``client.rack`` it reads a partition from the replica that its leader prefers for that rack (KIP-392), for
-    ``metadata.max.age.ms``, or until that fails.
+    With ``client.rack`` it reads a partition from the replica that its leader prefers for that rack
+    (KIP-392), for ``metadata.max.age.ms`` or until that fails.
 
-    One fetch to each broker at a time. ``position`` is the next offset of each partition;
-    ``end_seen`` is the high watermark of the last answer. ``sends_leader_epoch`` is KIP-320.
+    One fetch at a time is in flight to each broker. ``position`` is the next offset of each
+    partition; ``high_watermarks`` are those in the last answers. *sends_leader_epoch* is KIP-320.
     """
 
     def __init__(
@@ -93,27 +95,28 @@ class Consumer:
             protocol.READ_COMMITTED if config.isolation_level == READ_COMMITTED else protocol.READ_UNCOMMITTED
         )
         self._topics = frozenset(topics)
-        # Without a rack it says nothing of racks, so that only leaders answer it.
+        # Without a rack the requests name none, so that only leaders serve them.
         self._rack = config.client_rack or None
         self._errors_clear_read_replica = errors_clear_read_replica
-        # Which replicas partitions are read from that are not read from their leaders.
+        # The followers that serve partitions instead of their leaders.
         self._read_replicas: dict[str, ReadReplica] = {}
         self._metadata = ClientMetadata(
             host, brokers, config, self._metadata_updated, bootstrap=bootstrap, later=later
         )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
-        # Of which it has read nothing yet.
+        # Partitions from which it has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
-        self.end_seen: dict[str, int] = {}
-        # With read_committed the last stable offset of the last answer.
+        self.high_watermarks: dict[str, int] = {}
+        # With read_committed: the last stable offset in the last answer.
         self._stable_end: dict[str, int] = {}
-        # Up to where compaction has left nothing, of partitions that were read up to the last record.
+        # The end of the hole that compaction left at the end of a log which was read completely.
         self._hole_end: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
-        # Where each partition was found corrupt last.
+        # The last corrupt offset of each partition.
         self._corrupt: dict[str, int] = {}
-        # What is fetched of each broker, of which broker each partition is, and what may have to be fetched otherwise.
+        # The fetch session with each broker, the broker that serves each partition, and the
+        # partitions whose fetch may have to change.
         self._sessions = {broker: FetchSessionHandler() for broker in brokers}
         self._fetched_from: dict[str, int] = {}
         self._changed: dict[str, None] = dict.fromkeys(partitions)
@@ -124,11 +127,11 @@ class Consumer:
         self._wake_armed = False
 
     def start(self) -> None:
-        """Ask for metadata; fetching begins with the answer."""
+        """Request metadata; fetching begins with the answer."""
         self._metadata.start()
 
     def clock_stepped(self, by_us: int) -> None:
-        """The machine's clock has jumped, by which requests time out and backoffs end (``NetworkClient``)."""
+        """Shift timeouts and backoffs after the machine's clock jumped (``NetworkClient``)."""
         self._host.skew_us += by_us
         self._delayed_until_us = {
             partition: until_us - by_us for partition, until_us in self._delayed_until_us.items()
@@ -139,15 +142,18 @@ class Consumer:
 
     def _metadata_updated(self) -> None:
         if self._read_replicas:
-            self._leave_replicas_of_other_leaders()
+            self._clear_stale_read_replicas()
         for name in self._metadata.new_partitions(self._topics):
             if name not in self.position and self._config.auto_offset_reset in (EARLIEST, LATEST):
-                self._add_partition(name)
+                self._start_added_partition(name)
         self._changed.update(dict.fromkeys(self.position))
         self._fetch()
 
-    def _add_partition(self, partition: str) -> None:
-        """Read a partition that a topic has got; with `none` the application gets a NoOffsetForPartitionException instead."""
+    def _start_added_partition(self, partition: str) -> None:
+        """Read a partition that was added to a topic.
+
+        With the policy `none` the application gets a NoOffsetForPartitionException instead.
+        """
         if self._config.auto_offset_reset == EARLIEST:
             self.position[partition] = 0
             self._at_beginning[partition] = None
@@ -155,7 +161,7 @@ class Consumer:
             self.position[partition] = NO_POSITION
 
     def _fetch(self) -> None:
-        """Send a fetch to every broker that something is read from and that has none in flight."""
+        """Send a fetch to every broker that serves a partition and has none in flight."""
         waits = self._assign_changed() if self._changed else False
         for leader, session in self._sessions.items():
             if leader in self._fetching:
@@ -166,7 +172,7 @@ class Consumer:
                 continue
             connection = self._metadata.connections[leader]
             if not connection.is_usable():
-                # Where it is throttled, the end of that is waited for.
+                # The end of a throttle has its own timer.
                 waits = waits or not connection.is_throttled
                 continue
             self._fetching[leader] = None
@@ -181,12 +187,15 @@ class Consumer:
         if waits:
             self._fetch_later()
         if waits or self._changed:
-            # Any answer may be the one after which it can be fetched.
+            # Any answer may make a further fetch possible.
             for leader in self._fetching:
                 self._metadata.connections[leader].stop_repeating()
 
     def _assign_changed(self) -> bool:
-        """Fetch what has changed of the leader that it has now, or of another replica; return whether something is to be left alone a while."""
+        """Assign changed partitions to their leader or read replica.
+
+        Return whether one of them has to wait.
+        """
         now_us = self._host.clock.now_us
         changed, self._changed = self._changed, {}
         waits = False
@@ -204,23 +213,23 @@ class Consumer:
                     self._changed[partition] = None
                     self._metadata.request_update()
                 elif self.position[partition] == NO_POSITION:
-                    waits = not self._ask_for_end(leader, partition) or waits
+                    waits = not self._request_end(leader, partition) or waits
                     leader = None
                 elif partition in self._read_replicas:
                     leader = self._select_read_replica(partition, leader)
-            before = self._fetched_from.get(partition)
-            if before is not None and before != leader:
+            former = self._fetched_from.get(partition)
+            if former is not None and former != leader:
                 del self._fetched_from[partition]
-                self._sessions[before].remove(partition)
+                self._sessions[former].remove(partition)
             if leader is not None:
                 self._fetched_from[partition] = leader
                 self._sessions[leader].put(partition, self.position[partition], self._epoch_of(partition))
         return waits
 
     def _epoch_of(self, partition: str) -> int:
-        """Return the leader epoch that a request says (``Fetcher.prepareFetchRequests``, KIP-320).
+        """Return the leader epoch for a request (``Fetcher.prepareFetchRequests``, KIP-320).
 
-        A leader of the past refuses it, instead of calling the position out of range.
+        With it a former leader refuses the request, instead of calling the position out of range.
         """
         return (
             self._metadata.leader_epochs.get(partition, protocol.NO_EPOCH)
@@ -238,7 +247,7 @@ class Consumer:
         self._fetch()
 
     def _throttled(self, _: None) -> None:
-        """A broker hears this consumer again."""
+        """Fetch again after the throttle of a broker."""
         self._fetch()
 
     def _fetched(self, response: protocol.FetchResponse | None, leader: int) -> None:
@@ -288,12 +297,12 @@ class Consumer:
             self._delay((partition,))
 
     def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
-        """Keep what was fetched for the next polls; the next fetch begins behind it."""
-        self.end_seen[partition] = fetched.hw
+        """Buffer fetched records for the next polls, and advance the position."""
+        self.high_watermarks[partition] = fetched.hw
         if self._isolation_level == protocol.READ_COMMITTED:
             self._stable_end[partition] = fetched.last_stable_offset
         if not fetched.batches and fetched.corrupt_offset < 0 and fetched.hw > self.position[partition]:
-            # With read_committed a transaction that is open may stand there as well.
+            # With read_committed this may also be an open transaction.
             self._hole_end[partition] = (
                 fetched.last_stable_offset if self._isolation_level == protocol.READ_COMMITTED else fetched.hw
             )
@@ -315,23 +324,26 @@ class Consumer:
     # Reading from followers
 
     def _read_from(self, partition: str, replica: int) -> None:
-        """Read a partition from the replica that its leader prefers (``updatePreferredReadReplica``), for a while."""
-        known = self._read_replicas.get(partition)
-        if known is None or known.broker != replica:
+        """Read a partition from the replica that its leader prefers, until a lease expires.
+
+        See ``updatePreferredReadReplica``.
+        """
+        current = self._read_replicas.get(partition)
+        if current is None or current.broker != replica:
             leader_epoch = self._metadata.leader_epochs.get(partition, protocol.NO_EPOCH)
-            chosen = self._read_replicas[partition] = ReadReplica(replica, leader_epoch)
+            read_replica = self._read_replicas[partition] = ReadReplica(replica, leader_epoch)
             lease_us = self._config.metadata_max_age_us + 1
-            self._host.set_timer(lease_us, self._expire_read_replica, (partition, chosen))
+            self._host.set_timer(lease_us, self._expire_read_replica, (partition, read_replica))
         self._changed[partition] = None
 
     def _expire_read_replica(self, expiring: tuple[str, "ReadReplica"]) -> None:
-        partition, chosen = expiring
-        if self._read_replicas.get(partition) is chosen:
+        partition, read_replica = expiring
+        if self._read_replicas.get(partition) is read_replica:
             self._clear_read_replica(partition, "expired")
             self._fetch()
 
     def _select_read_replica(self, partition: str, leader: int) -> int:
-        """Return where to fetch a partition that has a preferred read replica: there, unless metadata has no such broker (``selectReadReplica``)."""
+        """Return the read replica, or *leader* if that is offline (``selectReadReplica``)."""
         replica = self._read_replicas[partition].broker
         if replica in self._metadata.live_brokers and replica in self._sessions:
             return replica
@@ -341,37 +353,38 @@ class Consumer:
             self._metadata.request_update()
         return leader
 
-    def _leave_replicas_of_other_leaders(self) -> None:
-        """Go by what a leader says in its own leader epoch alone (``maybeValidatePosition``)."""
+    def _clear_stale_read_replicas(self) -> None:
+        """Drop read replicas read_replica in another leader epoch (``maybeValidatePosition``)."""
         epochs = self._metadata.leader_epochs
-        for partition, chosen in tuple(self._read_replicas.items()):
-            if epochs.get(partition) != chosen.leader_epoch:
+        for partition, read_replica in tuple(self._read_replicas.items()):
+            if epochs.get(partition) != read_replica.leader_epoch:
                 self._clear_read_replica(partition, "new leader")
 
     def _leaves_read_replica(self, error: str) -> bool:
-        """Return whether an error has a consumer leave a follower: from KAFKA-14379 on any that has it ask for metadata.
+        """Return whether a consumer leaves a follower after an error.
 
-        With KAFKA_STORAGE_ERROR it always does, for the metadata that it gets then has that replica as offline. One that does not know a
-        leader epoch yet will hear of it.
+        Since KAFKA-14379 it does after every error that triggers a metadata request. It always did
+        after KAFKA_STORAGE_ERROR, because the next metadata lists that replica as offline. It stays
+        after UNKNOWN_LEADER_EPOCH, because the follower will learn of that epoch.
         """
         return error != errors.UNKNOWN_LEADER_EPOCH and (
             self._errors_clear_read_replica or error == errors.KAFKA_STORAGE_ERROR
         )
 
     def _clear_read_replica(self, partition: str, reason: str) -> bool:
-        """Ask the leader again where to read a partition; return whether it was read from another replica."""
-        chosen = self._read_replicas.pop(partition, None)
-        if chosen is None:
+        """Return to the leader of a partition; return whether another replica served it."""
+        read_replica = self._read_replicas.pop(partition, None)
+        if read_replica is None:
             return False
-        self._host.emit(ReadReplicaCleared, self._host.name, partition, chosen.broker, reason)
+        self._host.emit(ReadReplicaCleared, self._host.name, partition, read_replica.broker, reason)
         self._changed[partition] = None
         return True
 
     def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
-        """Stay before a batch with a wrong CRC (``check.crcs``): poll throws, until somebody seeks past it.
+        """Stay before a batch with a wrong CRC (``check.crcs``): poll throws until a seek past it.
 
-        The application here asks for it again, which helps once another replica leads. One that *skips_corrupt* seeks past
-        the record, as the exception advises, and so past one after the other of the batch.
+        The application here retries, which helps once another replica leads. With *skips_corrupt*
+        it seeks past the record, as the exception advises, and so past each record of the batch.
         """
         if self._corrupt.get(partition) != offset:
             self._corrupt[partition] = offset
@@ -392,32 +405,32 @@ class Consumer:
             self._changed[partition] = None
 
     def _out_of_range(self, leader: int, partition: str) -> None:
-        """The position is past the log's end, or before its start: go where ``auto.offset.reset`` says."""
+        """Reset a position outside of the log, as ``auto.offset.reset`` says."""
         policy = EARLIEST if partition in self._at_beginning else self._config.auto_offset_reset
         if policy not in (EARLIEST, LATEST):
-            # The application gets an OffsetOutOfRangeException and stays where it is.
+            # The application gets an OffsetOutOfRangeException and keeps its position.
             self._delay((partition,))
             return
         self._changed[partition] = None
         if self._rack is not None:
-            # It may be a follower that has refused the position; where to go says the leader.
-            known = self._metadata.leader(partition)
-            if known is None or not self._metadata.connections[known].is_usable():
+            # A follower may have refused the position, but only the leader can reset it.
+            current_leader = self._metadata.leader(partition)
+            if current_leader is None or not self._metadata.connections[current_leader].is_usable():
                 self._metadata.request_update()
                 self._delay((partition,))
                 return
-            leader = known
-        self._ask_for_offset(leader, partition, policy)
+            leader = current_leader
+        self._request_offset(leader, partition, policy)
 
-    def _ask_for_end(self, leader: int, partition: str) -> bool:
-        """Ask where a partition ends, from where on it is read; return False if its leader cannot be asked now."""
+    def _request_end(self, leader: int, partition: str) -> bool:
+        """Request the end of a partition as position; return False if the leader is unavailable."""
         if self._metadata.connections[leader].is_usable():
-            self._ask_for_offset(leader, partition, LATEST)
+            self._request_offset(leader, partition, LATEST)
             return True
         self._changed[partition] = None
         return False
 
-    def _ask_for_offset(self, leader: int, partition: str, policy: str) -> None:
+    def _request_offset(self, leader: int, partition: str, policy: str) -> None:
         self._resetting[partition] = None
         request = protocol.ListOffsetsRequest(
             protocol.CONSUMER_REPLICA_ID,
@@ -430,7 +443,7 @@ class Consumer:
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
         self._resetting.pop(partition, None)
         if partition not in self.position:
-            return  # It was given up meanwhile.
+            return  # It was revoked meanwhile.
         self._changed[partition] = None
         if response is None and self.position[partition] == NO_POSITION:
             self._metadata.request_update()
@@ -451,7 +464,7 @@ class Consumer:
     # Polling
 
     def _schedule_poll(self) -> None:
-        """Have the application poll when there is something, at its own pace."""
+        """Let the application poll at its own pace if there are records."""
         if self._buffer and not self._poll_scheduled:
             self._poll_scheduled = True
             due_us = self._last_poll_us + self._poll_interval_us - self._host.clock.now_us
@@ -469,19 +482,24 @@ class Consumer:
         self._schedule_poll()
 
     def has_read_to_end(self) -> bool:
-        """Return whether everything below the high watermarks last seen has been polled."""
+        """Return whether everything below the last high watermarks has been polled."""
         return not self._buffer and all(
-            partition in self.end_seen
-            and max(position, self._hole_end.get(partition, position)) >= self.end_seen[partition]
+            partition in self.high_watermarks
+            and max(position, self._hole_end.get(partition, position)) >= self.high_watermarks[partition]
             for partition, position in self.position.items()
         )
 
     def is_held_up(self, partition: str) -> bool:
-        """Return whether it waits for a transaction to end: it has read up to the last stable offset, and there is more."""
+        """Return whether an open transaction blocks it.
+
+        It has read up to the last stable offset, and there is more.
+        """
         stable_end = self._stable_end.get(partition)
-        return stable_end == self.position.get(partition) and stable_end != self.end_seen.get(partition)
+        return stable_end == self.position.get(partition) and stable_end != self.high_watermarks.get(
+            partition
+        )
 
     def reached(self, partition: str) -> int | None:
-        """Return the offset up to which there is nothing more to read: the position, or the end of a hole behind it."""
+        """Return the offset below which all is read: the position, or the end of a hole."""
         position = self.position.get(partition)
         return None if position is None else max(position, self._hole_end.get(partition, position))

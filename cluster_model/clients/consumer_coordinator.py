@@ -1,4 +1,7 @@
-"""A consumer's part in a group with the classic protocol: membership and heartbeats (``AbstractCoordinator.java``, ``ConsumerCoordinator.java``)."""
+"""A consumer's membership and heartbeats in a group with the classic protocol.
+
+It models ``AbstractCoordinator.java`` and ``ConsumerCoordinator.java``.
+"""
 
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -32,7 +35,7 @@ STABLE: Final = "stable"
 """The states of a member (``AbstractCoordinator.MemberState``)."""
 
 _JOIN_LAPSE_US: Final = 5 * US_PER_SECOND
-"""How much longer than a rebalance may take a member waits for its answer (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
+"""How long a JoinGroup may take beyond the rebalance timeout (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
 
 _FENCED: Final = frozenset({errors.UNKNOWN_MEMBER_ID, errors.ILLEGAL_GENERATION})
 _FATAL: Final = frozenset(
@@ -41,7 +44,7 @@ _FATAL: Final = frozenset(
 
 
 class ConsumerCoordinator(GroupMember):
-    """A member of a group with the classic protocol: one of them assigns, and each joins again for each generation."""
+    """A member of a classic group: one member assigns, and all join again for each generation."""
 
     def __init__(
         self,
@@ -67,38 +70,34 @@ class ConsumerCoordinator(GroupMember):
         )
         self._is_cooperative = is_cooperative(config.assignors)
         self.state = UNJOINED
-        # What the sticky assignor is told: what was assigned last, and in which generation.
+        # The last assignment and its generation, for the sticky assignor.
         self._last_owned: tuple[tuple[str, ...], int] = ((), NO_GENERATION)
         self._needs_join = subscribes
         self._is_preparing = False
-        self._assigned_of: dict[str, tuple[str, ...]] | None = None
+        self._assignment_snapshot: dict[str, tuple[str, ...]] | None = None
         self._join_retry_us = 0
-        self._is_retry_set = False
-        self._beat_set = False
-        self._beat_in_flight = False
-        self._heard_us = 0
-        # Who this was when it last got partitions (``onJoinComplete``): that is what it says until it gets some again.
+        self._is_retry_scheduled = False
+        self._is_heartbeat_scheduled = False
+        self._is_heartbeat_in_flight = False
+        self._last_answer_us = 0
+        # Generation and member id as of the last assignment (``onJoinComplete``), for transactions.
         self._joined_as = (NO_GENERATION, NO_MEMBER)
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this is, for transactions that commit offsets of the group."""
         config = self._config
         return GroupMetadata(config.group, *self._joined_as, config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
-        """Whether a poll cannot return anything: it is about to give its partitions up."""
         return self._is_preparing
 
     def is_settled(self) -> bool:
-        """Return whether it has partitions, knows from where on to read them, and is not about to join again."""
         return self.state == STABLE and not (self._needs_join or self._without_offset)
 
     # Within poll
 
     def poll(self) -> None:
-        """Do what is due in a poll: join the group, commit, ask for offsets."""
         if self._is_closed:
             return
         now_us = self._host.clock.now_us
@@ -115,19 +114,19 @@ class ConsumerCoordinator(GroupMember):
             self._fetch_offsets()
 
     def _retry_later(self) -> None:
-        if not self._is_retry_set:
-            self._is_retry_set = True
+        if not self._is_retry_scheduled:
+            self._is_retry_scheduled = True
             wait_us = max(self._join_retry_us - self._host.clock.now_us, 1)
             self._host.set_timer(wait_us, self._retry)
 
     def _retry(self, _: None) -> None:
-        self._is_retry_set = False
+        self._is_retry_scheduled = False
         self._poll_again()
 
     def metadata_updated(self) -> None:
-        """Have the group rebalance if its leader has assigned other partitions than there are now."""
-        if self._assigned_of is not None and self._assigned_of != self._partitions():
-            self._assigned_of = None
+        """Rebalance if the partitions have changed since this leader assigned them."""
+        if self._assignment_snapshot is not None and self._assignment_snapshot != self._partitions():
+            self._assignment_snapshot = None
             self.rejoin()
 
     def rejoin(self) -> None:
@@ -137,18 +136,20 @@ class ConsumerCoordinator(GroupMember):
             self._poll_again()
 
     def _partitions(self) -> dict[str, tuple[str, ...]]:
-        """Return the partitions of each topic that is known."""
-        found: dict[str, list[str]] = {topic: [] for topic in self._topics}
+        """Return the partitions of each subscribed topic in the metadata."""
+        by_topic: dict[str, list[str]] = {topic: [] for topic in self._topics}
         for name in self._metadata.leaders:
             topic = name.rpartition("-")[0]
-            if topic in found:
-                found[topic].append(name)
-        return {topic: tuple(sorted(names, key=_number)) for topic, names in sorted(found.items()) if names}
+            if topic in by_topic:
+                by_topic[topic].append(name)
+        return {
+            topic: tuple(sorted(names, key=_number)) for topic, names in sorted(by_topic.items()) if names
+        }
 
     # Joining
 
     def _prepare_join(self) -> None:
-        """Commit what was polled, then give up what others may get (``onJoinPrepare``)."""
+        """Commit polled offsets, then give up what others may get (``onJoinPrepare``)."""
         self._is_preparing = True
         consumed = self._listener.consumed()
         if self._auto_commits and consumed and self.state == STABLE:
@@ -201,11 +202,11 @@ class ConsumerCoordinator(GroupMember):
         self.state = COMPLETING
         assignments: dict[str, tuple[str, ...]] = {}
         if response.leader == response.member:
-            self._assigned_of = self._partitions()
+            self._assignment_snapshot = self._partitions()
             if not response.skip_assignment:
-                assignments = assign(response.protocol, response.members, self._assigned_of)
+                assignments = assign(response.protocol, response.members, self._assignment_snapshot)
         else:
-            self._assigned_of = None
+            self._assignment_snapshot = None
         connection = self._lookup.connection()
         if connection is None:
             self._join_failed(errors.NETWORK_EXCEPTION)
@@ -222,7 +223,7 @@ class ConsumerCoordinator(GroupMember):
         if error in MOVED:
             self._lookup.forget()
         elif error in _FENCED:
-            self._lose(error)
+            self._lose_membership(error)
         if error in _FATAL:
             self._fail(error)
             return
@@ -239,11 +240,11 @@ class ConsumerCoordinator(GroupMember):
             return
         self.state = STABLE
         self._joined_as = self.generation, self.member
-        self._heard_us = self._host.clock.now_us
+        self._last_answer_us = self._host.clock.now_us
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]
         if revoked:
-            # Cooperative: it gives up now what others get with the next rebalance.
+            # Cooperative: give up now what others get in the next rebalance.
             self._revoke(revoked, lost=False)
             self._needs_join = True
         added = [name for name in assigned if name not in self.owned]
@@ -251,28 +252,31 @@ class ConsumerCoordinator(GroupMember):
         self._last_owned = assigned, self.generation
         self._without_offset.update(dict.fromkeys(added))
         self._listener.partitions_assigned(added)
-        self._watch_session()
+        self._schedule_heartbeat()
         self._poll_again()
 
-    def _lose(self, reason: str) -> None:
-        """Be no member any more; the application learns with its next poll that its partitions are lost."""
+    def _lose_membership(self, reason: str) -> None:
+        """Drop the membership.
+
+        The application learns in its next poll that its partitions are lost.
+        """
         if self.generation != NO_GENERATION or self.member != NO_MEMBER:
             self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
         self.generation, self.member = NO_GENERATION, NO_MEMBER
         self.state = UNJOINED
-        self._assigned_of = None
+        self._assignment_snapshot = None
         self._needs_join = self._subscribes
 
     # Heartbeats
 
-    def _watch_session(self) -> None:
-        if not self._beat_set and self._subscribes:
-            self._beat_set = True
-            self._host.set_timer(self._config.heartbeat_interval_us, self._beat)
+    def _schedule_heartbeat(self) -> None:
+        if not self._is_heartbeat_scheduled and self._subscribes:
+            self._is_heartbeat_scheduled = True
+            self._host.set_timer(self._config.heartbeat_interval_us, self._send_heartbeat)
 
-    def _beat(self, _: None) -> None:
-        """Say that this member is alive, unless its application has not polled for too long (KIP-62)."""
-        self._beat_set = False
+    def _send_heartbeat(self, _: None) -> None:
+        """Send a heartbeat, or leave if the application has not polled for too long (KIP-62)."""
+        self._is_heartbeat_scheduled = False
         if self._is_closed or self.state != STABLE:
             return
         now_us, config = self._host.clock.now_us, self._config
@@ -280,29 +284,29 @@ class ConsumerCoordinator(GroupMember):
         if not self._listener.is_polling() and left_us <= 0:
             self._leave("max.poll.interval.ms")
             return
-        if now_us - self._heard_us >= config.session_timeout_us:
-            self._heard_us = now_us
+        if now_us - self._last_answer_us >= config.session_timeout_us:
+            self._last_answer_us = now_us
             self._lookup.forget()
         connection = self._lookup.connection()
         if connection is None:
             self._lookup.find()
-        elif not self._beat_in_flight:
-            self._beat_in_flight = True
+        elif not self._is_heartbeat_in_flight:
+            self._is_heartbeat_in_flight = True
             request = HeartbeatRequest(config.group, self.generation, self.member, config.group_instance)
-            connection.send(request, self._beat_answered, self.generation)
+            connection.send(request, self._heartbeat_answered, self.generation)
         wait_us = config.heartbeat_interval_us
         if not self._listener.is_polling():
             wait_us = min(wait_us, max(left_us, 1))
-        self._beat_set = True
-        self._host.set_timer(wait_us, self._beat)
+        self._is_heartbeat_scheduled = True
+        self._host.set_timer(wait_us, self._send_heartbeat)
 
-    def _beat_answered(self, response: HeartbeatResponse | None, generation: int) -> None:
-        self._beat_in_flight = False
+    def _heartbeat_answered(self, response: HeartbeatResponse | None, generation: int) -> None:
+        self._is_heartbeat_in_flight = False
         if self._is_closed:
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if error == errors.NONE:
-            self._heard_us = self._host.clock.now_us
+            self._last_answer_us = self._host.clock.now_us
         elif error in MOVED:
             self._lookup.forget()
             self._lookup.find()
@@ -313,26 +317,29 @@ class ConsumerCoordinator(GroupMember):
                 self._fenced(error)
 
     def _fenced(self, error: str) -> None:
-        """Take note that the group goes on without this member."""
+        """Handle an error that means that the group continues without this member."""
         if error in _FATAL:
             self._fail(error)
         elif error in _FENCED and self._subscribes:
-            self._lose(error)
+            self._lose_membership(error)
             self._poll_again()
 
     def _leave(self, reason: str) -> None:
-        """Leave the group; a static member does not say so, for it may be back soon (``maybeLeaveGroup``)."""
+        """Leave the group.
+
+        A static member sends nothing: it may be back soon (``maybeLeaveGroup``).
+        """
         connection = self._lookup.connection()
         config = self._config
         if connection is not None and self.member != NO_MEMBER and config.group_instance == NO_INSTANCE:
             connection.send(LeaveGroupRequest(config.group, self.member), _ignore)
-        self._lose(reason)
+        self._lose_membership(reason)
 
     def _is_in_group(self) -> bool:
         return self.state == STABLE
 
     def _commit_error(self) -> str:
-        """Who is about to join again, or has been left behind, cannot commit (``generationIfStable``)."""
+        """Refuse commits during a join and outside of the group (``generationIfStable``)."""
         if not self._subscribes or self.state == STABLE:
             return errors.NONE
         return (
@@ -348,7 +355,6 @@ class ConsumerCoordinator(GroupMember):
             self._fenced(error)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Commit what was polled and leave, then have the process end (``KafkaConsumer.close``)."""
         consumed = self._listener.consumed()
         if self._auto_commits and consumed and self.generation != NO_GENERATION:
             self.commit_sync(consumed, lambda _: self._close(on_closed))
@@ -371,4 +377,4 @@ def _number(partition: str) -> int:
 
 
 def _ignore(_: Any, __: Any) -> None:
-    """Go on without the answer."""
+    """Ignore the answer."""

@@ -1,8 +1,10 @@
-"""A consumer's part in a group whose coordinator assigns (KIP-848; ``ConsumerMembershipManager.java``, ``ConsumerHeartbeatRequestManager.java``).
+"""A consumer's membership in a group whose coordinator assigns the partitions (KIP-848).
 
-A thread of its own sends heartbeats, and is told with the answers what to own. It gives up and takes what that means without the others, and
-says so with the next heartbeat, so that they can go on. Where the application has a part in that, for offsets are committed first or
-it has a listener, this waits for its next poll.
+It models ``ConsumerMembershipManager.java`` and ``ConsumerHeartbeatRequestManager.java``. A
+background thread sends heartbeats and gets assignments in the answers. The member revokes and adds
+partitions independently of other members, and reports that in the next heartbeat, so that they can
+continue. If this involves the application, because offsets are committed first or it has a
+listener, it waits for the next poll.
 """
 
 from collections.abc import Callable, Collection
@@ -47,15 +49,16 @@ _NO_HEARTBEATS: Final = frozenset({UNSUBSCRIBED, FENCED, STALE, FATAL})
 _FENCED: Final = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
 
 LocalAssignment = tuple[int, tuple[str, ...]]
-"""What a member owns, or is to own, and a number that is another one each time that it was told so."""
+"""The partitions that a member owns or is to own, with a number that changes on every change."""
 
 _NONE: Final[LocalAssignment] = (-1, ())
 
 
 class ConsumerMembership(GroupMember):
-    """A member of a group with the protocol of KIP-848. *has_listener* is whether its application is called when it gets or loses something.
+    """A member of a group with the protocol of KIP-848.
 
-    ``epoch`` is the member's, ``generation`` the same as commits say it.
+    *has_listener* says whether the application is called when partitions are assigned or revoked.
+    ``epoch`` is the member epoch; ``generation`` is the same in the form of commits.
     """
 
     def __init__(
@@ -85,9 +88,9 @@ class ConsumerMembership(GroupMember):
         self._has_listener = has_listener
         self.state = UNSUBSCRIBED
         self.epoch = JOIN_EPOCH
-        self._member_as = (NO_GENERATION, NO_MEMBER)
+        self._last_identity = (NO_GENERATION, NO_MEMBER)
         if subscribes:
-            # It names itself, and has that name for as long as its process lasts (KIP-1082).
+            # The member chooses its id, and keeps it as long as its process lasts (KIP-1082).
             self.member = f"{host.name}-{host.choices.network.below(_ID_END):08x}"
         self._target: LocalAssignment = _NONE
         self._local: LocalAssignment = _NONE
@@ -98,10 +101,10 @@ class ConsumerMembership(GroupMember):
         self._is_awaited = False
         self._failures = 0
         self._interval_us = 0
-        self._beat_us = 0
+        self._heartbeat_due_us = 0
         self._sent_subscription = False
         self._sent_local: LocalAssignment | None = None
-        self._ticks = 0
+        self._timers = 0
 
     @property
     def identity(self) -> GroupMetadata:
@@ -111,11 +114,12 @@ class ConsumerMembership(GroupMember):
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this is, for transactions that commit offsets of the group: one that was fenced says what it was, until it is a member again.
+        """The identity for transactions that commit offsets of the group.
 
-        As ``AsyncKafkaConsumer.updateGroupMetadata`` has it, so that it is refused. Who names no member is not.
+        A fenced member uses its former identity until it is a member again, so that its commits are
+        refused (``AsyncKafkaConsumer.updateGroupMetadata``). Without a member id they would not be.
         """
-        return GroupMetadata(self._config.group, *self._member_as, self._config.group_instance)
+        return GroupMetadata(self._config.group, *self._last_identity, self._config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
@@ -143,57 +147,57 @@ class ConsumerMembership(GroupMember):
             self._fetch_offsets()
 
     def metadata_updated(self) -> None:
-        """Brokers look for new partitions themselves."""
+        """Do nothing: the coordinator itself notices new partitions."""
 
-    def _found(self) -> None:
-        super()._found()
-        self._beat()
+    def _coordinator_found(self) -> None:
+        super()._coordinator_found()
+        self._maybe_heartbeat()
 
     # Heartbeats
 
     def _join(self) -> None:
-        """Join with a heartbeat, at once."""
+        """Join with a heartbeat at once."""
         self.state = JOINING
         self._set_epoch(JOIN_EPOCH)
-        self._beat_us = self._host.clock.now_us
-        self._beat()
+        self._heartbeat_due_us = self._host.clock.now_us
+        self._maybe_heartbeat()
 
-    def _beat(self) -> None:
-        """Send a heartbeat, if one is due and none is under way; leave, where the application has not polled for too long.
+    def _maybe_heartbeat(self) -> None:
+        """Send a due heartbeat, or leave if the application has not polled for too long.
 
-        Without a coordinator neither can be done, and is not (``onHeartbeatRequestSkipped``).
+        Without a coordinator this does neither (``onHeartbeatRequestSkipped``).
         """
         if self._is_closed or self.state in _NO_HEARTBEATS:
             return
         now_us = self._host.clock.now_us
-        is_due = not self._is_awaited and self._beat_us <= now_us
+        is_due = not self._is_awaited and self._heartbeat_due_us <= now_us
         is_late = not self._listener.is_polling() and self._poll_expires_us() <= now_us
         if not (is_due or is_late):
-            self._wait()
+            self._set_timer()
         elif self._lookup.connection() is None:
             self._lookup.find()
         elif is_late:
             self._leave_for_long_poll()
         else:
             self._send_heartbeat()
-            self._wait()
+            self._set_timer()
 
     def _poll_expires_us(self) -> int:
         return self._listener.poll_ended_us() + self._config.max_poll_interval_us
 
-    def _wait(self) -> None:
-        """Look again when the next heartbeat is due, or the application has been away for too long."""
+    def _set_timer(self) -> None:
+        """Set a timer for the next heartbeat or the poll timeout."""
         now_us = self._host.clock.now_us
-        ends = [] if self._is_awaited else [self._beat_us]
+        deadlines_us = [] if self._is_awaited else [self._heartbeat_due_us]
         if not self._listener.is_polling():
-            ends.append(self._poll_expires_us())
-        self._ticks += 1
-        if ends:
-            self._host.set_timer(max(min(ends) - now_us, 1), self._tick, self._ticks)
+            deadlines_us.append(self._poll_expires_us())
+        self._timers += 1
+        if deadlines_us:
+            self._host.set_timer(max(min(deadlines_us) - now_us, 1), self._timer_expired, self._timers)
 
-    def _tick(self, tick: int) -> None:
-        if tick == self._ticks:
-            self._beat()
+    def _timer_expired(self, number: int) -> None:
+        if number == self._timers:
+            self._maybe_heartbeat()
 
     def _send_heartbeat(self) -> None:
         config = self._config
@@ -210,7 +214,7 @@ class ConsumerMembership(GroupMember):
             self._sent_local = self._local
         if self.state == ACKNOWLEDGING:
             self.state = STABLE if self._local == self._target else RECONCILING
-        self._beat_us = self._host.clock.now_us + self._interval_us
+        self._heartbeat_due_us = self._host.clock.now_us + self._interval_us
         self._is_awaited = True
         self._in_flight += 1
         connection = self._lookup.connection()
@@ -219,7 +223,7 @@ class ConsumerMembership(GroupMember):
 
     def _answered(self, response: ConsumerGroupHeartbeatResponse | None, number: int) -> None:
         if number != self._in_flight:
-            return  # It has left since.
+            return  # It has left the group since.
         self._is_awaited = False
         if self._is_closed or self.state in _NO_HEARTBEATS:
             return
@@ -230,16 +234,16 @@ class ConsumerMembership(GroupMember):
             self._failures = 0
             if response.heartbeat_interval_us != self._interval_us:
                 self._interval_us = response.heartbeat_interval_us
-                self._beat_us = self._host.clock.now_us + self._interval_us
+                self._heartbeat_due_us = self._host.clock.now_us + self._interval_us
             self._set_epoch(response.epoch)
             if response.assignment is not None:
                 self._take_target(response.assignment)
-        self._beat()
+        self._maybe_heartbeat()
 
     def _refused(self, error: str) -> None:
-        """Send all that there is to say with the next heartbeat, when that makes sense again (``onErrorResponse``)."""
+        """Make the next heartbeat complete, and handle the error (``onErrorResponse``)."""
         self._sent_subscription, self._sent_local = False, None
-        self._beat_us = self._host.clock.now_us
+        self._heartbeat_due_us = self._host.clock.now_us
         if error in (errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE):
             self._lookup.forget()
             self._lookup.find()
@@ -247,7 +251,7 @@ class ConsumerMembership(GroupMember):
             if error in MOVED:
                 self._lookup.forget()
                 self._lookup.find()
-            self._beat_us += self._backoff.backoff_us(self._failures)
+            self._heartbeat_due_us += self._backoff.backoff_us(self._failures)
             self._failures += 1
         elif error in _FENCED:
             self._fenced(error)
@@ -259,14 +263,14 @@ class ConsumerMembership(GroupMember):
         self.epoch = epoch
         self.generation = epoch if epoch > 0 else NO_GENERATION
         if epoch > 0:
-            self._member_as = (epoch, self.member)
+            self._last_identity = (epoch, self.member)
 
-    # What it owns
+    # Its partitions
 
     def _take_target(self, partitions: tuple[str, ...]) -> None:
-        """Note what to own from now on (``processAssignmentReceived``)."""
-        number, known = self._target
-        if number == _NONE[0] or known != partitions:
+        """Accept a new target assignment (``processAssignmentReceived``)."""
+        number, current = self._target
+        if number == _NONE[0] or current != partitions:
             self._target = number + 1, partitions
         if self._target != self._local:
             self.state = RECONCILING
@@ -275,7 +279,7 @@ class ConsumerMembership(GroupMember):
             self.state = STABLE
 
     def _maybe_reconcile(self) -> None:
-        """Commit where that is automatic, then give up and take what the target says (``maybeReconcile``)."""
+        """Auto-commit, then revoke and add partitions as the target says (``maybeReconcile``)."""
         if self._is_reconciling or (self._needs_poll and not self._listener.is_polling()):
             return
         if self._target == self._local:
@@ -293,9 +297,10 @@ class ConsumerMembership(GroupMember):
             self._revoke_and_assign(reconciliation, target)
 
     def _commit_before_revocation(self, ends_us: int, go_on: Callable[[], None]) -> None:
-        """Commit what was polled until that succeeds, or there is no more time (``maybeAutoCommitSyncBeforeRevocation``).
+        """Commit polled offsets, with retries until *ends_us*.
 
-        An epoch that was stale may be another one by then.
+        After a stale epoch a retry may have the current one. See
+        ``maybeAutoCommitSyncBeforeRevocation``.
         """
 
         def ended(error: str) -> None:
@@ -315,7 +320,7 @@ class ConsumerMembership(GroupMember):
         if reconciliation != self._reconciliations:
             return
         if self._has_listener and not self._listener.is_polling():
-            # The application is called within its polls alone.
+            # The application is called only during its polls.
             self._in_next_poll = lambda: self._revoke_and_assign(reconciliation, target)
             return
         self._is_reconciling = False
@@ -332,29 +337,29 @@ class ConsumerMembership(GroupMember):
         self._local = target
         self._auto_commit_us = self._host.clock.now_us + self._config.auto_commit_interval_us
         self.state = ACKNOWLEDGING
-        self._beat_us = self._host.clock.now_us
-        self._beat()
+        self._heartbeat_due_us = self._host.clock.now_us
+        self._maybe_heartbeat()
         self._poll_again()
 
-    # Out of the group
+    # Leaving the group
 
     def _fenced(self, reason: str) -> None:
-        """Give all up, for others may own it by now, and join again (``transitionToFenced``)."""
+        """Give up partitions, which others may own by now, and rejoin (``transitionToFenced``)."""
         self.state = FENCED
-        self._lose(reason)
+        self._lose_membership(reason)
         if not self._has_listener or self._listener.is_polling():
             self._release_lost()
             self._join()
 
     def _leave_for_long_poll(self) -> None:
-        """Leave, and join again with the next poll (``transitionToStale``)."""
+        """Leave, and join again in the next poll (``transitionToStale``)."""
         self.state = STALE
         self._send_leave(_ignore)
-        self._lose("max.poll.interval.ms")
+        self._lose_membership("max.poll.interval.ms")
         if not self._has_listener:
             self._release_lost()
 
-    def _lose(self, reason: str) -> None:
+    def _lose_membership(self, reason: str) -> None:
         if self.epoch > 0:
             self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
         self._set_epoch(JOIN_EPOCH)
@@ -369,7 +374,7 @@ class ConsumerMembership(GroupMember):
             self._revoke(tuple(self.owned), lost=True)
 
     def _send_leave(self, on_complete: Callable[[Any, Any], None]) -> bool:
-        """Say that it leaves, once; return whether there was anybody to say it to."""
+        """Send the heartbeat that leaves, once; return whether that was possible."""
         connection, config = self._lookup.connection(), self._config
         if connection is None or self.epoch == JOIN_EPOCH:
             return False
@@ -403,7 +408,7 @@ class ConsumerMembership(GroupMember):
         return errors.NONE
 
     def _commit_refused(self, error: str) -> None:
-        """Whether it is a member still it is told with heartbeats alone."""
+        """Do nothing: only heartbeats tell whether it is still a member."""
 
     def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
         request = super()._offset_fetch_request(partitions)
@@ -413,4 +418,4 @@ class ConsumerMembership(GroupMember):
 
 
 def _ignore(_: Any, __: Any) -> None:
-    """Go on without the answer."""
+    """Ignore the answer."""

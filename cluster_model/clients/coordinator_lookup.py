@@ -1,7 +1,9 @@
-"""How a client finds the coordinator of its group or of its transactional id.
+"""How a client finds the coordinator of its group or its transactional id.
 
-After ``AbstractCoordinator.ensureCoordinatorReady`` and ``TransactionManager.lookupCoordinator``: any broker says who leads the key's
-partition of the internal topic. Who that is may have died, or may be about to be deposed, without that broker knowing.
+It models ``AbstractCoordinator.ensureCoordinatorReady`` and
+``TransactionManager.lookupCoordinator``. Any broker can name the leader of the key's partition in
+the internal topic. That leader may have died, or may be about to be deposed, without the other
+broker's knowledge.
 """
 
 from collections.abc import Callable
@@ -19,11 +21,12 @@ _SOON_US: Final = 1
 
 
 class CoordinatorLookup:
-    """The coordinator as a client knows it, and the connection to it.
+    """The coordinator that a client knows of, and the connection to it.
 
-    *on_found* is called when it has been found, *on_failure* each time that it was asked for in vain; then it is asked for again by
-    itself. A member of a group has a connection to its coordinator that nothing else goes over, so that no fetch that
-    waits holds a heartbeat up (``coordinator = new Node(Integer.MAX_VALUE - id)``); a producer has one for all.
+    *on_found* is called when a lookup succeeds, *on_failure* after each failed attempt, which is
+    retried. A member of a group has a separate connection to its coordinator, so that no waiting
+    fetch delays a heartbeat (``coordinator = new Node(Integer.MAX_VALUE - id)``). A producer has
+    one connection for everything.
     """
 
     def __init__(
@@ -49,16 +52,19 @@ class CoordinatorLookup:
         self._on_failure = on_failure
         self._own_connections: dict[int, NetworkClient] | None = {} if has_own_connection else None
         self._node: int | None = None
-        self._is_asking = False
+        self._is_looking_up = False
         self._failures = 0
 
     @property
     def node(self) -> int | None:
-        """The broker that is the coordinator, as far as the client knows."""
+        """The broker with the coordinator, as far as the client knows."""
         return self._node
 
     def connection(self) -> NetworkClient | None:
-        """Return the connection to the coordinator; None, and forget it, where it cannot be reached just now."""
+        """Return the connection to the coordinator.
+
+        If it is unavailable, forget it; return None.
+        """
         if self._node is None:
             return None
         connection = self._connection_to(self._node)
@@ -68,13 +74,13 @@ class CoordinatorLookup:
         return connection
 
     def find(self) -> None:
-        """Ask for the coordinator, unless it is known or has been asked for."""
-        if self._node is None and not self._is_asking:
-            self._is_asking = True
-            self._ask(None)
+        """Look up the coordinator, unless it is known or a lookup is under way."""
+        if self._node is None and not self._is_looking_up:
+            self._is_looking_up = True
+            self._send_lookup(None)
 
     def forget(self) -> None:
-        """Take the coordinator for another broker than the one that is known: it has said so, or is gone."""
+        """Forget the coordinator: it has refused that role, or it is gone."""
         self._node = None
 
     def _connection_to(self, node: int) -> NetworkClient:
@@ -94,7 +100,7 @@ class CoordinatorLookup:
             )
         return connection
 
-    def _ask(self, _: None) -> None:
+    def _send_lookup(self, _: None) -> None:
         connection = self._metadata.least_loaded()
         if connection is None:
             self._failed(self._metadata.usable_in_us())
@@ -105,17 +111,17 @@ class CoordinatorLookup:
         if response is None or response.error != errors.NONE:
             self._failed(_SOON_US)
         elif not self._connection_to(response.node).is_usable():
-            # The broker that was asked does not know yet that it is gone.
+            # The broker that answered does not know yet that the coordinator is gone.
             self._failed(_SOON_US)
         else:
             self._node = response.node
-            self._is_asking = False
+            self._is_looking_up = False
             self._failures = 0
             self._on_found()
 
     def _failed(self, least_us: int) -> None:
         wait_us = max(self._backoff.backoff_us(self._failures), least_us)
         self._failures += 1
-        self._host.set_timer(wait_us, self._ask)
+        self._host.set_timer(wait_us, self._send_lookup)
         if self._on_failure is not None:
             self._on_failure()

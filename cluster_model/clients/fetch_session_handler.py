@@ -1,9 +1,10 @@
-"""What a client has asked one broker for, so that its next fetch says only what has changed (``FetchSessionHandler.java``).
+"""A client's side of a fetch session with one broker (``FetchSessionHandler.java``, KIP-227).
 
-KIP-227: a full fetch names every partition and opens a session on the broker; those after it name the partitions that
-were added, have moved or are to be forgotten, and the answer leaves out what has no news. Before 1.1 every fetch names
-everything. What a broker then answers for a partition without news changes nothing, so messages leave it out in every
-release; `harrow.cluster_model.broker.fetch_session` has what differs.
+A full fetch names every partition and opens a session on the broker. Later fetches name only
+partitions that were added, have moved or are to be forgotten, and answers leave out partitions
+without news. Before 1.1 every fetch names everything. The answer for a partition without news
+changes nothing, so messages leave it out in every release. The differences that matter are in
+`harrow.cluster_model.broker.fetch_session`.
 """
 
 from collections.abc import Callable
@@ -12,28 +13,28 @@ from harrow.cluster_model import errors, protocol
 
 
 class FetchSessionHandler:
-    """The partitions that are to be fetched of one broker, and what the broker knows of that.
+    """The partitions to fetch from one broker, and those that its session has.
 
-    ``asked`` is what the last request asked for, said in it or before: offset and leader epoch by partition. It
-    changes with the next request alone.
+    ``asked`` has the offset and leader epoch of each partition that the last request fetched,
+    whether it named the partition or the session had it. Only the next request changes it.
     """
 
     __slots__ = (
-        "_again",
         "_changed",
         "_last_epochs",
         "_log_starts",
-        "_next",
+        "_named_again",
+        "_positions",
         "_session_epoch",
         "_session_id",
         "asked",
     )
 
     def __init__(self) -> None:
-        self._next: dict[str, tuple[int, int]] = {}
+        self._positions: dict[str, tuple[int, int]] = {}
         self._changed: dict[str, None] = {}
-        # Of these those that are said even where offset and leader epoch are as before.
-        self._again: dict[str, None] = {}
+        # Changed partitions to name even if their offset and leader epoch are the same.
+        self._named_again: dict[str, None] = {}
         self._last_epochs: dict[str, int] = {}
         self._log_starts: dict[str, int] = {}
         self._session_id = protocol.NO_SESSION
@@ -42,7 +43,7 @@ class FetchSessionHandler:
 
     def has_partitions(self) -> bool:
         """Return whether there is anything to fetch."""
-        return bool(self._next)
+        return bool(self._positions)
 
     def put(
         self,
@@ -52,20 +53,26 @@ class FetchSessionHandler:
         last_epoch: int = protocol.NO_EPOCH,
         log_start: int = 0,
     ) -> None:
-        """Fetch a partition from *offset* on, behind a record of the epoch *last_epoch* (KIP-595), into a log that begins at *log_start*."""
-        self._next[partition] = (offset, leader_epoch)
+        """Fetch a partition from *offset*, for a log that starts at *log_start*.
+
+        The record before *offset* is of the epoch *last_epoch* (KIP-595).
+        """
+        self._positions[partition] = (offset, leader_epoch)
         self._changed[partition] = None
         if last_epoch != self._last_epochs.get(partition, protocol.NO_EPOCH):
             self._last_epochs[partition] = last_epoch
-            self._again[partition] = None
+            self._named_again[partition] = None
         if log_start != self._log_starts.get(partition, 0):
             self._log_starts[partition] = log_start
-            self._again[partition] = None
+            self._named_again[partition] = None
 
     def remove(self, partition: str) -> None:
-        """Fetch a partition no more; if it comes back it is said again, even where it stands as before."""
-        if self._next.pop(partition, None) is not None:
-            self._changed[partition] = self._again[partition] = None
+        """Stop fetching a partition.
+
+        If it comes back, the request names it even at the same offset.
+        """
+        if self._positions.pop(partition, None) is not None:
+            self._changed[partition] = self._named_again[partition] = None
 
     def request(
         self,
@@ -77,21 +84,21 @@ class FetchSessionHandler:
         """Return the next request."""
         forgotten: list[str] = []
         if self._session_epoch == protocol.INITIAL_SESSION_EPOCH:
-            partitions = self._next.copy()
-            self.asked = self._next.copy()
+            partitions = self._positions.copy()
+            self.asked = self._positions.copy()
         else:
             partitions = {}
             for name in self._changed:
-                wanted = self._next.get(name)
-                if wanted is None:
+                position = self._positions.get(name)
+                if position is None:
                     if self.asked.pop(name, None) is not None:
                         forgotten.append(name)
-                elif name in self._again or self.asked.get(name) != wanted:
-                    self.asked[name] = partitions[name] = wanted
+                elif name in self._named_again or self.asked.get(name) != position:
+                    self.asked[name] = partitions[name] = position
         self._changed.clear()
-        self._again.clear()
-        known, starts = self._last_epochs, self._log_starts
-        last_epochs = {name: known[name] for name in partitions if name in known} if known else {}
+        self._named_again.clear()
+        epochs, starts = self._last_epochs, self._log_starts
+        last_epochs = {name: epochs[name] for name in partitions if name in epochs} if epochs else {}
         return protocol.FetchRequest(
             replica_id,
             max_wait_us,
@@ -106,11 +113,14 @@ class FetchSessionHandler:
         )
 
     def has_changed(self) -> bool:
-        """Return whether the next request may say something that the last one has not said."""
+        """Return whether the next request may name a partition."""
         return bool(self._changed)
 
     def repetition(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
-        """Return how to count repetitions of the last request, if after an empty answer the next one is the same."""
+        """Return a function that counts repetitions of *request*.
+
+        None if the next request would not be the same after an empty answer.
+        """
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH or request.partitions or request.forgotten:
             return None
         return self._repeated
@@ -119,9 +129,9 @@ class FetchSessionHandler:
         self._session_epoch += requests
 
     def handle_response(self, response: protocol.FetchResponse) -> bool:
-        """Go on with the session as the broker says; return False where the whole fetch was refused."""
+        """Continue the session as the broker says; return False if it refused the fetch."""
         if response.error != errors.NONE:
-            # A session that is not known cannot be closed either.
+            # An unknown session cannot be closed.
             if response.error == errors.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = protocol.NO_SESSION
             self._session_epoch = protocol.INITIAL_SESSION_EPOCH
@@ -134,5 +144,5 @@ class FetchSessionHandler:
         return True
 
     def handle_error(self) -> None:
-        """The connection is gone: say everything again, and have the session of before closed."""
+        """Send a full fetch after a lost connection, which also closes the former session."""
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH

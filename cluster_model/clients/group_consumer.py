@@ -1,7 +1,8 @@
-"""A consumer that is a member of a group, or commits for one, and the application that polls it (``KafkaConsumer.java``).
+"""A consumer that joins a group or commits for one, and its application (``KafkaConsumer.java``).
 
-The application has one thread: it polls, processes what it was given, commits if it does that itself, and polls again. A
-poll waits until there is something. What the group wants of a member is done within polls; only heartbeats go on beside them.
+The application has one thread: it polls, processes the records, commits if it does so itself, and
+polls again. A poll waits until there are records. The consumer does its work for the group during
+polls; only heartbeats continue in between.
 """
 
 from collections import deque
@@ -30,19 +31,20 @@ _POLLING: Final = "polling"
 _PROCESSING: Final = "processing"
 _ENDED: Final = "ended"
 
-_MAY_COUNT: Final = frozenset({errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT})
-"""Errors of commits that leave open whether they have been stored."""
+_UNCERTAIN: Final = frozenset({errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT})
+"""Commit errors that leave open whether the offsets were stored."""
 
 Records = dict[str, list[tuple[int, str]]]
 Callback = Callable[[Sequence[str]], None]
 
 
 class GroupConsumer(Consumer):
-    """A consumer with a ``group.id``: it subscribes to *topics*, or has *partitions* of its own and only commits.
+    """A consumer with a ``group.id``, which subscribes to *topics* or commits for its *partitions*.
 
-    ``consumed`` is up to where the application has polled the partitions that are read now. *on_assigned* and *on_revoked* are
-    called when that changes (``ConsumerRebalanceListener``), *on_failed* when it can be no member any more. A driver of another program
-    gets what a poll returns by *on_records*, and calls `poll_again`.
+    ``consumed_to`` is the offset up to which the application has polled each partition that it
+    reads. *on_assigned* and *on_revoked* are called when these partitions change
+    (``ConsumerRebalanceListener``), *on_failed* when the consumer cannot be a member any longer. A
+    driver of another program gets the result of each poll by *on_records*, and calls `poll_again`.
     """
 
     def __init__(
@@ -74,15 +76,15 @@ class GroupConsumer(Consumer):
             poll_interval_us,
             sends_leader_epoch=behaviours.replication.fetch_leader_epoch_fencing,
         )
-        self._assigns_itself = partitions
+        self._manual_assignment = partitions
         self._topic_partitions = topic_partitions
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._program = programs.read_for_group(commit)
         self._on_records = self._advance if on_records is None else on_records
         self._on_failed = on_failed
-        # The driver of another program says when it polls.
-        self._doing = _POLLING if on_records is None else _PROCESSING
+        # The driver of another program decides when to poll.
+        self._phase = _POLLING if on_records is None else _PROCESSING
         self._poll_began_us = self._poll_ended_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
         self.coordinator: GroupMember
@@ -111,47 +113,47 @@ class GroupConsumer(Consumer):
             )
 
     def start(self) -> None:
-        """Subscribe, or assign, and begin to poll."""
-        if self._doing == _POLLING:
+        """Subscribe or assign, and begin to poll."""
+        if self._phase == _POLLING:
             self._advance(None)
         else:
             self._begin()
 
     def _begin(self) -> None:
         now_us = self._host.clock.now_us
-        if self._assigns_itself:
-            self.partitions_assigned(self._assigns_itself)
-            self.coordinator.ask_for_offsets(self._assigns_itself)
+        if self._manual_assignment:
+            self.partitions_assigned(self._manual_assignment)
+            self.coordinator.request_offsets(self._manual_assignment)
         else:
             self._history.subscribed(self._process, self._topic_partitions, now_us)
         super().start()
 
-    # What an application can ask
+    # For the application
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who this is in its group, for a producer that commits its offsets in a transaction (KIP-447)."""
+        """Return its identity, for a transaction that commits its offsets (KIP-447)."""
         return self.coordinator.group_metadata
 
     def commit(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
-        """Commit, and wait for what comes of it (``commitSync``)."""
+        """Commit, and wait for the outcome (``commitSync``)."""
         self.coordinator.commit_sync(offsets, on_done)
 
     def slow_down(self, by_us: int) -> None:
-        """Have the application take so much longer from now on for what a poll returns."""
+        """Make the application take *by_us* longer for the records of each poll."""
         self._poll_interval_us += by_us
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Stop polling; commit and leave the group as the settings say (``close``)."""
-        if self._doing == _ENDED:
+        """Stop polling, then commit and leave the group as configured (``close``)."""
+        if self._phase == _ENDED:
             on_closed()
             return
-        self._doing = _ENDED
+        self._phase = _ENDED
         self.coordinator.close(on_closed)
 
     # The loop of the application
 
     def is_polling(self) -> bool:
-        return self._doing == _POLLING
+        return self._phase == _POLLING
 
     def polled_us(self) -> int:
         return self._poll_began_us
@@ -164,8 +166,8 @@ class GroupConsumer(Consumer):
 
     def poll_again(self) -> None:
         """Begin a poll."""
-        if self._doing != _ENDED:
-            self._doing = _POLLING
+        if self._phase != _ENDED:
+            self._phase = _POLLING
             self._poll_began_us = self._host.clock.now_us
             self.coordinator.poll()
             self._schedule_poll()
@@ -173,13 +175,13 @@ class GroupConsumer(Consumer):
     def _metadata_updated(self) -> None:
         self._changed.update(dict.fromkeys(self.position))
         self.coordinator.metadata_updated()
-        if self._doing == _POLLING:
+        if self._phase == _POLLING:
             self.coordinator.poll()
         self._fetch()
 
     def _schedule_poll(self) -> None:
-        """Have the poll that waits return, if there is something now."""
-        if self._doing == _POLLING and self._buffer and not self.coordinator.blocks_poll:
+        """Return from a waiting poll if there are records."""
+        if self._phase == _POLLING and self._buffer and not self.coordinator.blocks_poll:
             self._return_records()
 
     def poll_goes_on(self) -> None:
@@ -194,18 +196,18 @@ class GroupConsumer(Consumer):
         self._history.polled(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
-        self._doing = _PROCESSING
+        self._phase = _PROCESSING
         self._on_records(records)
 
     # The driver of its program
 
     def _advance(self, answer: Any) -> None:
-        """Take the steps of the program, up to one whose answer comes later."""
-        while self._doing != _ENDED:
+        """Run the program up to a step whose answer comes later."""
+        while self._phase != _ENDED:
             step = self._program.send(answer)
             answer = errors.NONE
             if isinstance(step, programs.PollRecords):
-                if self._doing != _POLLING:
+                if self._phase != _POLLING:
                     self.poll_again()
                 return
             if isinstance(step, programs.ProcessRecords):
@@ -216,7 +218,7 @@ class GroupConsumer(Consumer):
                     self.commit(self.consumed_to, self._advance)
                     return
             else:
-                # The end of the program is never asked for: `close` does not wait for the poll to return.
+                # The program never ends, because `close` does not wait for the poll to return.
                 assert isinstance(step, programs.SubscribeToSource), step
                 self._begin()
 
@@ -227,26 +229,27 @@ class GroupConsumer(Consumer):
             self._host.emit(RecordsProcessed, self._host.name, self._config.group, partition, end, values)
         self._advance(None)
 
-    # Where another program reads
+    # For the driver of another program
 
     def return_nothing(self) -> None:
-        """Have the poll that waits return without records, as one does whose timeout is over."""
-        if self._doing == _POLLING:
-            self._doing = _PROCESSING
+        """Return from a waiting poll without records, as after its timeout."""
+        if self._phase == _POLLING:
+            self._phase = _PROCESSING
             self._poll_ended_us = self._host.clock.now_us
             self._on_records({})
 
     def seek(self, partition: str, offset: int) -> None:
-        """Read a partition from an offset on, wherever its group has committed (``seek``)."""
-        self.coordinator.position_known(partition)
+        """Read a partition from *offset*, whatever its group has committed (``seek``)."""
+        self.coordinator.skip_offset_fetch(partition)
         self.position[partition] = self.consumed_to[partition] = offset
         self._changed[partition] = None
         self._fetch()
 
     def rewind(self) -> None:
-        """Go back to what the group has committed, in all partitions (``committed``, ``seek``).
+        """Return to the committed offsets in all partitions (``committed``, ``seek``).
 
-        In the history they are given up for a moment, for where they are read next has nothing to do with where they were.
+        The history shows the partitions as unassigned for a moment, because the new positions do
+        not depend on the old ones.
         """
         owned = tuple(self.coordinator.owned)
         for name in owned:
@@ -254,22 +257,22 @@ class GroupConsumer(Consumer):
         now_us = self._host.clock.now_us
         self._history.assigned(self._process, (), now_us)
         self._history.assigned(self._process, owned, now_us)
-        self.coordinator.ask_for_offsets(owned)
+        self.coordinator.request_offsets(owned)
         self._fetch()
 
     def has_ended(self) -> bool:
-        """Return whether it has been closed, or can be no member any more."""
-        return self._doing == _ENDED
+        """Return whether it was closed, or cannot be a member any longer."""
+        return self._phase == _ENDED
 
-    # What the group says
+    # For its membership
 
     def partitions_assigned(self, partitions: Sequence[str]) -> None:
         names = tuple(partitions)
         generation = self.coordinator.generation
         group = self._config.group
         self._host.emit(PartitionsAssigned, self._host.name, group, generation, names)
-        reads = tuple(self.coordinator.owned) or (() if not self._assigns_itself else names)
-        self._history.assigned(self._process, reads, self._host.clock.now_us)
+        assignment = tuple(self.coordinator.owned) or (() if not self._manual_assignment else names)
+        self._history.assigned(self._process, assignment, self._host.clock.now_us)
         if self._on_assigned is not None:
             self._on_assigned(names)
 
@@ -289,18 +292,19 @@ class GroupConsumer(Consumer):
     def partitions_paused(self, partitions: Sequence[str]) -> None:
         for name in partitions:
             self._stop_reading(name)
-        # A fetch that repeats itself would go on asking for them.
+        # A fetch that repeats itself would keep requesting them.
         self._fetch()
 
     def _drop(self, partition: str) -> None:
-        """Forget where a partition was read, and what was fetched of it."""
+        """Forget the positions in a partition, and discard its fetched records."""
         self.consumed_to.pop(partition, None)
         self._stop_reading(partition)
 
     def _stop_reading(self, partition: str) -> None:
-        """Fetch a partition no more, and return nothing of what was fetched."""
-        for known in (self.position, self.end_seen, self._hole_end, self._delayed_until_us):
-            known.pop(partition, None)
+        """Stop fetching a partition, and discard its fetched records."""
+        for offsets in (self.position, self.high_watermarks, self._hole_end):
+            offsets.pop(partition, None)
+        self._delayed_until_us.pop(partition, None)
         self._at_beginning.pop(partition, None)
         self._resetting.pop(partition, None)
         self._corrupt.pop(partition, None)
@@ -308,9 +312,9 @@ class GroupConsumer(Consumer):
         broker = self._fetched_from.pop(partition, None)
         if broker is not None:
             self._sessions[broker].remove(partition)
-        self._buffer = deque(each for each in self._buffer if each[0] != partition)
+        self._buffer = deque(record for record in self._buffer if record[0] != partition)
 
-    def begin_at(self, partition: str, offset: int) -> None:
+    def start_at(self, partition: str, offset: int) -> None:
         self._host.emit(GroupOffsetFound, self._host.name, partition, offset)
         policy = self._config.auto_offset_reset
         if offset != NO_OFFSET_COMMITTED:
@@ -321,7 +325,7 @@ class GroupConsumer(Consumer):
         elif policy == LATEST:
             self.position[partition] = NO_POSITION
         else:
-            # The application gets a NoOffsetForPartitionException, and reads the others.
+            # The application gets a NoOffsetForPartitionException, and reads the other partitions.
             return
         self._changed[partition] = None
         self._fetch()
@@ -339,12 +343,12 @@ class GroupConsumer(Consumer):
         self._history.committed(self._process, offsets.items(), self._host.clock.now_us, INVOKE)
 
     def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
-        type_ = OK if error == errors.NONE else INFO if error in _MAY_COUNT else FAIL
-        said = None if error == errors.NONE else error
-        self._history.committed(self._process, offsets.items(), self._host.clock.now_us, type_, said)
+        type_ = OK if error == errors.NONE else INFO if error in _UNCERTAIN else FAIL
+        failure = None if error == errors.NONE else error
+        self._history.committed(self._process, offsets.items(), self._host.clock.now_us, type_, failure)
 
     def group_failed(self, error: str) -> None:
-        """The application gets an exception, and ends."""
-        self._doing = _ENDED
+        """End the application, because poll throws an exception."""
+        self._phase = _ENDED
         if self._on_failed is not None:
             self._on_failed()

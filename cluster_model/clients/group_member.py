@@ -1,6 +1,6 @@
-"""What members of groups have in common, whichever protocol their groups have: commits, and where to begin.
+"""The part of group membership that both protocols share: commits and committed offsets.
 
-After ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
+It models ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,15 +31,21 @@ MOVED: Final = frozenset(
         errors.NETWORK_EXCEPTION,
     }
 )
-"""What says that the coordinator is to be looked for again; the last one stands for a lost connection."""
+"""Errors that require another lookup of the coordinator.
+
+NETWORK_EXCEPTION stands for a lost connection.
+"""
 RETRIABLE: Final = MOVED | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.UNKNOWN_TOPIC_OR_PARTITION}
 
 OnCommitted = Callable[[str], None]
-"""Called with what came of a commit, `errors.NONE` or an error."""
+"""Called with the outcome of a commit: `errors.NONE` or an error."""
 
 
 class GroupMetadata(NamedTuple):
-    """Who a consumer is in its group, as its application may tell a transaction (``ConsumerGroupMetadata``, KIP-447)."""
+    """A consumer's identity in its group (``ConsumerGroupMetadata``).
+
+    An application may pass it to a transaction (KIP-447).
+    """
 
     group: str
     generation: int
@@ -48,50 +54,51 @@ class GroupMetadata(NamedTuple):
 
 
 class GroupListener(Protocol):
-    """The consumer whose coordinator this is, and its application."""
+    """The consumer of a member, and its application."""
 
     def is_polling(self) -> bool:
         """Return whether the application is in a poll."""
 
     def polled_us(self) -> int:
-        """Return when it has begun to poll last."""
+        """Return when the last poll began."""
 
     def poll_ended_us(self) -> int:
-        """Return when a poll has returned last."""
+        """Return when the last poll returned."""
 
     def consumed(self) -> Mapping[str, int]:
-        """Return up to where the application has polled its partitions."""
+        """Return the offset up to which the application has polled each partition."""
 
     def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
-        """Read partitions no more; *lost* if others may read them already."""
+        """Stop reading partitions; *lost* if other members may read them already."""
 
     def partitions_assigned(self, partitions: Sequence[str]) -> None:
-        """Read partitions, once it is known from where."""
+        """Prepare to read partitions, whose committed offsets follow."""
 
-    def begin_at(self, partition: str, offset: int) -> None:
-        """Read a partition from where the group has committed, -1 where it has not."""
+    def start_at(self, partition: str, offset: int) -> None:
+        """Read a partition from the committed offset, which is -1 if there is none."""
 
     def partitions_paused(self, partitions: Sequence[str]) -> None:
-        """Return nothing more of partitions that are about to be given up."""
+        """Return no more records of partitions that are about to be revoked."""
 
     def poll_goes_on(self) -> None:
-        """Nothing keeps the poll any more from returning what there is."""
+        """Let a waiting poll return its records."""
 
     def committing(self, offsets: Mapping[str, int]) -> None:
-        """Note that offsets are about to be committed."""
+        """Note the start of a commit."""
 
     def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
-        """Note what came of that."""
+        """Note the outcome of a commit."""
 
     def group_failed(self, error: str) -> None:
-        """Give up: the application has got an exception that polling again does not help."""
+        """End: the application gets an exception that another poll would repeat."""
 
 
 class GroupMember:
-    """A member of a group, or who only commits for it (*subscribes* is False): what both protocols have in common.
+    """A member of a group, or a consumer that only commits for it if *subscribes* is False.
 
-    What an application's poll does is done in `poll`, which it calls when it begins to, and which is called again in the poll when
-    something has changed. Heartbeats go on beside that, as long as the application comes back in time.
+    `poll` does the work of an application's poll. It is called at the beginning of a poll, and
+    again during the poll when something has changed. Heartbeats continue in between, as long as the
+    application polls in time.
     """
 
     def __init__(
@@ -124,7 +131,7 @@ class GroupMember:
             CONSUMER_OFFSETS,
             config.group,
             self._backoff,
-            self._found,
+            self._coordinator_found,
             has_own_connection=True,
         )
         self.member = NO_MEMBER
@@ -139,41 +146,41 @@ class GroupMember:
 
     @property
     def identity(self) -> GroupMetadata:
-        """Who this is, as its requests say."""
+        """The identity in requests."""
         config = self._config
         return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this is, for transactions that commit offsets of the group."""
+        """The identity for transactions that commit offsets of the group."""
         return self.identity
 
     def is_settled(self) -> bool:
-        """Return whether it has partitions, knows from where on to read them, and is not about to get others."""
+        """Return whether it has its partitions and their offsets, and does not rebalance."""
         raise NotImplementedError
 
     @property
     def blocks_poll(self) -> bool:
-        """Whether a poll cannot return anything: it is about to give its partitions up."""
+        """Whether polls return no records, because partitions are about to be revoked."""
         raise NotImplementedError
 
     def poll(self) -> None:
-        """Do what is due in a poll: join the group, commit, ask for offsets."""
+        """Do the work that is due in a poll: join the group, commit, fetch committed offsets."""
         raise NotImplementedError
 
     def metadata_updated(self) -> None:
-        """Look whether what is known of topics changes something."""
+        """React to new metadata."""
         raise NotImplementedError
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Commit what was polled and leave, then have the process end (``KafkaConsumer.close``)."""
+        """Commit polled offsets and leave, then call *on_closed* (``KafkaConsumer.close``)."""
         raise NotImplementedError
 
     def _poll_again(self) -> None:
         if self._listener.is_polling():
             self.poll()
 
-    def _found(self) -> None:
+    def _coordinator_found(self) -> None:
         waiting, self._waiting = self._waiting, []
         for go_on in waiting:
             go_on()
@@ -195,7 +202,7 @@ class GroupMember:
     # Commits
 
     def _auto_commit(self) -> None:
-        """Commit what was polled, each time that the interval is over (``maybeAutoCommitOffsetsAsync``)."""
+        """Commit polled offsets if the interval is over (``maybeAutoCommitOffsetsAsync``)."""
         now_us = self._host.clock.now_us
         if now_us >= self._auto_commit_us:
             self._auto_commit_us = now_us + self._config.auto_commit_interval_us
@@ -211,12 +218,12 @@ class GroupMember:
         self._poll_again()
 
     def commit_async(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
-        """Commit once; what comes of it is not waited for."""
+        """Commit once, without waiting for the outcome."""
         self._begin_commit(dict(offsets), on_done)
 
     def commit_sync(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
-        """Commit, again and again where that may help, for as long as ``default.api.timeout.ms`` allows."""
-        asked, now_us = dict(offsets), self._host.clock.now_us
+        """Commit, and retry after retriable errors until ``default.api.timeout.ms`` is over."""
+        to_commit, now_us = dict(offsets), self._host.clock.now_us
         timeout_us = self._config.api_timeout_us
         ends_us = None if timeout_us is None else now_us + timeout_us
 
@@ -231,10 +238,10 @@ class GroupMember:
             if self._is_closed:
                 return
             if self._lookup.connection() is None:
-                self._waiting.append(lambda: self._begin_commit(asked, ended))
+                self._waiting.append(lambda: self._begin_commit(to_commit, ended))
                 self._lookup.find()
             else:
-                self._begin_commit(asked, ended)
+                self._begin_commit(to_commit, ended)
 
         attempt(None)
 
@@ -261,8 +268,8 @@ class GroupMember:
         offsets, on_done, generation = context
         error = errors.NETWORK_EXCEPTION
         if response is not None:
-            failed = [each for each in response.partitions.values() if each != errors.NONE]
-            error = failed[0] if failed else errors.NONE
+            failures = [failure for failure in response.partitions.values() if failure != errors.NONE]
+            error = failures[0] if failures else errors.NONE
         if error in MOVED:
             self._lookup.forget()
         elif generation == self.generation and not self._is_closed:
@@ -270,15 +277,15 @@ class GroupMember:
         self._end_commit(offsets, error, on_done)
 
     def _is_in_group(self) -> bool:
-        """Return whether it has partitions that it may commit by itself."""
+        """Return whether it may commit automatically."""
         raise NotImplementedError
 
     def _commit_error(self) -> str:
-        """Return why it cannot commit now, without asking its coordinator."""
+        """Return the error with which the client itself refuses a commit."""
         raise NotImplementedError
 
     def _commit_refused(self, error: str) -> None:
-        """Draw conclusions from what a commit has come to, if it has to do with membership."""
+        """React to the outcome of a commit, if it affects the membership."""
         raise NotImplementedError
 
     def _end_commit(self, offsets: dict[str, int], error: str, on_done: OnCommitted) -> None:
@@ -288,14 +295,14 @@ class GroupMember:
         self._listener.commit_ended(offsets, error)
         on_done(error)
 
-    # Where to begin
+    # Committed offsets
 
-    def ask_for_offsets(self, partitions: Collection[str]) -> None:
-        """Ask where the group is in partitions that the consumer has assigned itself."""
+    def request_offsets(self, partitions: Collection[str]) -> None:
+        """Fetch the committed offsets of *partitions* with the next poll."""
         self._without_offset.update(dict.fromkeys(partitions))
 
-    def position_known(self, partition: str) -> None:
-        """Ask for no offset of a partition: its application has sought one."""
+    def skip_offset_fetch(self, partition: str) -> None:
+        """Fetch no committed offset of a partition, because its application has sought one."""
         self._without_offset.pop(partition, None)
 
     def _fetch_offsets(self) -> None:
@@ -316,13 +323,13 @@ class GroupMember:
         self._fetching_offsets = False
         if self._is_closed:
             return
-        found = {} if response is None else response.partitions
+        offsets = {} if response is None else response.partitions
         if response is None or response.error in MOVED:
             self._lookup.forget()
-        for name, (error, offset) in found.items():
+        for name, (error, offset) in offsets.items():
             if error == errors.NONE and name in self._without_offset:
                 del self._without_offset[name]
-                self._listener.begin_at(name, offset)
+                self._listener.start_at(name, offset)
         if self._without_offset:
             self._host.set_timer(self._config.retry_backoff_us, self._retry_offsets)
 
@@ -332,4 +339,4 @@ class GroupMember:
 
 
 def _ignore_error(_: str) -> None:
-    """Go on: the next commit says the same and more."""
+    """Ignore the error: the next commit covers the same offsets."""

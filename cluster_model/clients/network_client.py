@@ -1,8 +1,8 @@
 """A client's connection to one server: requests in flight, timeouts, reconnect backoff.
 
-What Kafka's ``NetworkClient`` does for one node. Answers come in the order of the
-requests; anything else, or a request that is not answered within the request
-timeout, ends the connection, and whatever was in flight with it.
+This is the part of Kafka's ``NetworkClient`` for one node. Answers arrive in the order of the
+requests. An answer out of order or a request timeout closes the connection, and fails all requests
+in flight.
 """
 
 from collections import deque
@@ -14,16 +14,16 @@ from harrow.cluster_model.sim.connection import PUSHED, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body, Request
 
-_WATCHED_APART_US: Final = 1 << 62
-"""When a request times out that has a timeout, and a timer, of its own."""
+_OWN_TIMER_US: Final = 1 << 62
+"""The deadline of a request that has its own timeout and timer."""
 
 OnComplete = Callable[[Any, Any], None]
-"""Called with (answer, context); the answer is None when the connection was lost."""
+"""Called with (answer, context); the answer is None if the connection was lost."""
 
 
 @dataclass(slots=True, eq=False)
 class NetworkClient:
-    """Requests to one server over one connection, which is opened when needed."""
+    """Requests to one server over one connection, which is opened on demand."""
 
     host: Host
     server: str
@@ -36,7 +36,7 @@ class NetworkClient:
     oldest_fails_first: bool = field(default=True, kw_only=True)
     usable_at_us: int = field(default=0, init=False)
     is_throttled: bool = field(default=False, init=False)
-    """Whether a broker has said that it hears nothing before `usable_at_us`."""
+    """Whether the broker has announced that it reads nothing before `usable_at_us`."""
     in_flight: deque[tuple[int, int, OnComplete, Any]] = field(default_factory=deque, init=False)
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
@@ -45,13 +45,16 @@ class NetworkClient:
     _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
-        """Return whether a request may be sent now: connected and not throttled, or the backoff is over."""
+        """Return whether it is connected and not throttled, or the backoff is over."""
         if self._connection is not None and not self.is_throttled:
             return True
         return self.host.clock.now_us >= self.usable_at_us
 
     def throttle(self, throttle_us: int) -> None:
-        """Count as not ready for a while, for the server hears nothing meanwhile (``ClusterConnectionStates.throttle``, KIP-219)."""
+        """Count as not ready while the server reads nothing (KIP-219).
+
+        See ``ClusterConnectionStates.throttle``.
+        """
         self.is_throttled = True
         self.usable_at_us = max(self.usable_at_us, self.host.clock.now_us + throttle_us)
 
@@ -67,13 +70,13 @@ class NetworkClient:
         count_repetitions: Callable[[int], None] | None = None,
         timeout_us: int | None = None,
     ) -> None:
-        """Send a request; *on_complete* is called once, with its answer and the *context*, or with None where none comes.
+        """Send a request; *on_complete* is called once, with the answer or None, and the *context*.
 
-        One that takes longer than others may be given a *timeout_us* of its own (KIP-266).
+        A request that takes longer than others may have its own *timeout_us* (KIP-266).
 
-        With *count_repetitions* the same request would follow an empty answer, and may do so by itself
-        (`harrow.cluster_model.sim.idle_fetch`). Then it is called with how many requests have followed, unless something
-        else is sent or `stop_repeating` is called before.
+        *count_repetitions* declares that the same request would follow an empty answer, so that it
+        may repeat by itself (`harrow.cluster_model.sim.idle_fetch`) until another request is sent
+        or `stop_repeating` is called. It is called with the number of repetitions.
         """
         host = self.host
         connection = self._connection
@@ -86,7 +89,7 @@ class NetworkClient:
         correlation_id = self._correlation_id
         self._correlation_id = correlation_id + 1
         if timeout_us is not None:
-            self.in_flight.append((correlation_id, _WATCHED_APART_US, on_complete, context))
+            self.in_flight.append((correlation_id, _OWN_TIMER_US, on_complete, context))
             host.set_timer(timeout_us, self._check_long_request, correlation_id)
         else:
             self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
@@ -101,7 +104,7 @@ class NetworkClient:
         host.send_request(connection, correlation_id, request)
 
     def stop_repeating(self) -> None:
-        """Have the request in flight, if it repeats itself, do so no more: the next one may be another."""
+        """Stop the repetitions of the request in flight, because the next request may differ."""
         connection = self._connection
         if connection is not None and connection.on_repeated is not None:
             if connection.idle is not None:
@@ -110,7 +113,7 @@ class NetworkClient:
 
     @property
     def repeated_us(self) -> int | None:
-        """When the request in flight was last repeated by itself, None where it was not."""
+        """When the request in flight last repeated itself; None if it did not."""
         connection = self._connection
         return None if connection is None or connection.idle is None else connection.idle.repeated_us
 
@@ -123,7 +126,10 @@ class NetworkClient:
         return self._connection is not None and self._connection.idle is not None
 
     def _repeated(self, requests: int, sent_us: int) -> None:
-        """Count *requests* that repetition has sent, the last of them at *sent_us*: it is in flight, and no longer idle."""
+        """Count *requests* repetitions.
+
+        The last one, sent at *sent_us*, is in flight and not idle.
+        """
         if requests:
             assert self._count_repetitions is not None, "a request that is not repeated"
             assert len(self.in_flight) == 1, "a request beside one that repeats itself"
@@ -143,7 +149,7 @@ class NetworkClient:
         self.host.send_request(self._connection, PUSHED, request)
 
     def receive_response(self, reply: Reply) -> None:
-        """Complete the request that this answers."""
+        """Complete the request that *reply* answers."""
         if reply.connection is not self._connection:
             return
         correlation_id = reply.correlation_id
@@ -162,25 +168,25 @@ class NetworkClient:
         on_complete(reply.body, context)
 
     def connection_lost(self, connection: Connection) -> None:
-        """Fail what is in flight; the next request opens a new connection."""
+        """Fail the requests in flight. The next request opens a new connection."""
         if connection is self._connection:
             self._fail_in_flight()
 
     def disconnect(self) -> None:
-        """Close the connection and fail what is in flight."""
+        """Close the connection and fail the requests in flight."""
         if self._connection is not None:
             self.host.close(self._connection)
             self._fail_in_flight()
 
     def close(self) -> None:
-        """Close the connection; nothing waits for what is in flight any more."""
+        """Close the connection and forget the requests in flight."""
         if self._connection is not None:
             self.host.close(self._connection)
             self._connection = None
         self.in_flight.clear()
 
     def clock_stepped(self, by_us: int) -> None:
-        """Have requests been sent, and the connection been lost, so much longer ago: both go by the machine's clock."""
+        """Shift deadlines and the backoff, which use the machine's clock, after it jumped."""
         if self._is_idle():
             self.stop_repeating()
         if self._failures:
@@ -195,7 +201,7 @@ class NetworkClient:
             )
 
     def _check_stepped_timeouts(self, _: None) -> None:
-        """Look at the oldest request earlier than the timer for all of them does."""
+        """Check the oldest request before the shared timer does."""
         if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
             self.disconnect()
 
@@ -214,9 +220,9 @@ class NetworkClient:
             self.on_disconnect()
 
     def _check_timeouts(self, _: None) -> None:
-        """One timer for all requests: it looks at the oldest, and is set again for it.
+        """Check the oldest request, and set the timer again. One timer serves all requests.
 
-        A request that repeats itself is answered in time. When it does so no more, the timer is set again.
+        A request that repeats itself is answered in time. The timer is set again when it stops.
         """
         self._timer_armed = False
         if self._is_idle():
@@ -226,12 +232,12 @@ class NetworkClient:
         self._watch_timeouts()
 
     def _deadline_us(self) -> int:
-        """Return when the oldest request in flight times out that has no timeout of its own."""
-        return next((due for _, due, _, _ in self.in_flight if due != _WATCHED_APART_US), _WATCHED_APART_US)
+        """Return the deadline of the oldest request in flight without its own timer."""
+        return next((due for _, due, _, _ in self.in_flight if due != _OWN_TIMER_US), _OWN_TIMER_US)
 
     def _watch_timeouts(self) -> None:
         deadline_us = self._deadline_us()
-        if deadline_us != _WATCHED_APART_US and not self._timer_armed:
+        if deadline_us != _OWN_TIMER_US and not self._timer_armed:
             self._timer_armed = True
             self.host.set_timer(deadline_us - self.host.clock.now_us, self._check_timeouts)
 

@@ -1,8 +1,8 @@
 """A producer: batches, requests in flight, retries, idempotence.
 
-After ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and, for what is
-not transactional, ``TransactionManager.java``. Application and sender thread are one
-actor: whatever can be sent is sent at once.
+It models ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and the parts of
+``TransactionManager.java`` that need no transactions. Application and sender thread are one actor,
+so a batch is sent as soon as it may be.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ class Producer:
             oldest_fails_first=behaviours.clients.oldest_request_fails_first,
             later=later,
         )
-        # Of which it writes every partition, those too that they are yet to get.
+        # Topics that it writes to completely, including partitions added later.
         self._topics = frozenset(topics)
         self._backoff = ExponentialBackoff(
             config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
@@ -70,23 +70,24 @@ class Producer:
             leads_nearby=self._leads_nearby if config.is_rack_aware else None,
         )
         self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
-        # The partitions with batches to be sent; one that has none any more is dropped when it is next looked at.
+        # Partitions with batches to send. An empty one is dropped when it is next visited.
         self._waiting: dict[str, None] = {}
         self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
-        # Of the mutant `expired-memory-reused` alone: the request that carries a batch; and of batches that have expired meanwhile, since when.
-        self._carried_by: dict[ProducerBatch, protocol.ProduceRequest] = {}
-        self._given_away: list[tuple[int, str, protocol.ProduceRequest]] = []
+        # Only for the mutant `expired-memory-reused`: the request that carries each batch, and the
+        # memory of batches that expired in flight, with the time.
+        self._carriers: dict[ProducerBatch, protocol.ProduceRequest] = {}
+        self._freed_memory: list[tuple[int, str, protocol.ProduceRequest]] = []
         sequences = EpochBumps if behaviours.clients.producer_bumps_epoch else ProducerSequences
         self._sequences = sequences(awaits_given_up=behaviours.clients.given_up_batch_unresolved)
-        # What a send is part of: an operation of its own, or a transaction.
+        # The operation of a send in the history: its own, or a transaction.
         self._operation = SEND
-        # Whether batches are sent that could wait for more records.
+        # Whether batches are sent without lingering.
         self._flushes = False
-        self._asking_for_id = False
+        self._is_id_requested = False
         self._wake_at_us: int | None = None
         self._expiry_timer_set = False
-        # By these timers are known that were set before a clock jumped.
+        # Incremented on every clock jump, so that older timers are ignored.
         self._clock_steps = 0
         self._running = False
         self._run_again = False
@@ -95,7 +96,7 @@ class Producer:
         self.failures = 0
 
     def start(self) -> None:
-        """Ask for metadata, and for a producer id if idempotent."""
+        """Request metadata, and a producer id if idempotent."""
         self._metadata.start()
         self._run()
 
@@ -104,7 +105,7 @@ class Producer:
     def send(
         self, value: str, partition: str | None = None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        """Take a record; what became of it goes into the history."""
+        """Accept a record. Its outcome goes into the history."""
         if partition is not None:
             name = partition
         else:
@@ -134,12 +135,12 @@ class Producer:
         self._run()
 
     def _leads_nearby(self, partition: str) -> bool:
-        """Return whether the leader of a partition is known and in the producer's rack."""
+        """Return whether the leader of a partition is known to be in the producer's rack."""
         leader = self._metadata.leader(partition)
         return leader is not None and self._metadata.racks.get(leader) == self._config.client_rack
 
     def _has_room(self, batch: ProducerBatch) -> bool:
-        """Return whether a record may join a batch: one that was never sent, and is not full."""
+        """Return whether a batch was never sent and has room for another record."""
         return (
             batch.attempts == 0
             and not batch.has_sequence()
@@ -147,13 +148,13 @@ class Producer:
         )
 
     def flush(self, on_flushed: Callable[[], None]) -> None:
-        """Send what waits for more records, and call back when all sends have ended (``flush``)."""
+        """Send lingering batches, and call back when all sends have an outcome (``flush``)."""
         self._flushed = on_flushed
         self._flushes = True
         self._run()
-        self._look_flushed()
+        self._check_flushed()
 
-    def _look_flushed(self) -> None:
+    def _check_flushed(self) -> None:
         on_flushed = self._flushed
         if on_flushed is not None and not self.unfinished:
             self._flushed = None
@@ -161,7 +162,7 @@ class Producer:
             on_flushed()
 
     def abandon(self) -> None:
-        """The application dies: the outcome of what is unfinished stays unknown."""
+        """Report the crash of the application: the outcome of unfinished sends is unknown."""
         now_us = self._host.clock.now_us
         for name, queue in self._queues.items():
             for batch in (*self._in_flight[name], *queue):
@@ -181,7 +182,7 @@ class Producer:
         self._run()
 
     def _run(self) -> None:
-        """Do what can be done now: expire, get an id, send; then wake up when more can be."""
+        """Send what can be sent. A nested call makes the sender run again afterwards."""
         if self._running:
             self._run_again = True
             return
@@ -198,7 +199,7 @@ class Producer:
         if self._config.idempotence:
             self._sequences.settle(self._outstanding)
             if self._sequences.producer_id == NO_PRODUCER_ID:
-                self._ask_for_producer_id()
+                self._request_producer_id()
                 return
         wake_at_us: int | None = None
         for name in tuple(self._waiting):
@@ -218,13 +219,13 @@ class Producer:
             self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
 
     def _wake(self, at_us: int) -> None:
-        """A batch has become ready: its backoff, its linger time or a reconnect is over."""
+        """Run after a batch's backoff or linger time, or a reconnect backoff, is over."""
         if self._wake_at_us == at_us:
             self._wake_at_us = None
             self._run()
 
     def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
-        """Return when the first batch may be sent; None: when something else has happened."""
+        """Return when the first batch may be sent; None if another event must come first."""
         batch = queue[0]
         leader = self._metadata.leader(name)
         if leader is None:
@@ -248,9 +249,12 @@ class Producer:
         )
 
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
-        """Return whether a batch that was refused goes to a new leader now (``hasLeaderChangedForTheOngoingRetry``)."""
-        known = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
-        return self._switches.leader_in_answer and known > batch.leader_epoch
+        """Return whether the leader has changed since a batch was refused.
+
+        See ``hasLeaderChangedForTheOngoingRetry``.
+        """
+        leader_epoch = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
+        return self._switches.leader_in_answer and leader_epoch > batch.leader_epoch
 
     def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
         batch = queue.popleft()
@@ -309,7 +313,7 @@ class Producer:
                 self._metadata.request_update()
             if response is not None:
                 self._metadata.update_leader(batch.partition, response.current_leaders.get(batch.partition))
-        self._carried_by.pop(batch, None)
+        self._carriers.pop(batch, None)
         in_flight = self._in_flight[batch.partition]
         if batch in in_flight:
             in_flight.remove(batch)
@@ -318,7 +322,7 @@ class Producer:
         if not batch.done:
             self._complete(batch, error, offset)
         elif error == errors.NONE:
-            # It was reported as a timeout already, but its sequence is settled now.
+            # The batch was already reported as expired, but now its sequence is settled.
             self._sequences.acked(batch)
         self._run()
 
@@ -347,7 +351,7 @@ class Producer:
         return error in FATAL_SEQUENCE_ERRORS and self._sequences.may_retry(batch, error)
 
     def _requeue(self, batch: ProducerBatch) -> None:
-        """Put a batch back: by sequence if it has one, else to the front (``reenqueue``)."""
+        """Put a batch back, in the order of its sequence or else to the front (``reenqueue``)."""
         queue = self._queues[batch.partition]
         self._waiting[batch.partition] = None
         if not self._expiry_timer_set:
@@ -371,7 +375,7 @@ class Producer:
             position = None if offset is None or offset < 0 else offset + index
             self._history.send_acked(self._process, batch.partition, position, value, now_us)
         if self._flushed is not None:
-            self._look_flushed()
+            self._check_flushed()
 
     def _fail(self, batch: ProducerBatch, error: str) -> None:
         batch.done = True
@@ -385,10 +389,10 @@ class Producer:
         if self._config.idempotence and batch.has_sequence():
             self._free_sequence(batch, error)
         if self._flushed is not None:
-            self._look_flushed()
+            self._check_flushed()
 
     def _free_sequence(self, batch: ProducerBatch, error: str) -> None:
-        """Decide what becomes of the sequence numbers of a batch that is given up."""
+        """Settle the sequence numbers of a batch that is given up."""
         retries_left = batch.attempts <= self._config.retries
         others = self._other_batches(batch)
         if others and retries_left and batch.maybe_appended and error != EXPIRED:
@@ -398,7 +402,7 @@ class Producer:
         self._sequences.failed(batch, error, retries_left=retries_left, others=others)
 
     def _outstanding(self, partition: str) -> list[ProducerBatch]:
-        """Return the batches with a sequence of the current producer id that are not settled, in order."""
+        """Return the unsettled batches with a sequence of the current producer id, in order."""
         batches = (*self._in_flight[partition], *self._queues[partition])
         current = self._sequences.producer_id
         outstanding = [batch for batch in batches if batch.has_sequence() and batch.producer_id == current]
@@ -418,8 +422,8 @@ class Producer:
     def _expires_at_us(self, batch: ProducerBatch) -> int:
         """Return when a batch is given up.
 
-        By ``delivery.timeout.ms`` (KIP-91); before, one that waits to be sent is given up
-        ``request.timeout.ms`` after it could have been.
+        ``delivery.timeout.ms`` decides (KIP-91). Before, a queued batch was given up
+        ``request.timeout.ms`` after it could have been sent.
         """
         if self._switches.delivery_timeout:
             return batch.created_us + self._config.delivery_timeout_us
@@ -427,8 +431,8 @@ class Producer:
         return since_us + self._config.request_timeout_us
 
     def _set_expiry_timer(self) -> None:
-        """Look again when the oldest batch expires; what joins later expires later."""
-        pending = [q[0] for name, q in self._queues.items() if q and not self._is_passed_over(name)]
+        """Set a timer for the oldest batch. Later batches expire later."""
+        pending = [q[0] for name, q in self._queues.items() if q and not self._cannot_expire(name)]
         if self._switches.delivery_timeout:
             pending += [batches[0] for batches in self._in_flight.values() if batches]
         self._expiry_timer_set = bool(pending)
@@ -437,8 +441,8 @@ class Producer:
             expires_us = min(self._expires_at_us(batch) for batch in pending)
             self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches, self._clock_steps)
 
-    def _is_passed_over(self, name: str) -> bool:
-        """Return whether nothing waiting may expire: before KIP-91, behind the only batch in flight."""
+    def _cannot_expire(self, name: str) -> bool:
+        """Return whether a batch in flight keeps queued ones from expiring (before KIP-91)."""
         return (
             self._config.max_in_flight == 1
             and bool(self._in_flight[name])
@@ -446,9 +450,10 @@ class Producer:
         )
 
     def clock_stepped(self, by_us: int) -> None:
-        """The machine's clock has jumped, by which batches wait and expire and requests time out (``RecordAccumulator``, ``NetworkClient``).
+        """Shift all timeouts and backoffs after the machine's clock jumped.
 
-        Kafka's sender notices with the next answer, or when it looks at its batches the next time.
+        Batches and requests use that clock (``RecordAccumulator``, ``NetworkClient``). Kafka's
+        sender notices a jump at the next answer, or when it next checks its batches.
         """
         self._host.skew_us += by_us
         for name, queue in self._queues.items():
@@ -463,57 +468,61 @@ class Producer:
             return
         now_us = self._host.clock.now_us
         for name, queue in self._queues.items():
-            while queue and not self._is_passed_over(name) and self._expires_at_us(queue[0]) <= now_us:
+            while queue and not self._cannot_expire(name) and self._expires_at_us(queue[0]) <= now_us:
                 self._expire(queue.popleft())
             if self._switches.delivery_timeout:
                 in_flight = self._in_flight[name]
                 for batch in [b for b in in_flight if self._is_past_delivery_timeout(b, now_us)]:
                     in_flight.remove(batch)
                     batch.maybe_appended = True
-                    if batch in self._carried_by:
-                        self._given_away.append((now_us, name, self._carried_by.pop(batch)))
+                    if batch in self._carriers:
+                        self._freed_memory.append((now_us, name, self._carriers.pop(batch)))
                     self._expire(batch)
         self._set_expiry_timer()
         self._run()
 
     def _share_memory(self, batch: ProducerBatch, request: protocol.ProduceRequest) -> None:
-        """Write a batch over one that expired before this one was begun, whose request may still be on its way (KAFKA-19012).
+        """Overwrite an expired batch, whose request may still be in flight (KAFKA-19012).
 
-        A mutant: Kafka 2.8 to 4.1 does that to the part of a request that a full socket has not taken yet.
+        The new batch was created after the other one expired. This is a mutant: Kafka 2.8 to 4.1
+        overwrites only the part of a request that a full socket has not accepted yet.
         """
-        for place, (since_us, name, carrier) in enumerate(self._given_away):
+        for index, (since_us, name, carrier) in enumerate(self._freed_memory):
             if batch.created_us >= since_us:
                 carrier.batches[name] = batch.record_batch(self._host.skew_us)
-                del self._given_away[place]
+                del self._freed_memory[index]
                 break
-        self._carried_by[batch] = request
+        self._carriers[batch] = request
 
     def _expire(self, batch: ProducerBatch) -> None:
-        """Report a timeout; the sequence of a batch that was sent again is unresolved until the others are answered."""
+        """Report a timeout.
+
+        The sequence of a retried batch is unresolved until the other batches are answered.
+        """
         self._fail(batch, EXPIRED)
 
     # Producer id
 
-    def _ask_for_producer_id(self) -> None:
-        if self._asking_for_id:
+    def _request_producer_id(self) -> None:
+        if self._is_id_requested:
             return
-        self._asking_for_id = True
+        self._is_id_requested = True
         connection = self._metadata.least_loaded()
         if connection is None:
-            self._host.set_timer(self._metadata.usable_in_us(), self._ask_again)
+            self._host.set_timer(self._metadata.usable_in_us(), self._request_id_again)
         else:
             connection.send(protocol.InitProducerIdRequest(), self._producer_id_answered)
 
     def _producer_id_answered(self, response: protocol.InitProducerIdResponse | None, _: None) -> None:
         if response is None or response.error != errors.NONE:
-            self._host.set_timer(self._config.retry_backoff_us, self._ask_again)
+            self._host.set_timer(self._config.retry_backoff_us, self._request_id_again)
             return
-        self._asking_for_id = False
+        self._is_id_requested = False
         self._sequences.producer_id = response.producer_id
         self._run()
 
-    def _ask_again(self, _: None) -> None:
-        self._asking_for_id = False
+    def _request_id_again(self, _: None) -> None:
+        self._is_id_requested = False
         self._run()
 
 

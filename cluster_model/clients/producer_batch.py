@@ -1,4 +1,4 @@
-"""A batch on the producer's side: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
+"""A producer's batch: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,8 @@ from harrow.cluster_model.protocol import NO_EPOCH
 class ProducerBatch:
     """Records for one partition that are sent together.
 
-    ``leader_epoch`` is the one that it was sent in last, as far as the producer knew. ``maybe_appended`` turns true with the first attempt whose outcome is unknown.
+    ``leader_epoch`` is the epoch that the producer knew of at the last attempt. ``maybe_appended``
+    becomes true at the first attempt whose outcome is unknown.
     """
 
     partition: str
@@ -18,7 +19,7 @@ class ProducerBatch:
     max_timestamp_us: int = 0
     values: list[str] = field(default_factory=list)
     keys: dict[int, tuple[str, bool]] = field(default_factory=dict)
-    """The records that have a key, by their places: the key, and whether it is a tombstone."""
+    """For each index of a record with a key: the key, and whether it is a tombstone."""
     size_bytes: int = 0
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = 0
@@ -40,7 +41,7 @@ class ProducerBatch:
         return self.base_sequence + len(self.values) - 1
 
     def record_batch(self, skew_us: int = 0) -> RecordBatch:
-        """Return the batch as it goes over the wire, with timestamps of a clock that is ahead by *skew_us*."""
+        """Return the batch for a request, with timestamps of a clock that is *skew_us* ahead."""
         has_producer = self.producer_id != NO_PRODUCER_ID
         return RecordBatch(
             tuple(self.values),
@@ -54,14 +55,14 @@ class ProducerBatch:
         )
 
     def clock_stepped(self, by_us: int) -> None:
-        """Have all that has happened to it been so much longer ago, as the clock has it that has jumped."""
+        """Shift its times after the clock jumped."""
         self.created_us -= by_us
         self.retry_at_us -= by_us
         self.max_timestamp_us -= by_us
 
     def _keyed(self) -> KeyedRecords:
-        places = range(len(self.values))
-        keyed = [self.keys.get(place, (None, False)) for place in places]
-        return KeyedRecords(
-            tuple([key for key, _ in keyed]), tuple([gone for _, gone in keyed]), tuple(places), len(places)
-        )
+        indexes = range(len(self.values))
+        keyed = [self.keys.get(index, (None, False)) for index in indexes]
+        keys = tuple([key for key, _ in keyed])
+        tombstones = tuple([is_tombstone for _, is_tombstone in keyed])
+        return KeyedRecords(keys, tombstones, tuple(indexes), len(indexes))

@@ -8,21 +8,26 @@ from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 FATAL_SEQUENCE_ERRORS: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID})
-"""``OutOfOrderSequenceException`` and what extends it."""
+"""``OutOfOrderSequenceException`` and its subclass ``UnknownProducerIdException``."""
 EXPIRED: Final = "TIMEOUT"
-"""A batch ends with this when its time is over, whatever has become of its requests."""
+"""The error of a batch whose time is up, whatever happened to its requests."""
 
 
 class ProducerSequences:
     """The producer id, and for each partition the next and the last acknowledged sequence.
 
-    ``_unresolved`` has the partitions of which a batch was given up that may be in the log, with the sequence behind it.
+    ``_unresolved`` has the partitions in which the producer gave up a batch that may be in the log,
+    each with the sequence after that batch.
     """
 
     __slots__ = ("_awaits_given_up", "_last_acked", "_next", "_reset_wanted", "_unresolved", "producer_id")
 
     def __init__(self, *, awaits_given_up: bool) -> None:
-        """With *awaits_given_up*, a batch that may be in the log keeps its sequence numbers when an error ends it (KAFKA-14397)."""
+        """Create sequences without a producer id.
+
+        With *awaits_given_up*, a batch that may be in the log keeps its sequence numbers when an
+        error ends it (KAFKA-14397).
+        """
         self._awaits_given_up = awaits_given_up
         self.producer_id = NO_PRODUCER_ID
         self._next: dict[str, int] = {}
@@ -31,15 +36,16 @@ class ProducerSequences:
         self._reset_wanted = False
 
     def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
-        """Begin again, if there is a gap that stays.
+        """Give up the producer id if there is a permanent gap.
 
-        *outstanding* are the batches of a partition that have a sequence of this producer id and no answer.
+        *outstanding* returns the batches of a partition that have a sequence of this producer id
+        and no answer.
         """
         if self._reset_wanted or (self._unresolved and any(self._gaps(outstanding))):
             self._reset()
 
     def _reset(self) -> None:
-        """Give the producer id up; all sequences start again with the next one (``resetProducerId``)."""
+        """Give up the producer id, and with it all sequences (``resetProducerId``)."""
         self.producer_id = NO_PRODUCER_ID
         self._next.clear()
         self._last_acked.clear()
@@ -47,7 +53,7 @@ class ProducerSequences:
         self._reset_wanted = False
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Give a batch that is sent for the first time its sequence numbers."""
+        """Number a batch that is sent for the first time."""
         if batch.has_sequence():
             batch.sequence_was_reset = False
             return
@@ -57,14 +63,17 @@ class ProducerSequences:
         self._next[batch.partition] = next_sequence + len(batch.values)
 
     def is_current(self, batch: ProducerBatch) -> bool:
-        """Return whether a batch has the producer id of now; one of a former id is not sent again."""
+        """Return whether a batch has the current producer id.
+
+        With a former id it is not sent again.
+        """
         return batch.producer_id == self.producer_id
 
     def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
         """Return whether a batch may be sent beside those in flight (``shouldStopDrainBatches``).
 
-        A new one not while earlier sequences are unresolved; one that is sent again only
-        when it is the first that is not answered.
+        A new batch waits while earlier sequences are unresolved. A retried batch waits until it is
+        the first without an answer.
         """
         if not batch.has_sequence():
             return batch.partition not in self._unresolved
@@ -78,11 +87,11 @@ class ProducerSequences:
             self._last_acked[batch.partition] = max(last, batch.last_sequence)
 
     def may_retry(self, batch: ProducerBatch, error: str) -> bool:
-        """Return whether a sequence error is only the echo of an earlier batch's failure."""
+        """Return whether a sequence error only echoes the failure of an earlier batch."""
         last_acked = self._last_acked.get(batch.partition, -1)
         if error == errors.UNKNOWN_PRODUCER_ID:
-            # The log has nothing of this producer. If nothing was acknowledged either, an
-            # earlier batch is still to be appended, and this one follows it.
+            # The log has no state of this producer. If no batch was acknowledged either, an earlier
+            # one is still to be appended, and this one follows it.
             return batch.sequence_was_reset or last_acked == -1
         if batch.partition in self._unresolved:
             return False
@@ -91,7 +100,7 @@ class ProducerSequences:
     def failed(
         self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Iterable[ProducerBatch]
     ) -> None:
-        """A batch with a sequence has been given up (``handleFailedBatch``)."""
+        """Settle the sequence of a batch that was given up (``handleFailedBatch``)."""
         if batch.producer_id != self.producer_id:
             return
         if error in FATAL_SEQUENCE_ERRORS:
@@ -102,18 +111,19 @@ class ProducerSequences:
             self._close_gap(batch, others)
 
     def _is_unresolved(self, batch: ProducerBatch, error: str) -> bool:
-        """Return whether the sequence may have been used, so that the answers to the other batches have to decide.
+        """Return whether only the answers to other batches show if the log has the sequence.
 
-        Kafka's sender asks this only about a batch that expires (``Sender.sendProducerData``), and there only whether it had
-        been sent again. A batch that an error ends with a retry left counts as refused, although a connection that breaks
-        after ``delivery.timeout.ms`` says nothing about the log (KAFKA-14397).
+        Kafka's sender asks this only about a batch that expires (``Sender.sendProducerData``), and
+        then only whether it was retried. A batch that an error ends while retries are left counts
+        as refused, although a connection that breaks after ``delivery.timeout.ms`` says nothing
+        about the log (KAFKA-14397).
         """
         if error == EXPIRED:
             return batch.in_retry
         return self._awaits_given_up and batch.maybe_appended
 
     def _close_gap(self, batch: ProducerBatch, others: Iterable[ProducerBatch]) -> None:
-        """The batch counts as refused: those behind it move up (``adjustSequencesDueToFailedBatch``)."""
+        """Treat a batch as refused: later batches move up (``adjustSequencesDueToFailedBatch``)."""
         size = len(batch.values)
         self._next[batch.partition] = self._next.get(batch.partition, size) - size
         for other in others:
@@ -122,11 +132,11 @@ class ProducerSequences:
                 other.sequence_was_reset = True
 
     def _mark_unresolved(self, batch: ProducerBatch) -> None:
-        following = batch.last_sequence + 1
-        self._unresolved[batch.partition] = max(self._unresolved.get(batch.partition, 0), following)
+        next_sequence = batch.last_sequence + 1
+        self._unresolved[batch.partition] = max(self._unresolved.get(batch.partition, 0), next_sequence)
 
     def _gaps(self, outstanding: Callable[[str], list[ProducerBatch]]) -> Iterator[str]:
-        """Yield the partitions of which a gap is left for good, of the unresolved ones that are drained."""
+        """Yield the drained partitions that have a permanent gap, and resolve the others."""
         for partition in list(self._unresolved):
             if outstanding(partition):
                 continue
@@ -137,10 +147,10 @@ class ProducerSequences:
 
 
 class EpochBumps(ProducerSequences):
-    """Those of a producer that raises its epoch where it has a gap, and keeps its id (KIP-360).
+    """Sequences of a producer that raises its epoch after a gap, and keeps its id (KIP-360).
 
-    Only the partition with the gap begins again at once. Another one goes on in the epoch of before until all is answered
-    that it has under way.
+    Only the partition with the gap starts over at once. Another partition stays in its epoch until
+    all of its batches in flight are answered.
     """
 
     __slots__ = ("_epochs", "_producer_epoch", "_with_gap")
@@ -148,12 +158,12 @@ class EpochBumps(ProducerSequences):
     def __init__(self, *, awaits_given_up: bool) -> None:
         super().__init__(awaits_given_up=awaits_given_up)
         self._producer_epoch = 0
-        # The epoch that each partition is in.
+        # The epoch of each partition.
         self._epochs: dict[str, int] = {}
         self._with_gap: dict[str, None] = {}
 
     def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
-        """Raise the epoch, if there is a gap that stays (``bumpIdempotentProducerEpoch``)."""
+        """Raise the epoch if there is a permanent gap (``bumpIdempotentProducerEpoch``)."""
         if self._unresolved:
             self._with_gap.update(dict.fromkeys(self._gaps(outstanding)))
         if not self._with_gap:
@@ -164,7 +174,7 @@ class EpochBumps(ProducerSequences):
         self._with_gap.clear()
 
     def _begin(self, partition: str, outstanding: Iterable[ProducerBatch]) -> None:
-        """Number what a partition has under way from 0 in the new epoch (``startSequencesAtBeginning``)."""
+        """Renumber outstanding batches from 0 in the new epoch (``startSequencesAtBeginning``)."""
         sequence = 0
         for batch in outstanding:
             batch.producer_epoch, batch.base_sequence = self._producer_epoch, sequence
@@ -183,7 +193,7 @@ class EpochBumps(ProducerSequences):
         super().assign(batch)
 
     def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
-        """A new batch waits, too, until its partition has an answer to all that it has sent in an older epoch."""
+        """Hold a new batch back, too, while batches of an older epoch are in flight."""
         if not batch.has_sequence() and in_flight and self._is_in_older_epoch(batch.partition):
             return False
         return super().may_send(batch, in_flight)
@@ -196,11 +206,14 @@ class EpochBumps(ProducerSequences):
             super().acked(batch)
 
     def may_retry(self, batch: ProducerBatch, error: str) -> bool:
-        """Every sequence error is worth another try; where it is no echo of an earlier batch's, in a new epoch."""
+        """Retry after every sequence error.
+
+        The retry is in a new epoch unless the error echoes the failure of an earlier batch.
+        """
         if error == errors.UNKNOWN_PRODUCER_ID:
             has_gap = not batch.sequence_was_reset
         else:
-            # Behind an unresolved one only the very next tells whether that is in the log.
+            # After an unresolved batch, only the very next one shows whether it is in the log.
             unresolved = self._unresolved.get(batch.partition, batch.base_sequence)
             has_gap = not super().may_retry(batch, error) and unresolved == batch.base_sequence
         if has_gap:

@@ -1,12 +1,15 @@
-"""What applications do, as programs: generators of named steps that read from top to bottom like the code they stand for.
+"""Applications as programs: generators of steps that read from top to bottom like their real code.
 
-A program yields a step and is sent the answer. It touches no client. Two drivers take the steps: on the model
-`harrow.cluster_model.clients.application.Application` answers when a client calls back; in a process on real brokers
-`harrow.live_cluster.clients.application_worker.ApplicationWorker` answers when a call of the library returns. So what an application
-does, and in which order, is the same on both. What the clients themselves do differently belongs in a driver.
+A program yields a step and receives its answer. It touches no client. Two drivers take the steps.
+In the model `harrow.cluster_model.clients.application.Application` answers when a client calls
+back. In a process on real brokers
+`harrow.live_cluster.clients.application_worker.ApplicationWorker` answers when a library call
+returns. An application therefore does the same things in the same order on both. Differences
+between clients belong in a driver.
 
-A step with a name can be held: the driver announces it, and whatever holds it there can kill the application, or let it go on.
-An error is answered by its name in Kafka, `NONE` where there is none.
+An application can be held at a step with a name: the driver announces the step, and then waits
+until the application is killed or may continue. The answer to a failed step is the name of the
+error in Kafka, and `NONE` to a successful one.
 """
 
 # Plain Python: generators that receive the answers to their steps.
@@ -46,12 +49,15 @@ AUTO: Final = "auto"
 AFTER: Final = "after"
 BEFORE: Final = "before"
 NEVER: Final = "never"
-"""When a consumer's application commits: as ``enable.auto.commit`` says, after processing what a poll returned, before it, or never."""
+"""When a consumer's application commits.
+
+By ``enable.auto.commit``, after or before processing the records of a poll, or never.
+"""
 
 SEND_FAILED: Final = "SEND_FAILED"
-"""A record that the application has written was not acknowledged (KafkaProducer.send, by its callback)."""
+"""A record was not acknowledged, as the callback of KafkaProducer.send reports."""
 CONSUMER_FAILED: Final = "CONSUMER_FAILED"
-"""Its consumer cannot be a member of its group any more. A driver ends the program with this error."""
+"""The consumer cannot be a member of its group any longer. A driver ends the program with this."""
 
 Record = tuple[str, int, str]
 """Partition, offset, value."""
@@ -64,7 +70,7 @@ Records = Mapping[str, list[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """A step that a driver takes for a program. An application can be held at those with a name."""
+    """A step that a driver takes for a program. The application can be held at one with a name."""
 
     name: ClassVar[str]
 
@@ -77,44 +83,47 @@ class SubscribeToSource(ProgramStep):
 
 
 class PollRecords(ProgramStep, name=POLL):
-    """Wait for records. The answer is None when there are none and the application is to close."""
+    """Wait for records. The answer is None if there are none and the application is to close."""
 
 
-class TakeLong(ProgramStep):
-    """Take as long for what a poll returned as the fault `slow_poll` says."""
+class SlowDown(ProgramStep):
+    """Spend the time that the fault `slow_poll` adds to each poll."""
 
 
 class ProcessRecord(ProgramStep, name=PROCESS):
-    """Be busy with a record."""
+    """Spend the processing time of a record."""
 
 
 @dataclass(frozen=True)
 class ProcessRecords(ProgramStep):
-    """Be busy with all that a poll returned, and report it as processed."""
+    """Spend the processing time of a poll's records, and report them as processed."""
 
     records: Records
 
 
 @dataclass(frozen=True)
 class WriteResult(ProgramStep, name=SEND):
-    """Send what became of a record with this value."""
+    """Send the result of a record with this value."""
 
     value: str
 
 
 class FlushResults(ProgramStep, name=FLUSH):
-    """Wait until each record sent has an outcome. The answer is `SEND_FAILED` if one failed since the last time."""
+    """Wait until every sent record has an outcome.
+
+    The answer is `SEND_FAILED` if any has failed since the last flush.
+    """
 
 
 @dataclass(frozen=True)
 class CommitOffsets(ProgramStep, name=COMMIT):
-    """Commit these offsets, or without any those up to which it has polled (commitSync). The answer is the error."""
+    """Commit *offsets*, by default the polled positions (commitSync). The answer is the error."""
 
     offsets: Mapping[str, int] | None = None
 
 
 class RewindToCommitted(ProgramStep):
-    """Read on from where the group has committed."""
+    """Continue from the committed offsets of the group."""
 
 
 class CloseClients(ProgramStep):
@@ -122,7 +131,7 @@ class CloseClients(ProgramStep):
 
 
 class InitTransactions(ProgramStep):
-    """Fence former sessions. Of this, of a commit and of an abort the driver makes a call that timed out again."""
+    """Fence former sessions. The driver repeats this, a commit or an abort after a timeout."""
 
 
 class OpenTransaction(ProgramStep, name=BEGIN):
@@ -130,7 +139,7 @@ class OpenTransaction(ProgramStep, name=BEGIN):
 
 
 class SendOffsets(ProgramStep, name=SEND_OFFSETS):
-    """Add the offsets up to which it has polled to the transaction. The answer is the error."""
+    """Add the polled positions to the transaction. The answer is the error."""
 
 
 class CommitOpenTransaction(ProgramStep, name=COMMIT):
@@ -142,21 +151,24 @@ class AbortOpenTransaction(ProgramStep, name=ABORT):
 
 
 class HasProducerFailed(ProgramStep):
-    """Ask whether the producer can do nothing any more."""
+    """Ask whether the producer has failed for good."""
 
 
 class MustAbort(ProgramStep):
-    """Ask whether an error has left the transaction with nothing to do but to abort it."""
+    """Ask whether an error leaves no choice but to abort the transaction."""
 
 
 class IsTransactionOpen(ProgramStep):
-    """Ask whether a transaction is open that takes records."""
+    """Ask whether an open transaction accepts records."""
 
 
 class WaitForRecord(ProgramStep):
-    """Wait until the next record of the workload is due. The answer is False once the workload is over.
+    """Wait until the next record of the workload is due.
 
-    Records that are due while the program waits for something else, or while its process is paused, are left out.
+    The answer is False once the workload is over.
+
+    Records that become due while the program waits for something else, or while its process is
+    paused, are skipped.
     """
 
 
@@ -166,7 +178,7 @@ class SendNextRecord(ProgramStep):
 
 @dataclass(frozen=True)
 class NoteOffsets(ProgramStep):
-    """Note in the history what became of the offsets that were sent in the transaction, if any were."""
+    """Note the outcome of the offsets sent in the transaction in the history, if there are any."""
 
     outcome: str
     error: str
@@ -174,28 +186,31 @@ class NoteOffsets(ProgramStep):
 
 @dataclass(frozen=True)
 class StoreResult(ProgramStep, name=STORE):
-    """Store the result of a record outside of Kafka, and with it the offset."""
+    """Store the result of a record, together with its offset, outside of Kafka."""
 
     record: Record
 
 
 class PrepareRecords(ProgramStep, name=PROCESS):
-    """Come to the records that workers are to process, as slowly as `slow_poll` says."""
+    """Spend the time that `slow_poll` adds, before workers get the records."""
 
 
 @dataclass(frozen=True)
 class HandOut(ProgramStep):
-    """Hand records to workers, and wait until the last one is in a worker's hands. The answer is the offsets to commit."""
+    """Hand records to workers, and wait until a worker has taken the last one.
+
+    The answer is the offsets to commit.
+    """
 
     records: Records
 
 
 class ForgetUnfinished(ProgramStep):
-    """Forget which of the records that were handed out are finished."""
+    """Forget which handed-out records are finished and which are not."""
 
 
 Program = Generator[ProgramStep, Any, str]
-"""It returns the error for which it ends."""
+"""It returns the error that ended it."""
 ProgramPart = Generator[ProgramStep, Any, None]
 
 
@@ -203,15 +218,15 @@ ProgramPart = Generator[ProgramStep, Any, None]
 
 
 class ApplicationProgram(ABC):
-    """What an application does from its start to its end."""
+    """An application from its start to its end."""
 
     delivery: ClassVar[str]
     steps: ClassVar[tuple[str, ...]]
     """The names of its steps."""
     commits_itself: ClassVar[bool] = False
-    """Whether its consumer commits by itself what polls have returned."""
+    """Whether its consumer commits polled positions automatically."""
     begins_at_store: ClassVar[bool] = False
-    """Whether it reads from where its store ends, wherever its group has committed."""
+    """Whether it starts where its store ends, whatever its group has committed."""
 
     def __init__(self, *, rewinds: bool) -> None:
         self._rewinds = rewinds
@@ -230,11 +245,11 @@ class ApplicationProgram(ABC):
 
     @abstractmethod
     def _handle(self, records: Records) -> Program:
-        """Handle what a poll returned; return an error after which nothing more can be done."""
+        """Handle the records of a poll; return an error only if it ends the application."""
 
     def _write_each(self, records: Records) -> ProgramPart:
-        """Process records one after the other, and write the result of each."""
-        yield TakeLong()
+        """Process the records in order, and write the result of each."""
+        yield SlowDown()
         for _, _, value in flat(records):
             yield ProcessRecord()
             yield WriteResult(value)
@@ -245,16 +260,18 @@ class ApplicationProgram(ABC):
 
 
 class ExactlyOnce(ApplicationProgram):
-    """Consume, transform, produce: one transaction commits what it has written and what it has read (KIP-98, KIP-447).
+    """Consume, transform, produce: one transaction for results and offsets (KIP-98, KIP-447).
 
-    It aborts a transaction that fails, and goes back to what its group has committed. It ends when its producer can do no more.
+    It aborts a transaction that fails, and returns to the committed offsets. It ends when its
+    producer has failed for good.
     """
 
     delivery = EXACTLY_ONCE
     steps = (POLL, BEGIN, PROCESS, SEND, SEND_OFFSETS, COMMIT, ABORT)
 
     def run(self) -> Program:
-        # This comes first: it ends the transaction that a former life left open, on which the committed offsets depend.
+        # First end the transaction that a former session left open: the committed offsets depend on
+        # it.
         error: str = yield InitTransactions()
         return (yield from super().run()) if error == NONE else error
 
@@ -269,13 +286,13 @@ class ExactlyOnce(ApplicationProgram):
             yield AbortOpenTransaction()
             yield from self._rewind()
         has_failed: bool = yield HasProducerFailed()
-        # Whether the offsets count depends on the transaction that they were sent in.
+        # The offsets take effect only if their transaction does.
         yield NoteOffsets(OK if error == NONE else INFO if has_failed else FAIL, error)
         return error if has_failed else NONE
 
 
 class AtLeastOnce(ApplicationProgram):
-    """Commits its position once all results of a poll are acknowledged."""
+    """Commits its positions once all results of a poll are acknowledged."""
 
     delivery = AT_LEAST_ONCE
     steps = (POLL, PROCESS, SEND, FLUSH, COMMIT)
@@ -284,7 +301,7 @@ class AtLeastOnce(ApplicationProgram):
         yield from self._write_each(records)
         error: str = yield FlushResults()
         if error == NONE:
-            # If this fails, the next commit covers it, or the next owner of the partitions reads it again.
+            # If this fails, the next commit covers it, or the next owner reads the records again.
             yield CommitOffsets()
         else:
             yield from self._rewind()
@@ -292,7 +309,7 @@ class AtLeastOnce(ApplicationProgram):
 
 
 class AtMostOnce(ApplicationProgram):
-    """It processes what it has committed, and nothing else."""
+    """Commits before it processes, and skips records whose commit failed."""
 
     delivery = AT_MOST_ONCE
     steps = (POLL, COMMIT, PROCESS, SEND)
@@ -305,7 +322,7 @@ class AtMostOnce(ApplicationProgram):
 
 
 class AutoCommitted(ApplicationProgram):
-    """It processes what polls return. Its consumer commits that now and then, whatever came of it."""
+    """Processes what polls return. Its consumer commits periodically, even if processing failed."""
 
     delivery = AUTO_COMMITTED
     steps = (POLL, PROCESS, SEND)
@@ -317,9 +334,9 @@ class AutoCommitted(ApplicationProgram):
 
 
 class IdempotentSink(ApplicationProgram):
-    """It stores each result together with the offset of its record, and begins where its store ends.
+    """Stores each result together with the offset of its record, and starts where its store ends.
 
-    Its group decides which partitions it reads, but not from where on.
+    Its group decides which partitions it reads, but not from which offset.
     """
 
     delivery = IDEMPOTENT_SINK
@@ -327,7 +344,7 @@ class IdempotentSink(ApplicationProgram):
     begins_at_store = True
 
     def _handle(self, records: Records) -> Program:
-        yield TakeLong()
+        yield SlowDown()
         for record in flat(records):
             yield ProcessRecord()
             yield StoreResult(record)
@@ -335,10 +352,11 @@ class IdempotentSink(ApplicationProgram):
 
 
 class ParallelWorkers(ApplicationProgram):
-    """It hands records to workers, who finish in any order, and commits the lowest offset that is not finished.
+    """Hands records to workers, and commits the lowest unfinished offset.
 
-    It polls again once a worker is free. A finished record may not be acknowledged yet: so it waits for all results written
-    before it commits what was finished when it began to wait.
+    Workers finish in any order. It polls again once a worker is free. The result of a finished
+    record may not be acknowledged yet, so it flushes, and then commits the records that were
+    finished before the flush.
     """
 
     delivery = WATERMARK
@@ -357,7 +375,7 @@ class ParallelWorkers(ApplicationProgram):
 
 
 class HighestFinished(ParallelWorkers):
-    """The same, but it commits the highest offset that is finished, and so all below that are not."""
+    """Commits the highest finished offset instead, and with it unfinished ones below."""
 
     delivery = HIGHEST_FINISHED
 
@@ -369,7 +387,7 @@ APPLICATIONS: Final[Mapping[str, type[ApplicationProgram]]] = {
         *(ParallelWorkers, HighestFinished),
     )
 }
-"""The programs of applications by what a campaign calls them."""
+"""The program of each `delivery` in a campaign."""
 
 STEPS: Final = tuple(dict.fromkeys(step for kind in APPLICATIONS.values() for step in kind.steps))
 """The names of all their steps."""
@@ -379,14 +397,14 @@ STEPS: Final = tuple(dict.fromkeys(step for kind in APPLICATIONS.values() for st
 
 
 def read_for_group(commit: str) -> Program:
-    """Process what each poll returns, and commit it before or after that, or not at all."""
+    """Process the records of each poll, and commit before, after or not at all."""
     yield SubscribeToSource()
     while True:
         records: Records | None = yield PollRecords()
         if records is None:
             yield CloseClients()
             return NONE
-        # If this fails, another member may take care of the records.
+        # If this fails, another member may process the records.
         if commit == BEFORE and (yield CommitOffsets()) != NONE:
             continue
         yield ProcessRecords(records)
@@ -402,9 +420,10 @@ def generate_records() -> Program:
 
 
 def generate_transactions(records_of_each: int, aborts: Iterator[bool]) -> Program:
-    """Send each record of the workload in a transaction; *aborts* has for each whether it is to be aborted.
+    """Send the records of the workload in transactions; *aborts* says which transactions to abort.
 
-    It aborts a transaction that fails. Once its producer can do no more, as when a successor has fenced it, it sends nothing.
+    It aborts a transaction that fails. Once its producer has failed for good, for example because a
+    successor has fenced it, it sends nothing.
     """
     yield from _abort_after((yield InitTransactions()))
     sent, is_aborted = 0, False
@@ -433,13 +452,13 @@ def _end_transaction(*, is_aborted: bool) -> ProgramPart:
 
 
 def _abort_after(error: str) -> ProgramPart:
-    """Abort the transaction if a call has failed and left nothing else to do."""
+    """Abort the transaction if a failed call leaves no choice."""
     while error != NONE and (yield MustAbort()):
         error = yield AbortOpenTransaction()
 
 
 def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
-    """Yield for each generated transaction whether it is one of *every* so many, where there were *begun* of them before."""
+    """Yield True for one transaction in *every*, after *begun* earlier transactions."""
     for number in count(begun + 1):
         yield every > 0 and number % every == 0
 
@@ -448,7 +467,7 @@ def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
 
 
 class HoldPoint:
-    """Where an application is to be held, and which of its steps are worth reporting."""
+    """The step at which an application is to be held, and the steps it has reported."""
 
     __slots__ = ("_reported", "hold")
 
@@ -457,8 +476,8 @@ class HoldPoint:
         """A step, and how often the application may still pass it."""
         self._reported: set[str] = set()
 
-    def is_news(self, step: str) -> bool:
-        """Return whether to report a step: those taken for each record are reported once for each poll."""
+    def should_report(self, step: str) -> bool:
+        """Return whether to report a step: one for each record is reported only once per poll."""
         if step == POLL:
             self._reported.clear()
         if step in self._reported:
@@ -470,7 +489,7 @@ class HoldPoint:
         return self.hold is not None and self.hold[0] == step
 
     def holds(self, step: str) -> bool:
-        """Come to a step; return whether the application is held there."""
+        """Arrive at a step; return whether the application is held there."""
         if self.hold is None or self.hold[0] != step:
             return False
         passes = self.hold[1]
@@ -479,13 +498,13 @@ class HoldPoint:
 
 
 class WorkerRecords:
-    """Records in the hands of an application's workers, and those that wait for one."""
+    """Records that an application's workers process, and those that wait for a worker."""
 
     def __init__(self, delivery: str) -> None:
         self._commits_highest = delivery == HIGHEST_FINISHED
         self.waiting: deque[Record] = deque()
         self.busy = 0
-        # For each partition: what is unfinished of what polls returned, up to where it was polled, and the highest that is finished.
+        # The unfinished offsets of each partition, in order, and its highest finished offset.
         self._unfinished: dict[str, dict[int, None]] = {}
         self._highest: dict[str, int] = {}
 
@@ -495,13 +514,13 @@ class WorkerRecords:
             self.waiting.append(record)
 
     def begin(self) -> tuple[Record, dict[int, None] | None]:
-        """Put the next record into a worker's hands; what this returns goes to `finish`."""
+        """Give a worker the next record; `finish` takes the result."""
         self.busy += 1
         record = self.waiting.popleft()
         return record, self._unfinished.get(record[0])
 
     def finish(self, record: Record, unfinished: dict[int, None] | None) -> None:
-        """Take a record back; it counts unless its partition was forgotten meanwhile."""
+        """Take a finished record back. It counts unless its partition was forgotten meanwhile."""
         partition, offset, _ = record
         self.busy -= 1
         if unfinished is not None and unfinished is self._unfinished.get(partition):
@@ -512,7 +531,7 @@ class WorkerRecords:
         return not self.busy and not self.waiting
 
     def to_commit(self, consumed: Mapping[str, int]) -> dict[str, int]:
-        """Return the offsets to commit where it has polled up to *consumed*: below the lowest unfinished record."""
+        """Return the offsets to commit, where *consumed* are the polled positions."""
         if self._commits_highest:
             return {name: offset + 1 for name, offset in self._highest.items()}
         return {name: next(iter(self._unfinished.get(name, ())), offset) for name, offset in consumed.items()}
@@ -521,7 +540,10 @@ class WorkerRecords:
         self.forget(self._unfinished)
 
     def forget(self, partitions: Iterable[str]) -> None:
-        """Leave what has not begun to the next owner of the partitions. Workers finish what they have."""
+        """Leave waiting records to the next owner of the partitions.
+
+        Workers finish their records.
+        """
         for name in tuple(partitions):
             self._unfinished.pop(name, None)
             self._highest.pop(name, None)
@@ -529,9 +551,10 @@ class WorkerRecords:
 
 
 class ResultStore:
-    """What the instances of an application store outside of Kafka: results, each in one transaction with the offset behind its record.
+    """The store of an application outside of Kafka, which its instances share.
 
-    A second result for a record is refused: the instance that brings it has been left behind.
+    Each result is stored in one transaction with the offset after its record. A second result for a
+    record is refused, because it comes from an instance that no longer owns the partition.
     """
 
     __slots__ = ("_next",)
@@ -540,11 +563,11 @@ class ResultStore:
         self._next: dict[str, int] = {}
 
     def next_offset(self, partition: str) -> int | None:
-        """Return the offset behind the last result; None where there is no result yet."""
+        """Return the offset after the last result; None if there is no result yet."""
         return self._next.get(partition)
 
     def put(self, partition: str, offset: int) -> bool:
-        """Store the result of a record; return whether it was taken."""
+        """Store the result of a record; return whether it was accepted."""
         if offset < self._next.get(partition, 0):
             return False
         self._next[partition] = offset + 1
@@ -552,7 +575,7 @@ class ResultStore:
 
 
 def application_program(spec: ApplicationSpec) -> ApplicationProgram:
-    """Return what an application does."""
+    """Return the program of an application."""
     return APPLICATIONS[spec.delivery](rewinds=spec.rewinds)
 
 

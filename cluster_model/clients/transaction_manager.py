@@ -1,7 +1,8 @@
-"""What a producer with a transactional id does beside sending batches (``TransactionManager.java``, KIP-98).
+"""The transactions of a producer with a transactional id (``TransactionManager.java``, KIP-98).
 
-Requests to coordinators go one at a time, and no batch is sent while one of them is under way (``Sender.runOnce``). Applications
-are given errors by their names in Kafka's protocol, and `CALL_TIMED_OUT` and `ILLEGAL_STATE` for what the client itself throws.
+Requests to coordinators are sent one at a time, and no batch is sent while one of them is in flight
+(``Sender.runOnce``). Applications get errors by their names in Kafka's protocol, and
+`CALL_TIMED_OUT` and `ILLEGAL_STATE` for exceptions of the client itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +39,7 @@ ABORTING: Final = "ABORTING_TRANSACTION"
 ABORTABLE_ERROR: Final = "ABORTABLE_ERROR"
 FATAL_ERROR: Final = "FATAL_ERROR"
 
-_FROM: Final[Mapping[str, frozenset[str]]] = {
+_VALID_ORIGINS: Final[Mapping[str, frozenset[str]]] = {
     INITIALIZING: frozenset({UNINITIALIZED, ABORTING}),
     READY: frozenset({INITIALIZING, COMMITTING, ABORTING}),
     IN_TRANSACTION: frozenset({READY}),
@@ -46,31 +47,31 @@ _FROM: Final[Mapping[str, frozenset[str]]] = {
     ABORTING: frozenset({IN_TRANSACTION, ABORTABLE_ERROR}),
     ABORTABLE_ERROR: frozenset({IN_TRANSACTION, COMMITTING, ABORTABLE_ERROR, INITIALIZING}),
 }
-"""From which states each one can be reached (``State.isTransitionValid``); a fatal error from all."""
+"""The states before each state (``State.isTransitionValid``). A fatal error can follow any."""
 
 CALL_TIMED_OUT: Final = "CALL_TIMED_OUT"
-"""TimeoutException of a call: ``max.block.ms`` are over. The same call may be made again, and no other."""
+"""TimeoutException of a call: ``max.block.ms`` is over. Only the same call may follow."""
 ILLEGAL_STATE: Final = "ILLEGAL_STATE"
-"""IllegalStateException: an application calls what it may not call now."""
+"""IllegalStateException: the call is not allowed in this state."""
 TRANSACTION_ABORTED: Final = "TRANSACTION_ABORTED"
-"""TransactionAbortedException: what was not sent yet is dropped when its transaction is aborted."""
+"""TransactionAbortedException: an unsent batch is dropped when its transaction is aborted."""
 UNRESOLVED_SEQUENCES: Final = "UNRESOLVED_SEQUENCES"
-"""A batch was given up that may be in the log, and those behind it cannot be numbered (KafkaException)."""
+"""KafkaException: a batch that may be in the log was given up, which blocks later ones."""
 
 _FIRST_PARTITIONS_BACKOFF_US: Final = 20 * US_PER_MS
-"""How soon a transaction's first partitions are added again, while the one before is completed (KAFKA-5482)."""
+"""The backoff of a transaction's first partitions while the previous one completes (KAFKA-5482)."""
 
 _INIT: Final = 1
 _ADD: Final = 2
 _END: Final = 3
 _BUMP: Final = 4
-"""In which order requests are sent (``Priority``). That a coordinator is found first needs no place among them."""
+"""The order of requests (``Priority``). Lookups of coordinators need no priority here."""
 
 _FENCED: Final = frozenset({errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH})
 _NOT_THE_COORDINATOR: Final = frozenset({errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE})
 _RETRIED: Final = errors.RETRIABLE | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.CONCURRENT_TRANSACTIONS}
 _MAPPING_LOST: Final = frozenset({errors.UNKNOWN_PRODUCER_ID, errors.INVALID_PRODUCER_ID_MAPPING})
-_GROUP_HAS_MOVED_ON: Final = frozenset(
+_MEMBER_FENCED: Final = frozenset(
     {
         errors.FENCED_INSTANCE_ID,
         errors.UNKNOWN_MEMBER_ID,
@@ -80,36 +81,36 @@ _GROUP_HAS_MOVED_ON: Final = frozenset(
         errors.TRANSACTION_ABORTABLE,
     }
 )
-"""After which the offsets of a member of a group are not committed, but the transaction may be aborted."""
+"""Errors after which offsets are not committed, but the transaction may be aborted."""
 
 OnDone = Callable[[str], None]
-"""What an application waits for; it is given the error."""
+"""Called with the error at the end of a call that an application waits for."""
 
 
 class Batches(Protocol):
-    """The batches of a producer, as far as its transactions are concerned (``RecordAccumulator``)."""
+    """The batches of a producer, for its transactions (``RecordAccumulator``)."""
 
     def has_incomplete(self) -> bool:
-        """Return whether the outcome of a batch is not known yet."""
+        """Return whether a batch has no outcome yet."""
 
     def abort_undrained(self, error: str) -> None:
-        """Give up what was never sent."""
+        """Give up batches that were never sent."""
 
     def abort_all(self, error: str) -> None:
-        """Give up everything."""
+        """Give up all batches."""
 
     def wake(self) -> None:
-        """Have the sender do what can be done now."""
+        """Run the sender."""
 
     def transaction_ended(self, *, committed: bool) -> None:
-        """A transaction has been committed or aborted."""
+        """Handle the end of a transaction."""
 
     def transaction_failed(self, error: str) -> None:
-        """The producer can do no more, and so not end its transaction."""
+        """Handle a fatal error: the producer cannot end its transaction."""
 
 
 class _Result:
-    """What comes of a call, which an application may have stopped waiting for (``TransactionalRequestResult``)."""
+    """The result of a call, which may have timed out (``TransactionalRequestResult``)."""
 
     __slots__ = ("error", "on_done")
 
@@ -131,7 +132,7 @@ class _Result:
 
 @dataclass(slots=True, eq=False)
 class _TransactionalRequest:
-    """A request that is to be sent (``TxnRequestHandler``)."""
+    """A queued request (``TxnRequestHandler``)."""
 
     priority: int
     body: Any
@@ -148,17 +149,17 @@ class _TransactionalRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
-    """A call that changes the state for good, and may be made again when it has timed out (``PendingStateTransition``)."""
+    """A call that changes the state, and may be repeated (``PendingStateTransition``)."""
 
     result: _Result
     state: str
 
 
 class TransactionManager:
-    """The transactions of a producer, one after the other, and what their coordinator is asked.
+    """The successive transactions of a producer, and the requests to their coordinator.
 
-    ``partitions`` are those that are part of the transaction: to no other a batch is sent. Once ``commit_sent`` is true
-    only the coordinator knows what becomes of it.
+    Batches are sent only to ``partitions``, which are in the transaction. Once ``commit_sent`` is
+    true only the coordinator knows the outcome.
     """
 
     def __init__(
@@ -208,7 +209,7 @@ class TransactionManager:
     # The application's side
 
     def init_transactions(self, on_done: OnDone) -> None:
-        """Get a producer id and an epoch: from then on no former session of the same transactional id can write."""
+        """Get a producer id and an epoch, which fences former sessions of the transactional id."""
         self._call(
             INITIALIZING,
             on_done,
@@ -217,7 +218,7 @@ class TransactionManager:
         )
 
     def begin_transaction(self) -> str:
-        """Begin a transaction; no broker knows of it yet. Return the error."""
+        """Begin a transaction, which no broker knows of yet; return the error."""
         error = self._refusal()
         if error == errors.NONE and self.state != READY:
             error = ILLEGAL_STATE
@@ -231,7 +232,7 @@ class TransactionManager:
         return error
 
     def commit_transaction(self, on_done: OnDone) -> None:
-        """Commit, when all batches are in the logs."""
+        """Commit once all batches are in the logs."""
         self._call(
             COMMITTING,
             on_done,
@@ -240,7 +241,7 @@ class TransactionManager:
         )
 
     def abort_transaction(self, on_done: OnDone) -> None:
-        """Abort; what was not sent yet is dropped."""
+        """Abort, and drop unsent batches."""
         self._call(
             ABORTING,
             on_done,
@@ -278,7 +279,7 @@ class TransactionManager:
             instance,
         )
         if self._switches.transactions_v2:
-            # The group's coordinator adds its partition to the transaction by itself (KIP-890).
+            # The group coordinator adds its partition to the transaction by itself (KIP-890).
             self._is_started = True
             self._enqueue_offset_commit(commit, result)
         else:
@@ -301,14 +302,14 @@ class TransactionManager:
         self._batches.wake()
 
     def add_partition(self, partition: str) -> str:
-        """Have a partition be a part of the transaction, before something is sent to it; return the error."""
+        """Add a partition to the transaction before a record is sent to it; return the error."""
         error = self._refusal()
         if error != errors.NONE:
             return error
         if self.state != IN_TRANSACTION:
             return ILLEGAL_STATE
         if self._switches.transactions_v2:
-            # Its leader adds it by itself (KIP-890).
+            # The leader adds the partition by itself (KIP-890).
             self.partitions[partition] = None
             self._is_started = True
         elif partition not in self.partitions and partition not in self._pending_partitions:
@@ -323,7 +324,10 @@ class TransactionManager:
         return self.state in (ABORTABLE_ERROR, FATAL_ERROR)
 
     def _refusal(self) -> str:
-        """Return why an application may not go on: an error, or a call that has timed out and is to be made again."""
+        """Return the error that refuses a call.
+
+        An earlier error refuses it, and so does a call that timed out and must be repeated.
+        """
         transition = self._transition_pending
         if transition is not None:
             if not transition.result.is_completed:
@@ -332,7 +336,10 @@ class TransactionManager:
         return self.last_error if self.has_error() else errors.NONE
 
     def _call(self, state: str, on_done: OnDone, begin: Callable[[_Result], str], *, times_out: bool) -> None:
-        """Do what an application waits for; a call that has timed out before goes on (``handleCachedTransactionRequestResult``)."""
+        """Begin a call of the application, or continue one that timed out.
+
+        See ``handleCachedTransactionRequestResult``.
+        """
         transition = self._transition_pending
         if transition is not None and not transition.result.is_completed:
             if transition.state != state:
@@ -381,7 +388,7 @@ class TransactionManager:
         return errors.NONE
 
     def _begin_completing(self, result: _Result, *, committed: bool, after: str = errors.NONE) -> None:
-        """End the transaction. After INVALID_PRODUCER_ID_MAPPING the coordinator knows of none."""
+        """End the transaction. After INVALID_PRODUCER_ID_MAPPING the coordinator has none."""
         self._host.emit(TransactionEnding, self._host.name, committed)
         if self._new_partitions:
             self._enqueue_partitions()
@@ -399,7 +406,7 @@ class TransactionManager:
     # Waiting
 
     def _wait_for(self, result: _Result, *, times_out: bool) -> None:
-        """Have an application wait, for ``max.block.ms`` at the most."""
+        """Make the application wait for at most ``max.block.ms``."""
         if result.is_completed or not times_out:
             return
         self._waiting = result
@@ -407,14 +414,12 @@ class TransactionManager:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """One timer for all calls: it looks at the last of them, and is set again for it."""
+        """Set the timer for the last call. One timer serves all calls."""
         if not self._timer_set and self._waiting is not None:
             self._timer_set = True
-            self._host.set_timer(
-                max(self._waits_until_us - self._host.clock.now_us, 0), self._look_for_timeout
-            )
+            self._host.set_timer(max(self._waits_until_us - self._host.clock.now_us, 0), self._check_timeout)
 
-    def _look_for_timeout(self, _: None) -> None:
+    def _check_timeout(self, _: None) -> None:
         self._timer_set = False
         waiting = self._waiting
         if waiting is None or waiting.is_completed:
@@ -450,13 +455,13 @@ class TransactionManager:
         while self._pending:
             request = self._pending[0]
             if request.is_end and self._batches.has_incomplete():
-                # All batches have to be in the logs first.
+                # All batches must be in the logs first.
                 return None
             del self._pending[0]
             if self.has_error():
                 request.result.complete(self.last_error)
             elif request.is_end and not self._is_started:
-                # The coordinator knows of no partition: there is nothing to end.
+                # No partition was added, so the coordinator has nothing to end.
                 self._end(request)
             else:
                 return request
@@ -509,7 +514,7 @@ class TransactionManager:
         self._enqueue(request)
 
     def _enqueue_init(self, priority: int, result: _Result) -> None:
-        """Ask for an epoch: the first time, or after an error as the producer that has the one before (KIP-360)."""
+        """Request a first epoch, or after an error one that follows the current epoch (KIP-360)."""
         is_bump = priority == _BUMP
         body = InitProducerIdRequest(
             self._config.transactional_id,
@@ -539,7 +544,7 @@ class TransactionManager:
     # Answers
 
     def _handle_error(self, request: _TransactionalRequest, error: str) -> None:
-        """Do what an error of a coordinator asks for, whichever request has got it."""
+        """Handle a coordinator's error, in the same way for every request."""
         if error in _NOT_THE_COORDINATOR:
             request.coordinator.forget()
             self._retry(request)
@@ -595,7 +600,7 @@ class TransactionManager:
             self._handle_error(request, response.error)
             return
         if self._switches.transactions_v2:
-            # With transactions v2 each transaction has an epoch of its own (KIP-890).
+            # With transactions v2 each transaction has its own epoch (KIP-890).
             self.sequences.begin(response.producer_id, response.producer_epoch)
         self._end(request)
 
@@ -614,20 +619,20 @@ class TransactionManager:
     def _offsets_committed(
         self, request: _TransactionalRequest, response: protocol.TxnOffsetCommitResponse
     ) -> None:
-        left: dict[str, int] = {}
+        remaining: dict[str, int] = {}
         for partition, error in response.partitions.items():
             if error in _NOT_THE_COORDINATOR or error == errors.REQUEST_TIMED_OUT:
                 request.coordinator.forget()
-            elif error in _GROUP_HAS_MOVED_ON:
+            elif error in _MEMBER_FENCED:
                 self._abortable(error, request.result)
                 return
             elif error != errors.NONE and error not in _RETRIED:
                 self._fatal(errors.PRODUCER_FENCED if error in _FENCED else error, request.result)
                 return
             if error != errors.NONE:
-                left[partition] = request.body.offsets[partition]
-        if left:
-            request.body.offsets = left
+                remaining[partition] = request.body.offsets[partition]
+        if remaining:
+            request.body.offsets = remaining
             self._retry(request)
         else:
             request.result.complete(errors.NONE)
@@ -635,10 +640,11 @@ class TransactionManager:
     # Errors
 
     def batch_failed(self, error: str) -> None:
-        """A batch of the transaction was given up (``maybeTransitionToErrorState``)."""
+        """Handle a batch that was given up (``maybeTransitionToErrorState``)."""
         if self.state == FATAL_ERROR:
             return
-        # Until KIP-588 a leader's INVALID_PRODUCER_EPOCH was an error that tells that another session has taken over.
+        # Before KIP-588 a leader's INVALID_PRODUCER_EPOCH meant that another session has taken
+        # over.
         is_fenced = error == errors.PRODUCER_FENCED or (
             error == errors.INVALID_PRODUCER_EPOCH and not self._switches.producer_fenced_error
         )
@@ -650,7 +656,10 @@ class TransactionManager:
         self._abortable(error)
 
     def sequences_unresolved(self) -> None:
-        """A sequence may have been used or not, and no answer will tell: what follows cannot be numbered (``maybeResolveSequences``)."""
+        """Handle a batch that may be in the log although no answer will tell.
+
+        Batches after it cannot be numbered (``maybeResolveSequences``).
+        """
         if self._can_bump():
             self._require_bump()
             self._abortable(UNRESOLVED_SEQUENCES)
@@ -661,7 +670,10 @@ class TransactionManager:
         return self._behaviours.clients.producer_bumps_epoch or self._switches.transactions_v2
 
     def _require_bump(self) -> None:
-        """Have the epoch raised after the transaction (KIP-360); with transactions v2 its end does that."""
+        """Raise the epoch after the transaction (KIP-360).
+
+        With transactions v2 its end does that.
+        """
         if self._switches.transactions_v2 or not self._behaviours.clients.producer_bumps_epoch:
             return
         self._is_bump_required = True
@@ -674,7 +686,7 @@ class TransactionManager:
             self._fatal(error, result)
 
     def _abortable(self, error: str, result: _Result | None = None) -> None:
-        """Go no further than to an abort."""
+        """Enter the error state that only an abort ends."""
         if self.state == FATAL_ERROR:
             return
         if self.state != ABORTING:
@@ -685,7 +697,7 @@ class TransactionManager:
             result.complete(error)
 
     def _fatal(self, error: str, result: _Result | None = None) -> None:
-        """Do nothing any more: the application has to begin with another producer."""
+        """Enter the final error state: the application must create another producer."""
         if self.state != FATAL_ERROR:
             self.state, self.last_error = FATAL_ERROR, error
             self._host.emit(TransactionError, self._host.name, error, True)
@@ -699,7 +711,7 @@ class TransactionManager:
             request.result.complete(error)
 
     def _end(self, request: _TransactionalRequest) -> None:
-        """The transaction has ended; the epoch is raised before the next one begins, where that is needed."""
+        """Complete the transaction, and raise the epoch before the next one if required."""
         bumps = self._is_bump_required
         self._complete_transaction(committed=request.body.committed, bumps=bumps)
         if bumps:
@@ -716,13 +728,13 @@ class TransactionManager:
         self._batches.transaction_ended(committed=committed)
 
     def _move_to(self, state: str) -> None:
-        assert self.state in _FROM[state], f"invalid transition from {self.state} to {state}"
+        assert self.state in _VALID_ORIGINS[state], f"invalid transition from {self.state} to {state}"
         self.state = state
         self.last_error = errors.NONE
 
 
 class TransactionalSequences(ProducerSequences):
-    """Sequences of a producer with a transactional id, whose epoch the coordinator gives."""
+    """Sequences of a producer with a transactional id, whose epoch the coordinator assigns."""
 
     __slots__ = ("_bumps_epoch", "_manager", "producer_epoch")
 
@@ -733,13 +745,13 @@ class TransactionalSequences(ProducerSequences):
         self.producer_epoch = NO_EPOCH
 
     def begin(self, producer_id: int, producer_epoch: int) -> None:
-        """Begin at 0 in every partition, in an epoch in which nothing was written."""
+        """Start from 0 in every partition, in a new epoch."""
         self._reset()
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
     def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
-        """Go no further where a gap stays, before KIP-360 where there may be one."""
+        """End the transaction on a permanent gap; before KIP-360 on a possible one."""
         if self._unresolved and (not self._bumps_epoch or any(self._gaps(outstanding))):
             self._unresolved.clear()
             self._manager.sequences_unresolved()
@@ -753,20 +765,20 @@ class TransactionalSequences(ProducerSequences):
         return super().is_current(batch) and batch.producer_epoch == self.producer_epoch
 
     def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
-        """Nothing goes to a partition that is not a part of the transaction (``isSendToPartitionAllowed``)."""
+        """Send nothing to partitions outside of the transaction (``isSendToPartitionAllowed``)."""
         return batch.partition in self._manager.partitions and super().may_send(batch, in_flight)
 
     def failed(self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Any) -> None:
         if error == errors.UNKNOWN_PRODUCER_ID:
-            # The log has nothing of this producer, and takes it from 0 on.
-            for known in (self._next, self._last_acked, self._unresolved):
-                known.pop(batch.partition, None)
+            # The log has no state of this producer, so its sequence starts from 0.
+            for sequences in (self._next, self._last_acked, self._unresolved):
+                sequences.pop(batch.partition, None)
         elif error in FATAL_SEQUENCE_ERRORS and retries_left and self.is_current(batch):
             self._close_gap(batch, others)
         else:
             super().failed(batch, error, retries_left=retries_left, others=others)
 
 
-def call_until_in_time(call: Callable[[OnDone], None], on_done: OnDone) -> None:
-    """Make a call, and again where it times out, as an application may."""
-    call(lambda error: call_until_in_time(call, on_done) if error == CALL_TIMED_OUT else on_done(error))
+def retry_timeouts(call: Callable[[OnDone], None], on_done: OnDone) -> None:
+    """Make a call, and repeat it after each timeout, as an application may."""
+    call(lambda error: retry_timeouts(call, on_done) if error == CALL_TIMED_OUT else on_done(error))

@@ -1,4 +1,4 @@
-"""A producer with a transactional id: what it sends takes effect with its transaction, all of it or nothing."""
+"""A producer with a transactional id: all records of a transaction take effect, or none does."""
 
 from collections import deque
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from harrow.cluster_model.sim.host import Host
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """What an application has sent in a transaction, and the offsets that it was told."""
+    """The records that an application has sent in a transaction, and their acknowledged offsets."""
 
     sends: list[tuple[str, str]] = field(default_factory=list)
     offsets: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -27,9 +27,10 @@ class _Transaction:
 class TransactionalProducer(Producer):
     """One session of a producer with a transactional id.
 
-    In the history a transaction is one operation: each send is invoked when the application sends it, and all of them are
-    completed together. It fails where it is aborted, or the producer fails before it has asked for a commit: then no producer
-    can commit it any more. Where a commit was asked for, and not answered, the outcome is unknown.
+    In the history a transaction is one operation: each send is invoked when the application makes
+    it, and all of them complete together. The operation fails if the transaction is aborted, or if
+    the producer fails before it requests a commit, because no producer can commit it after that.
+    If a commit was requested but not answered, the outcome is unknown.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TransactionalProducer(Producer):
     # The application's side
 
     def init_transactions(self, on_done: OnDone) -> None:
-        """Fence former sessions and get an epoch: this comes first."""
+        """Fence former sessions and get an epoch. This is the first call of an application."""
         self.transactions.init_transactions(on_done)
 
     def begin_transaction(self) -> str:
@@ -89,7 +90,10 @@ class TransactionalProducer(Producer):
     def send(
         self, value: str, partition: str | None = None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        """Take a record for the transaction; without one, or after an error, it is thrown back at once."""
+        """Add a record to the transaction.
+
+        Without one, or after an error, the send fails at once.
+        """
         name = partition
         if name is None:
             name = self._partitioner.partition() if key is None else self._partitioner.partition_of(key)
@@ -104,11 +108,11 @@ class TransactionalProducer(Producer):
         super().send(value, name, key, tombstone=tombstone)
 
     def abandon(self) -> None:
-        """The application dies: what it had not asked to be committed never is."""
+        """Report a crash of the application: without a commit request the transaction failed."""
         self.abort_all("CRASHED")
         self._report("CRASHED", is_certain=not self.transactions.commit_sent)
 
-    # The batches, as the transaction manager sees them
+    # Batches, for the transaction manager
 
     def has_incomplete(self) -> bool:
         return any(self._queues.values()) or any(self._in_flight.values())
@@ -145,11 +149,11 @@ class TransactionalProducer(Producer):
         if not committed:
             self._complete_operation(transaction, FAIL, "ABORTED")
             return
-        written: list[MicroOperation] = []
+        operations: list[MicroOperation] = []
         for name, value in transaction.sends:
             offset = transaction.offsets.get((name, value))
-            written.append((SEND, name, value if offset is None else (offset, value)))
-        self._history.add(self._process, OK, TXN, tuple(written), self._host.clock.now_us)
+            operations.append((SEND, name, value if offset is None else (offset, value)))
+        self._history.add(self._process, OK, TXN, tuple(operations), self._host.clock.now_us)
 
     def transaction_failed(self, error: str) -> None:
         self._report(error, is_certain=not self.transactions.commit_sent)
@@ -160,26 +164,32 @@ class TransactionalProducer(Producer):
             self._complete_operation(transaction, FAIL if is_certain else INFO, error)
 
     def _complete_operation(self, transaction: _Transaction, type_: str, error: str) -> None:
-        sent = tuple([(SEND, name, value) for name, value in transaction.sends])
-        self._history.add(self._process, type_, TXN, sent, self._host.clock.now_us, error)
+        operations = tuple([(SEND, name, value) for name, value in transaction.sends])
+        self._history.add(self._process, type_, TXN, operations, self._host.clock.now_us, error)
 
     # The sender's side
 
     def _run_once(self) -> None:
-        """Do first what the transaction needs; what is being ended waits for no more records."""
+        """Let the transaction manager send first.
+
+        Batches of an ending transaction do not linger.
+        """
         self._sequences.settle(self._outstanding)
         if self.transactions.run():
             self._flushes = self.transactions.is_completing()
             super()._run_once()
 
     def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
-        """Ask for no leader of a partition that is not a part of the transaction yet."""
+        """Look up no leader for a partition that is not in the transaction yet."""
         if name not in self.transactions.partitions:
             return None
         return super()._ready_at_us(name, queue, now_us)
 
     def _can_retry(self, batch: ProducerBatch, error: str) -> bool:
-        """With transactions v2 a leader may find that the transaction before is still being completed (KIP-890)."""
+        """Retry CONCURRENT_TRANSACTIONS, too.
+
+        With transactions v2 a leader may still be completing the previous transaction (KIP-890).
+        """
         if error == errors.CONCURRENT_TRANSACTIONS:
             error = errors.NOT_ENOUGH_REPLICAS
         return super()._can_retry(batch, error)
@@ -189,8 +199,8 @@ class TransactionalProducer(Producer):
         self.unfinished -= len(batch.values)
         transaction = self._transaction
         if transaction is not None and offset is not None and offset >= 0:
-            for place, value in enumerate(batch.values):
-                transaction.offsets[batch.partition, value] = offset + place
+            for index, value in enumerate(batch.values):
+                transaction.offsets[batch.partition, value] = offset + index
 
     def _fail(self, batch: ProducerBatch, error: str) -> None:
         self._drop(batch)

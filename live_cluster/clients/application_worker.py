@@ -72,7 +72,7 @@ class ApplicationWorker:
         self._handlers: dict[type[programs.ProgramStep], Callable[[Any], Any]] = {
             programs.SubscribeToSource: lambda _: self._member.subscribe([self._source]),
             programs.PollRecords: lambda _: self._poll(),
-            programs.TakeLong: lambda _: time.sleep(self._slow_s),
+            programs.SlowDown: lambda _: time.sleep(self._slow_s),
             programs.ProcessRecord: lambda _: time.sleep(self._work_s),
             programs.WriteResult: lambda step: self._write(step.value),
             programs.FlushResults: lambda _: NONE if self._any_sender.flush() else programs.SEND_FAILED,
@@ -181,7 +181,7 @@ class ApplicationWorker:
         if step == programs.POLL:
             self._end_if_producer_failed()
         self._obey_all(0)
-        if self._hold_point.is_news(step):
+        if self._hold_point.should_report(step):
             self._channel.report_now(step=step)
         if not self._hold_point.is_awaited(step):
             return
