@@ -1,1 +1,1 @@
-"""Coordinators of transactions and groups: what they keep in internal topics, and the leaders of these that are them."""
+"""Coordinators of transactions and groups: the leaders of partitions of internal topics."""

@@ -1,13 +1,13 @@
-"""What a coordinator on a broker is, whatever it coordinates."""
+"""The interface of all coordinators on a broker."""
 
 from typing import Protocol
 
 
 class Coordinator(Protocol):
-    """Coordinates what the partitions of its internal topic say, for as long as its broker leads them."""
+    """Coordinates the partitions of its internal topic that its broker leads."""
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """Load what a partition says, which this broker leads from now on, or goes on leading in a new epoch."""
+        """Load a partition that this broker leads from now on, or still leads in a new epoch."""
 
     def resigned(self, partition: int) -> None:
-        """Forget what a partition says: another broker leads it, or none does."""
+        """Unload a partition that this broker no longer leads."""

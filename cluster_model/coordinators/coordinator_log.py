@@ -1,4 +1,4 @@
-"""What coordinators write to their internal topics, and read from them when they are elected."""
+"""The records that coordinators write to internal topics and read when they are elected."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,20 +14,23 @@ from harrow.cluster_model.log.record_batch import (
 from harrow.cluster_model.sim.host import Host
 
 ALL: Final = -1
-"""The acks of what coordinators write (``offsets.commit.required.acks``, ``TransactionLog.EnforcedRequiredAcks``)."""
+"""The acks of a coordinator's writes.
+
+They are ``offsets.commit.required.acks`` and ``TransactionLog.EnforcedRequiredAcks``.
+"""
 
 NO_EPOCH: Final = -1
 
 
 class CoordinatorRecord(NamedTuple):
-    """A record of an internal topic: what it is about, and what is so from then on; None for a tombstone."""
+    """A record of an internal topic: its key and its value, which is None in a tombstone."""
 
     key: str
     value: Mapping[str, Any] | None
 
 
 class CoordinatorLog:
-    """The partitions of an internal topic on one broker, as its coordinator writes and reads them."""
+    """A coordinator's access to the partitions of its internal topic on one broker."""
 
     def __init__(self, topic: str, host: Host, replicas: ReplicaManager) -> None:
         self._topic = topic
@@ -44,9 +47,10 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_EPOCH,
     ) -> None:
-        """Append records, as a part of a producer's transaction if one is given; *on_complete* is given the error.
+        """Append records, within a producer's transaction if it is given.
 
-        That comes when all replicas in sync have them, or the time is over: then they are in the log all the same.
+        *on_complete* gets the error once all in-sync replicas have the records, or after the
+        timeout. The records stay in the log after a timeout.
         """
         name = f"{self._topic}-{partition}"
         values = tuple(_encoded(record) for record in records)
@@ -70,11 +74,11 @@ class CoordinatorLog:
         )
 
     def when_committed(self, partition: int, timeout_us: int, on_complete: Callable[[str], None]) -> None:
-        """Give *on_complete* no error once all that a partition has by now is committed, and one if that takes too long."""
+        """Call *on_complete* once all records are committed, with an error after a timeout."""
         self._replicas.when_committed(f"{self._topic}-{partition}", timeout_us, on_complete)
 
     def batches(self, partition: int) -> Iterator[RecordBatch]:
-        """Yield what a partition has, from its log start to its LEO: a coordinator that is elected reads all of it."""
+        """Yield the batches from log start to LEO, which an elected coordinator reads."""
         replica = self._replicas.partitions.get(f"{self._topic}-{partition}")
         if replica is not None:
             start = replica.log.log_start_offset
@@ -82,7 +86,7 @@ class CoordinatorLog:
 
 
 def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
-    """Yield the records of a batch that a coordinator has written; none of one that ends a transaction."""
+    """Yield the records of a coordinator's batch; a transaction marker has none."""
     if batch.keyed is None:
         return
     for key, value, is_tombstone in zip(batch.keyed.keys, batch.values, batch.keyed.tombstones, strict=True):
@@ -91,11 +95,11 @@ def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
 
 
 def record_value(text: str, key: str) -> Any:
-    """Return what a record's text, which begins with its key, says of that."""
+    """Return the value in a record's text, where it follows the key."""
     return json.loads(text[len(key) + 1 :])
 
 
 def _encoded(record: CoordinatorRecord) -> str:
-    """Return the record's value as text, which begins with its key: so it tells by itself what it is about."""
+    """Return the record as text that begins with its key, so that the text explains itself."""
     value = "null" if record.value is None else json.dumps(record.value, separators=(",", ":"))
     return f"{record.key} {value}"

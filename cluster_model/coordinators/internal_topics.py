@@ -1,7 +1,7 @@
-"""The topics in which coordinators keep what they know (``Topic.java``), and which of their partitions a key belongs to.
+"""The topics in which coordinators store their state, and the partitions of keys (``Topic.java``).
 
-A coordinator is the leader of a partition of such a topic. Its records are text: their keys say what they are about, their values
-are JSON, as little a matter of the log as Kafka's own encoding is.
+A coordinator is the leader of a partition of such a topic. Its records are text: the key names the
+subject, the value is JSON. The log does not interpret them, just as with Kafka's own encoding.
 """
 
 from functools import lru_cache
@@ -17,44 +17,51 @@ _INT_MIN: Final = -(2**31)
 
 @lru_cache(maxsize=4096)
 def java_hash(text: str) -> int:
-    """Return Java's hash of a string (``String.hashCode``): of its UTF-16 units, as a signed 32-bit number.
+    """Return Java's hash of a string's UTF-16 units, a signed 32-bit number (``String.hashCode``).
 
-    Cached: coordinators look up the partition of the same few ids with every request.
+    It is cached, because coordinators look up the same few ids in every request.
     """
-    hashed = 0
+    digest = 0
     units = text.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):
-        hashed = (31 * hashed + (high << 8 | low)) & 0xFFFFFFFF
-    return hashed - (1 << _INT_BITS) if hashed >> (_INT_BITS - 1) else hashed
+        digest = (31 * digest + (high << 8 | low)) & 0xFFFFFFFF
+    return digest - (1 << _INT_BITS) if digest >> (_INT_BITS - 1) else digest
 
 
 def java_hash_place(text: str) -> tuple[int, ...]:
-    """Return where a small hash table of Java has a string: the bucket of 16 (``HashMap.hash``)."""
-    hashed = java_hash(text) & _UNSIGNED
-    return ((hashed ^ hashed >> 16) & 15,)
+    """Return the position of a string in a Java hash table of 16 buckets (``HashMap.hash``)."""
+    digest = java_hash(text) & _UNSIGNED
+    return ((digest ^ digest >> 16) & 15,)
 
 
 def scala_hash_place(text: str) -> tuple[int, ...]:
-    """Return where a hash table of Scala has a string: five bits of the hash for each level of it (2.13, ``HashMap``, ``Hashing.improve``)."""
-    hashed = java_hash(text) & _UNSIGNED
-    hashed = (hashed + (~(hashed << 9) & _UNSIGNED)) & _UNSIGNED
-    hashed ^= hashed >> 14
-    hashed = (hashed + (hashed << 4)) & _UNSIGNED
-    hashed ^= hashed >> 10
-    return tuple(hashed >> level & 31 for level in range(0, _INT_BITS, 5))
+    """Return the position of a string in a Scala hash table: five bits of the hash for each level.
+
+    It follows ``HashMap`` and ``Hashing.improve`` of Scala 2.13.
+    """
+    digest = java_hash(text) & _UNSIGNED
+    digest = (digest + (~(digest << 9) & _UNSIGNED)) & _UNSIGNED
+    digest ^= digest >> 14
+    digest = (digest + (digest << 4)) & _UNSIGNED
+    digest ^= digest >> 10
+    return tuple(digest >> level & 31 for level in range(0, _INT_BITS, 5))
 
 
 def partition_for(key: str, partitions: int) -> int:
     """Return the number of the partition whose leader coordinates a group or a transactional id.
 
-    After ``GroupMetadataManager.partitionFor``: the hash without its sign (``Utils.abs``), which of the least int is 0.
+    As in ``GroupMetadataManager.partitionFor`` it uses the absolute value of the hash, which is 0
+    for the smallest int (``Utils.abs``).
     """
-    hashed = java_hash(key)
-    return (0 if hashed == _INT_MIN else abs(hashed)) % partitions
+    digest = java_hash(key)
+    return (0 if digest == _INT_MIN else abs(digest)) % partitions
 
 
 def internal_topic(name: str, config: BrokerConfig) -> TopicSpec:
-    """Return an internal topic as brokers with these settings create it (``AutoTopicCreationManager.creatableTopic``)."""
+    """Return an internal topic as brokers with these settings create it.
+
+    See ``AutoTopicCreationManager.creatableTopic``.
+    """
     settings: dict[str, Value] = {"cleanup.policy": "compact"}
     if name == CONSUMER_OFFSETS:
         settings["segment.bytes"] = config.offsets_topic_segment_bytes

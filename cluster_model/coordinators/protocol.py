@@ -1,4 +1,4 @@
-"""The messages of clients and brokers to coordinators (clients/src/main/resources/common/message)."""
+"""Requests to coordinators and their responses (clients/src/main/resources/common/message)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from harrow.cluster_model.protocol import NO_EPOCH
 from harrow.cluster_model.sim.message import Request
 
 NO_MEMBER: Final = ""
-"""The member id of who has none yet."""
+"""The member id of a consumer that has none yet."""
 NO_INSTANCE: Final = ""
 """The group instance id of a member that is not static (KIP-345)."""
 NO_GENERATION: Final = -1
-"""The generation of who is no member of a group: it commits for a group that is empty, or has no member that subscribes."""
+"""The generation of a consumer that is no member: it may commit for a group without members."""
 NO_OFFSET_COMMITTED: Final = -1
 
 
 @dataclass(slots=True)
 class FindCoordinatorRequest(Request):
-    """A client looks for the coordinator of a group or a transactional id, which is its *key*; ``topic`` says of which."""
+    """Find the coordinator of *key*: a group or a transactional id, depending on *topic*."""
 
     api: ClassVar[str] = "FindCoordinator"
     topic: str
@@ -29,19 +29,23 @@ class FindCoordinatorRequest(Request):
 
 @dataclass(slots=True)
 class FindCoordinatorResponse:
-    """The broker that is the coordinator, `NO_LEADER` with an error."""
+    """The broker with the coordinator; `NO_LEADER` if there is an error."""
 
     api: ClassVar[str] = "FindCoordinator"
     error: str
     node: int
 
 
-# Transactions (KIP-98). InitProducerId is in `harrow.cluster_model.protocol`, for idempotent producers send it too.
+# Transactions (KIP-98). InitProducerId is in `harrow.cluster_model.protocol`, because idempotent
+# producers send it, too.
 
 
 @dataclass(slots=True)
 class AddPartitionsToTxnRequest(Request):
-    """A producer is about to write to partitions in its transaction; a broker that verifies one only asks (KIP-890)."""
+    """Add partitions to a producer's transaction before it writes to them.
+
+    With ``verify_only`` a broker checks whether they are in it (KIP-890).
+    """
 
     api: ClassVar[str] = "AddPartitionsToTxn"
     transactional_id: str
@@ -61,7 +65,7 @@ class AddPartitionsToTxnResponse:
 
 @dataclass(slots=True)
 class AddOffsetsToTxnRequest(Request):
-    """A producer is about to commit offsets of a group in its transaction."""
+    """Add the offsets of a group to a producer's transaction, before it commits them."""
 
     api: ClassVar[str] = "AddOffsetsToTxn"
     transactional_id: str
@@ -80,7 +84,7 @@ class AddOffsetsToTxnResponse:
 
 @dataclass(slots=True)
 class EndTxnRequest(Request):
-    """A producer commits its transaction, or aborts it."""
+    """Commit or abort a producer's transaction."""
 
     api: ClassVar[str] = "EndTxn"
     transactional_id: str
@@ -91,7 +95,7 @@ class EndTxnRequest(Request):
 
 @dataclass(slots=True)
 class EndTxnResponse:
-    """An error; with transactions v2 the producer id and epoch that the producer goes on with (KIP-890)."""
+    """An error; with transactions v2 also the next producer id and epoch (KIP-890)."""
 
     api: ClassVar[str] = "EndTxn"
     error: str
@@ -100,7 +104,7 @@ class EndTxnResponse:
 
 
 class TxnMarker(NamedTuple):
-    """How a transaction has ended, for the partitions that one broker leads."""
+    """The outcome of a transaction, for partitions that one broker leads."""
 
     producer_id: int
     producer_epoch: int
@@ -111,7 +115,7 @@ class TxnMarker(NamedTuple):
 
 @dataclass(slots=True)
 class WriteTxnMarkersRequest(Request):
-    """A transaction coordinator has the leaders of partitions end transactions there."""
+    """Append transaction markers; a coordinator sends this to leaders of partitions."""
 
     api: ClassVar[str] = "WriteTxnMarkers"
     markers: tuple[TxnMarker, ...]
@@ -119,7 +123,7 @@ class WriteTxnMarkersRequest(Request):
 
 @dataclass(slots=True)
 class WriteTxnMarkersResponse:
-    """For each producer id an error for each partition."""
+    """An error for each producer id and partition."""
 
     api: ClassVar[str] = "WriteTxnMarkers"
     markers: dict[int, dict[str, str]]
@@ -127,9 +131,9 @@ class WriteTxnMarkersResponse:
 
 @dataclass(slots=True)
 class TxnOffsetCommitRequest(Request):
-    """A producer commits offsets of a group in its transaction: they count once that is committed.
+    """Commit offsets of a group in a transaction; they take effect once that is committed.
 
-    With KIP-447 it says as which member of the group (``member``, ``generation``), so that one of the past is fenced.
+    Since KIP-447 it names the ``member`` and its ``generation``, so that a former member is fenced.
     """
 
     api: ClassVar[str] = "TxnOffsetCommit"
@@ -156,10 +160,10 @@ class TxnOffsetCommitResponse:
 
 @dataclass(slots=True)
 class JoinGroupRequest(Request):
-    """A consumer wants to be a member, or has found out that it has to join again.
+    """Join a group, or join it again.
 
-    ``protocols`` are the assignors that it can do, in its order, each with what it tells the one who assigns: the topics that it
-    subscribes to, and the partitions that it owns.
+    ``protocols`` are the assignors that the consumer supports, in its order of preference, each
+    with its subscription for the member that assigns: its topics, and the partitions that it owns.
     """
 
     api: ClassVar[str] = "JoinGroup"
@@ -172,7 +176,7 @@ class JoinGroupRequest(Request):
 
 
 class Subscription(NamedTuple):
-    """What a member tells the one who assigns (``ConsumerPartitionAssignor.Subscription``)."""
+    """A member's input to the assignor (``ConsumerPartitionAssignor.Subscription``)."""
 
     topics: tuple[str, ...]
     owned: tuple[str, ...] = ()
@@ -182,7 +186,7 @@ class Subscription(NamedTuple):
 
 @dataclass(slots=True)
 class JoinGroupResponse:
-    """The generation, who leads it, which assignor is used, and for the leader the members: id, instance, subscription."""
+    """The generation, its leader and assignor; for the leader also members' subscriptions."""
 
     api: ClassVar[str] = "JoinGroup"
     error: str
@@ -196,7 +200,7 @@ class JoinGroupResponse:
 
 @dataclass(slots=True)
 class SyncGroupRequest(Request):
-    """A member asks for its partitions; from the leader it brings those of all, by member."""
+    """Request a member's partitions. The leader includes the assignments of all members."""
 
     api: ClassVar[str] = "SyncGroup"
     group: str
@@ -217,7 +221,7 @@ class SyncGroupResponse:
 
 @dataclass(slots=True)
 class HeartbeatRequest(Request):
-    """A member says that it is alive."""
+    """Report that a member is alive."""
 
     api: ClassVar[str] = "Heartbeat"
     group: str
@@ -228,7 +232,7 @@ class HeartbeatRequest(Request):
 
 @dataclass(slots=True)
 class HeartbeatResponse:
-    """Only an error: that the group rebalances is one."""
+    """Only an error, such as that the group rebalances."""
 
     api: ClassVar[str] = "Heartbeat"
     error: str
@@ -236,7 +240,7 @@ class HeartbeatResponse:
 
 @dataclass(slots=True)
 class LeaveGroupRequest(Request):
-    """A member leaves."""
+    """Leave a group."""
 
     api: ClassVar[str] = "LeaveGroup"
     group: str
@@ -254,7 +258,7 @@ class LeaveGroupResponse:
 
 @dataclass(slots=True)
 class OffsetCommitRequest(Request):
-    """A consumer commits up to which offsets it has read; one that subscribes says as which member of the group."""
+    """Commit offsets of a group. A consumer that subscribes names its member id and generation."""
 
     api: ClassVar[str] = "OffsetCommit"
     group: str
@@ -274,9 +278,10 @@ class OffsetCommitResponse:
 
 @dataclass(slots=True)
 class OffsetFetchRequest(Request):
-    """A consumer asks where its group is; ``require_stable`` waits for transactions that are to commit there (KIP-447).
+    """Fetch the committed offsets of a group.
 
-    With the protocol of KIP-848 it says as which member, in which epoch.
+    ``require_stable`` refuses offsets that an open transaction may change (KIP-447). With KIP-848
+    the consumer names its member id and epoch.
     """
 
     api: ClassVar[str] = "OffsetFetch"
@@ -289,7 +294,7 @@ class OffsetFetchRequest(Request):
 
 @dataclass(slots=True)
 class OffsetFetchResponse:
-    """For each partition the error and the committed offset, `NO_OFFSET_COMMITTED` where there is none."""
+    """The error and committed offset of each partition; `NO_OFFSET_COMMITTED` if there is none."""
 
     api: ClassVar[str] = "OffsetFetch"
     partitions: dict[str, tuple[str, int]]
@@ -299,18 +304,22 @@ class OffsetFetchResponse:
 # Groups, consumer protocol (KIP-848)
 
 JOIN_EPOCH: Final = 0
-"""The member epoch of who joins, or joins again."""
+"""The member epoch in a heartbeat that joins."""
 LEAVE_EPOCH: Final = -1
-"""The member epoch of who leaves its group."""
+"""The member epoch in a heartbeat that leaves."""
 LEAVE_STATIC_EPOCH: Final = -2
-"""The member epoch of a static member that leaves for a while: its place is kept for as long as its session lasts."""
+"""The member epoch of a static member that leaves for a while.
+
+Its place is kept until its session expires.
+"""
 
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatRequest(Request):
-    """A member joins, says that it is alive and what it owns, or leaves: its ``epoch`` says which.
+    """Join, report that a member is alive and what it owns, or leave, depending on ``epoch``.
 
-    What has not changed since the last one is None, and so is the assignor of who leaves that to the coordinator.
+    A field is None if it has not changed since the last heartbeat. ``assignor`` is also None if the
+    member leaves the choice to the coordinator.
     """
 
     api: ClassVar[str] = "ConsumerGroupHeartbeat"
@@ -324,7 +333,10 @@ class ConsumerGroupHeartbeatRequest(Request):
     owned: tuple[str, ...] | None = None
 
     def is_full(self) -> bool:
-        """Return whether it says all that it could say, so that it is told all: who has missed an answer sends such a one."""
+        """Return whether all fields are set, so that the response must include the assignment.
+
+        A member that has missed a response sends such a heartbeat.
+        """
         return self.epoch == JOIN_EPOCH or (
             self.rebalance_timeout_us is not None and self.topics is not None and self.owned is not None
         )
@@ -332,7 +344,7 @@ class ConsumerGroupHeartbeatRequest(Request):
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatResponse:
-    """A member's epoch, how often it is heard of, and what it is to own, None where that is as it was."""
+    """A member's epoch and heartbeat interval, and its assignment, which is None if unchanged."""
 
     api: ClassVar[str] = "ConsumerGroupHeartbeat"
     error: str

@@ -1,1 +1,1 @@
-"""Consumer groups, classic protocol: who is a member, who reads what, and up to where a group has read."""
+"""Consumer groups: their members, assignments and committed offsets, in both protocols."""

@@ -1,8 +1,10 @@
-"""A group whose coordinator assigns, as that has it (KIP-848; ``ConsumerGroup.java``, ``ConsumerGroupMember.java``).
+"""A coordinator's state of a consumer group (KIP-848).
 
-It has three kinds of epochs. The group's is bumped when its members or their partitions change, the target's says for which of those
-the target assignment was made, and a member's how far that member has come. No member waits for all: a member that has given up what it is
-to give up goes on to the target's epoch, and gets of its new partitions those that have no owner any more.
+It models ``ConsumerGroup.java`` and ``ConsumerGroupMember.java``. There are three kinds of epochs.
+The group epoch rises when members or partitions change. The target epoch is the group epoch for
+which the target assignment was computed. The member epoch shows how far a member has reconciled. No
+member waits for all others: once it has revoked its partitions it enters the target epoch, and gets
+those of its new partitions that are free.
 """
 
 from collections import Counter
@@ -23,40 +25,46 @@ STABLE: Final = "Stable"
 MEMBER_STABLE: Final = "STABLE"
 UNREVOKED_PARTITIONS: Final = "UNREVOKED_PARTITIONS"
 UNRELEASED_PARTITIONS: Final = "UNRELEASED_PARTITIONS"
-"""The states of a member: it has all that it is to have, it has still to give something up, or others have (``MemberState``)."""
+"""The states of a member (``MemberState``).
+
+It has its target assignment, it must revoke partitions, or others must revoke partitions for it.
+"""
 
 Epochs = Mapping[str, int]
-"""Partitions, each with the epoch in which its owner was given it (KIP-1251)."""
+"""Partitions, each with the epoch in which it was assigned to its owner (KIP-1251)."""
 
-_NOTHING: Final[Epochs] = MappingProxyType({})
+_NO_PARTITIONS: Final[Epochs] = MappingProxyType({})
 
 
 class CurrentAssignment(NamedTuple):
-    """How far a member has come: what it owns, of that what it is to give up, and in which epoch it is.
+    """A member's epoch, the partitions that it owns, and those that it must revoke.
 
-    ``previous_epoch`` counts as well as ``epoch``, for the answer that said the latter may be lost.
+    ``previous_epoch`` is accepted as well, because the response with ``epoch`` may be lost.
     """
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
     state: str = MEMBER_STABLE
-    assigned: Epochs = _NOTHING
-    revoking: Epochs = _NOTHING
+    assigned: Epochs = _NO_PARTITIONS
+    revoking: Epochs = _NO_PARTITIONS
 
     def in_epoch(self, epoch: int) -> "CurrentAssignment":
-        """Return it in an epoch, which may be the one that it has (``ConsumerGroupMember.Builder.updateMemberEpoch``)."""
+        """Return it in an epoch, possibly the current one.
+
+        See ``ConsumerGroupMember.Builder.updateMemberEpoch``.
+        """
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     def owns(self) -> tuple[str, ...]:
-        """Return what no other member may be given."""
+        """Return the partitions that no other member may get."""
         return (*self.assigned, *self.revoking)
 
 
-_NOTHING_YET: Final = CurrentAssignment()
+_NO_ASSIGNMENT: Final = CurrentAssignment()
 
 
 class Subscriber(NamedTuple):
-    """What a member has said of itself."""
+    """A member's description of itself."""
 
     instance: str = NO_INSTANCE
     client: str = ""
@@ -67,14 +75,15 @@ class Subscriber(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroupMember:
-    """A member. ``deadline_us`` is when its session ends; one timer watches that, and is set while ``is_watched``.
+    """A member.
 
-    ``revocations`` counts how often it was told to give something up, so that a timer knows whether its own is over.
+    ``deadline_us`` is the end of its session. One timer watches it, which is set if ``is_watched``.
+    ``revocations`` counts reconciliations, so that a timer recognizes a later one.
     """
 
     id: str
     subscriber: Subscriber
-    current: CurrentAssignment = _NOTHING_YET
+    current: CurrentAssignment = _NO_ASSIGNMENT
     deadline_us: int = 0
     is_watched: bool = False
     revocations: int = 0
@@ -85,27 +94,28 @@ class ConsumerGroupMember:
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroup:
-    """The members of a group, what they are to own and what they own.
+    """The members of a group, with target and current assignments.
 
-    ``topics`` are those that somebody subscribes to, with how many partitions they have. ``target`` was made at ``target_made_us``
-    for ``target_epoch``. ``seen_partitions`` is how many partitions the broker knew of when ``topics`` was looked up last.
-    ``releases_former_instances`` is the switch `former_instance_released`.
+    ``topics`` maps subscribed topics to their numbers of partitions. ``target`` was computed at
+    ``target_computed_us`` for ``target_epoch``. ``partition_count`` is the number of partitions in
+    the broker's metadata at the last update of ``topics``. ``releases_former_instances`` is the
+    switch `former_instance_released`.
     """
 
     releases_former_instances: bool
     epoch: int = 0
     topics: dict[str, int] = field(default_factory=dict)
     target_epoch: int = 0
-    target_made_us: int | None = None
+    target_computed_us: int | None = None
     target: dict[str, tuple[str, ...]] = field(default_factory=dict)
     members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
-    seen_partitions: int = 0
+    partition_count: int = 0
 
     @property
     def state(self) -> str:
-        """The group's state, which follows from the rest (``maybeUpdateGroupState``)."""
+        """The group's state, derived from the other fields (``maybeUpdateGroupState``)."""
         if not self.members:
             return EMPTY
         if self.epoch > self.target_epoch:
@@ -118,11 +128,14 @@ class ConsumerGroup:
         return self.members.get(self.static_members.get(instance, NO_MEMBER))
 
     def is_orphaned(self, instance: str) -> bool:
-        """Return whether an instance still belongs to a member that is gone (before `former_instance_released`)."""
+        """Return whether an instance id still belongs to a removed member.
+
+        This is possible only before `former_instance_released`.
+        """
         return instance in self.static_members and self.static_member(instance) is None
 
     def put(self, member: ConsumerGroupMember) -> None:
-        """Take a member, or what it says of itself now (``updateMember``, ``updateStaticMember``)."""
+        """Add or update a member (``updateMember``, ``updateStaticMember``)."""
         self.members[member.id] = member
         if self.releases_former_instances:
             for instance in [name for name, owner in self.static_members.items() if owner == member.id]:
@@ -131,7 +144,7 @@ class ConsumerGroup:
             self.static_members[member.subscriber.instance] = member.id
 
     def remove(self, member_id: str) -> None:
-        """Forget a member: what it owned is free, and what it was to own has no owner."""
+        """Remove a member, which frees its partitions and drops its target."""
         member = self.members.pop(member_id, None)
         self.target.pop(member_id, None)
         if member is None:
@@ -141,7 +154,7 @@ class ConsumerGroup:
             del self.static_members[member.subscriber.instance]
 
     def move(self, member: ConsumerGroupMember, current: CurrentAssignment) -> None:
-        """Have a member own what it owns from now on."""
+        """Change the current assignment of a member."""
         self._release(member)
         member.current = current
         for partition in current.owns():
@@ -153,7 +166,7 @@ class ConsumerGroup:
                 del self.owners[partition]
 
     def hold(self, partitions: Iterable[str]) -> None:
-        """Have no member get some partitions until they are released."""
+        """Reserve partitions, so that no member gets them until they are released."""
         self.owners.update(dict.fromkeys(partitions, NO_MEMBER))
 
     def release(self, partitions: Iterable[str]) -> None:
@@ -162,17 +175,17 @@ class ConsumerGroup:
                 del self.owners[partition]
 
     def is_owned_by_other(self, partition: str, member: ConsumerGroupMember) -> bool:
-        """Return whether a partition is to be released before a member gets it."""
+        """Return whether a partition must be released before a member gets it."""
         return self.owners.get(partition, member.id) != member.id
 
     def subscribed_topics(self) -> dict[str, None]:
-        """Return the topics that somebody subscribes to."""
+        """Return the topics to which at least one member subscribes."""
         return {topic: None for member in self.members.values() for topic in member.subscriber.topics}
 
     def preferred_assignor(self) -> str | None:
-        """Return the assignor that most members ask for, None where none does (``computePreferredServerAssignor``)."""
+        """Return the assignor that most members prefer (``computePreferredServerAssignor``)."""
         votes = Counter(
             member.subscriber.assignor for member in self.members.values() if member.subscriber.assignor
         )
-        # Of those with as many votes the first in a Java hash table wins: `Stream.max` keeps the first of equals.
+        # A tie goes to the first one in a Java hash table: `Stream.max` keeps the first of equals.
         return min(votes, key=lambda name: (-votes[name], java_hash_place(name))) if votes else None

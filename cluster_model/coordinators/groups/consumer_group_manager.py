@@ -1,7 +1,8 @@
-"""The coordinator's part in the protocol of KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
+"""The coordinator's side of KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
 
-All that a member has to say is in its heartbeats, and so is all that it is told. Each of them may bump the group's epoch, have the target
-assignment made, and takes the member that has sent it a step on; then what has changed is written, and the answer waits for that.
+Members communicate only by heartbeats. A heartbeat may raise the group epoch, may trigger the
+computation of the target assignment, and moves its member one step towards it. The changes are then
+written, and the response waits for that.
 """
 
 from collections.abc import Callable, Iterable
@@ -53,7 +54,7 @@ from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
 _NOT_APPENDED: Final = frozenset({errors.NOT_ENOUGH_REPLICAS, errors.UNKNOWN_TOPIC_OR_PARTITION})
-"""What says that a write is not in the log, though its broker leads still."""
+"""Errors that mean that a write is not in the log, although its broker still leads."""
 _UNSTORED: Final = frozenset(
     {
         *_NOT_APPENDED,
@@ -67,7 +68,10 @@ WhenStored = Callable[[Group, Callable[[str], None]], None]
 
 
 def _error_of_append(error: str) -> str:
-    """Return what a member is told of a write that failed (``GroupCoordinatorService.handleOperationException``)."""
+    """Return the error that a member gets for a failed write.
+
+    See ``GroupCoordinatorService.handleOperationException``.
+    """
     if error in _UNSTORED:
         return errors.COORDINATOR_NOT_AVAILABLE
     if error in (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR):
@@ -76,10 +80,11 @@ def _error_of_append(error: str) -> str:
 
 
 class ConsumerGroupManager:
-    """The groups on one broker whose members have the protocol of KIP-848.
+    """The groups on one broker with the protocol of KIP-848.
 
-    *append* writes for a group, *when_stored* says when all that was written before is committed, *is_here* whether this broker coordinates
-    the group still, and *reload* has it be again what its log says.
+    *append* writes the records of a group, *when_stored* waits until earlier writes are committed,
+    *is_here* returns whether this broker still coordinates a group, and *reload* restores a group
+    from its log.
     """
 
     def __init__(
@@ -107,7 +112,10 @@ class ConsumerGroupManager:
     # Requests
 
     def request_error(self, request: ConsumerGroupHeartbeatRequest) -> str:
-        """Return what is wrong with a heartbeat of any sender (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
+        """Return the error of a heartbeat that is invalid for every member.
+
+        See ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
+        """
         if not self._switches.consumer_group_protocol:
             return errors.UNSUPPORTED_VERSION
         is_valid = request.member != NO_MEMBER
@@ -136,36 +144,44 @@ class ConsumerGroupManager:
         client: str,
         answer: Answer,
     ) -> None:
-        """Do what a member's heartbeat says, and answer when that is stored."""
+        """Handle a member's heartbeat, and answer when the changes are stored."""
         if request.epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             self._leave(group, consumers, request, answer)
             return
         if self._is_full(consumers, request):
             answer(ConsumerGroupHeartbeatResponse(errors.GROUP_MAX_SIZE_REACHED))
             return
-        known = consumers.members.get(request.member)
+        sender = consumers.members.get(request.member)
         error, member, records = self._member_of(group, consumers, request)
         if error != errors.NONE or member is None:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
-        # A member that takes the place of a static one gives its own up, which is free when that is written.
-        given_up = known.current.owns() if known is not None and known is not member else ()
-        consumers.hold(given_up)
+        # If the sender replaces a static member, its own partitions become free once that is
+        # written.
+        abandoned = sender.current.owns() if sender is not None and sender is not member else ()
+        consumers.hold(abandoned)
         before = self._summary(consumers)
-        # The target of a static member is looked up by its instance, which nobody has yet (`ConsumerGroup.targetAssignment`).
+        # Kafka looks up a static member's target by instance, which the group may not know yet
+        # (`ConsumerGroup.targetAssignment`).
         has_target = request.instance == NO_INSTANCE or consumers.static_member(request.instance) is not None
-        subscribes_anew = self._update_member(group, consumers, member, request, client, records)
+        has_new_subscription = self._update_member(group, consumers, member, request, client, records)
         if consumers.epoch > consumers.target_epoch and self._may_assign(consumers):
-            self._make_target(group, consumers, records)
+            self._compute_target(group, consumers, records)
             has_target = True
         owned_before = member.current.assigned
         target = consumers.target.get(member.id, ()) if has_target else ()
         self._reconcile(
-            group, consumers, member, request.owned, target, records, subscribes_anew=subscribes_anew
+            group,
+            consumers,
+            member,
+            request.owned,
+            target,
+            records,
+            has_new_subscription=has_new_subscription,
         )
-        consumers.release(given_up)
-        self._heard_of(group, member)
-        self._tell(
+        consumers.release(abandoned)
+        self._restart_session(group, member)
+        self._report(
             group,
             consumers,
             before,
@@ -176,15 +192,16 @@ class ConsumerGroupManager:
         )
         assigned = member.current.assigned
         if request.is_full() or assigned.keys() != owned_before.keys():
-            response.assignment = tuple(sorted(assigned, key=_place))
+            response.assignment = tuple(sorted(assigned, key=_by_number))
         self._store(group, consumers, records, response, answer)
 
     def commit_error(
         self, consumers: ConsumerGroup, request: OffsetCommitRequest | TxnOffsetCommitRequest
     ) -> str:
-        """Return why a commit is not taken (``ConsumerGroup.validateOffsetCommit``).
+        """Return why a commit is refused (``ConsumerGroup.validateOffsetCommit``).
 
-        From 4.3 on one of an older epoch is taken of partitions that the member was given in that epoch or before, and has had since.
+        Since 4.3 a commit with an older epoch is accepted for partitions that the member was
+        assigned in that epoch or before, and has owned since.
         """
         if request.generation < 0 and not consumers.members:
             return errors.NONE
@@ -194,15 +211,15 @@ class ConsumerGroupManager:
         if member is None:
             return errors.UNKNOWN_MEMBER_ID
         current, epoch = member.current, request.generation
-        is_taken = epoch == current.epoch
-        if not is_taken and self._switches.commits_by_assignment_epoch and epoch < current.epoch:
-            given = {**current.revoking, **current.assigned}
-            is_taken = all(name in given and given[name] <= epoch for name in request.offsets)
-        return errors.NONE if is_taken else errors.STALE_MEMBER_EPOCH
+        is_accepted = epoch == current.epoch
+        if not is_accepted and self._switches.commits_by_assignment_epoch and epoch < current.epoch:
+            epochs = {**current.revoking, **current.assigned}
+            is_accepted = all(name in epochs and epochs[name] <= epoch for name in request.offsets)
+        return errors.NONE if is_accepted else errors.STALE_MEMBER_EPOCH
 
     @staticmethod
     def fetch_error(consumers: ConsumerGroup, request: OffsetFetchRequest) -> str:
-        """Return why a member is not told where its group is (``ConsumerGroup.validateOffsetFetch``)."""
+        """Return why an offset fetch is refused (``ConsumerGroup.validateOffsetFetch``)."""
         if request.member == NO_MEMBER and request.epoch == NO_GENERATION:
             return errors.NONE
         member = consumers.members.get(request.member)
@@ -213,24 +230,24 @@ class ConsumerGroupManager:
     # Members
 
     def _is_full(self, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> bool:
-        """Return whether a group has no place for the sender of a heartbeat (``throwIfConsumerGroupIsFull``)."""
+        """Return whether a group is too full for a new member (``throwIfConsumerGroupIsFull``)."""
         if (
             len(consumers.members) < self._config.consumer_group_max_size
             or request.member in consumers.members
         ):
             return False
-        has_place = request.instance in consumers.static_members
-        return not (has_place and self._switches.static_member_rejoins_full_group)
+        is_static_member = request.instance in consumers.static_members
+        return not (is_static_member and self._switches.static_member_rejoins_full_group)
 
     def _member_of(
         self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
     ) -> tuple[str, ConsumerGroupMember | None, list[CoordinatorRecord]]:
-        """Return the member that has sent a heartbeat, or why it is none; a new one is not in its group yet."""
-        known = consumers.members.get(request.member)
+        """Return the error or the sender of a heartbeat. A new member is not in its group yet."""
+        sender = consumers.members.get(request.member)
         if request.instance == NO_INSTANCE:
-            if known is None and request.epoch != JOIN_EPOCH:
+            if sender is None and request.epoch != JOIN_EPOCH:
                 return errors.UNKNOWN_MEMBER_ID, None, []
-            member = known or ConsumerGroupMember(request.member, Subscriber())
+            member = sender or ConsumerGroupMember(request.member, Subscriber())
             return self._epoch_error(member, request), member, []
         static = consumers.static_member(request.instance)
         if request.epoch != JOIN_EPOCH:
@@ -241,9 +258,9 @@ class ConsumerGroupManager:
         if consumers.is_orphaned(request.instance):
             return errors.UNKNOWN_MEMBER_ID, None, []
         if static is None:
-            return errors.NONE, known or ConsumerGroupMember(request.member, Subscriber()), []
+            return errors.NONE, sender or ConsumerGroupMember(request.member, Subscriber()), []
         if static.current.epoch != LEAVE_STATIC_EPOCH:
-            # Its former life has not said that it leaves, and may be alive.
+            # The former member with this instance id has not left, and may be alive.
             return errors.UNRELEASED_INSTANCE_ID, None, []
         return errors.NONE, *self._replace(group, consumers, static, request.member)
 
@@ -254,9 +271,10 @@ class ConsumerGroupManager:
         return errors.NONE if static.id == request.member else errors.FENCED_INSTANCE_ID
 
     def _epoch_error(self, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> str:
-        """Return whether a member is fenced (``throwIfConsumerGroupMemberEpochIsInvalid``).
+        """Return the error that fences a member (``throwIfConsumerGroupMemberEpochIsInvalid``).
 
-        Who has missed the answer that took it into its epoch still counts, if it owns nothing else than it should.
+        A member that has missed the response with its new epoch is accepted if it owns only
+        partitions that are assigned to it.
         """
         current, epoch = member.current, request.epoch
         if epoch == current.epoch:
@@ -264,20 +282,20 @@ class ConsumerGroupManager:
         if epoch == JOIN_EPOCH and self._switches.fenced_member_rejoins:
             return errors.NONE
         missed_answer = epoch < current.epoch and epoch == current.previous_epoch
-        owns_its_own = request.owned is not None and all(name in current.assigned for name in request.owned)
-        return errors.NONE if missed_answer and owns_its_own else errors.FENCED_MEMBER_EPOCH
+        owns_assigned = request.owned is not None and all(name in current.assigned for name in request.owned)
+        return errors.NONE if missed_answer and owns_assigned else errors.FENCED_MEMBER_EPOCH
 
     def _replace(
         self, group: Group, consumers: ConsumerGroup, static: ConsumerGroupMember, member_id: str
     ) -> tuple[ConsumerGroupMember, list[CoordinatorRecord]]:
-        """Give the place of a static member that has left for a while to who has come back (``replaceMember``)."""
+        """Replace a static member that left for a while and has come back (``replaceMember``)."""
         target = consumers.target.get(static.id, ())
         current = static.current
         self._host.publish(
             StaticMemberReplaced, self._broker, group.id, static.subscriber.instance, member_id
         )
         consumers.remove(static.id)
-        self._tell_removed(group, static)
+        self._report_removed(group, static)
         member = ConsumerGroupMember(member_id, static.subscriber)
         consumers.put(member)
         consumers.move(member, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH))
@@ -298,9 +316,10 @@ class ConsumerGroupManager:
         client: str,
         records: list[CoordinatorRecord],
     ) -> bool:
-        """Take what a member says of itself, and return whether it subscribes to other topics.
+        """Update a member's description, and return whether its topics have changed.
 
-        The group's epoch rises if so, if the topics have other partitions than before, or if another assignor is preferred now.
+        The group epoch rises if they have, if the topics' partitions have changed, or if the
+        members now prefer another assignor.
         """
         before, preferred = member.subscriber, self._assignor(consumers)
         timeout_us, topics = request.rebalance_timeout_us, request.topics
@@ -315,29 +334,29 @@ class ConsumerGroupManager:
         if is_new or member.subscriber != before:
             consumers.put(member)
             records.append(member_record(group.id, member))
-        is_other = member.subscriber.topics != before.topics
-        bumps = is_other or (
+        has_new_topics = member.subscriber.topics != before.topics
+        bumps = has_new_topics or (
             self._switches.assignor_change_assigns and self._assignor(consumers) != preferred
         )
-        if bumps or consumers.seen_partitions != len(self._metadata.partitions):
+        if bumps or consumers.partition_count != len(self._metadata.partitions):
             self._refresh_topics(group, consumers, records, bumps=bumps)
-        return is_other
+        return has_new_topics
 
     def _assignor(self, consumers: ConsumerGroup) -> str:
-        """Return the assignor that a group uses: the one that most members prefer, or the broker's first."""
+        """Return the assignor that most members prefer, or else the broker's first."""
         return consumers.preferred_assignor() or self._config.consumer_group_assignors[0]
 
     def _refresh_topics(
         self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps: bool
     ) -> None:
-        """Look how many partitions the topics have now (``computeSubscriptionMetadata``)."""
-        consumers.seen_partitions = len(self._metadata.partitions)
-        found = dict.fromkeys(sorted(consumers.subscribed_topics()), 0)
+        """Update the numbers of partitions from metadata (``computeSubscriptionMetadata``)."""
+        consumers.partition_count = len(self._metadata.partitions)
+        counts = dict.fromkeys(sorted(consumers.subscribed_topics()), 0)
         for name in self._metadata.partitions:
             topic = name.rpartition("-")[0]
-            if topic in found:
-                found[topic] += 1
-        topics = {topic: count for topic, count in found.items() if count}
+            if topic in counts:
+                counts[topic] += 1
+        topics = {topic: count for topic, count in counts.items() if count}
         if bumps or topics != consumers.topics:
             consumers.topics = topics
             consumers.epoch += 1
@@ -350,7 +369,7 @@ class ConsumerGroupManager:
         request: ConsumerGroupHeartbeatRequest,
         answer: Answer,
     ) -> None:
-        """Take leave of a member (``consumerGroupLeave``); a static one may be back, and keeps its place meanwhile."""
+        """Remove a member that leaves (``consumerGroupLeave``). A static one may keep its place."""
         member = consumers.members.get(request.member)
         error = errors.NONE if member is not None else errors.UNKNOWN_MEMBER_ID
         if request.instance != NO_INSTANCE:
@@ -363,9 +382,9 @@ class ConsumerGroupManager:
         records: list[CoordinatorRecord] = []
         if request.epoch == LEAVE_STATIC_EPOCH:
             before = self._summary(consumers)
-            gone = member.current._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
-            self._move(group, consumers, member, gone, records)
-            self._tell(group, consumers, before, f"{member.subscriber.client} leaves for a while")
+            away = member.current._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
+            self._move(group, consumers, member, away, records)
+            self._report(group, consumers, before, f"{member.subscriber.client} leaves for a while")
         else:
             self._remove(group, consumers, member, f"{member.subscriber.client} leaves", records)
         self._store(group, consumers, records, response, answer)
@@ -378,16 +397,19 @@ class ConsumerGroupManager:
         reason: str,
         records: list[CoordinatorRecord],
     ) -> None:
-        """Remove a member; the target assignment without it is made with the next heartbeat (``consumerGroupFenceMember``)."""
+        """Remove a member (``consumerGroupFenceMember``).
+
+        The next heartbeat computes the target assignment without it.
+        """
         before = self._summary(consumers)
         consumers.remove(member.id)
         records += member_tombstones(group.id, member.id)
-        self._tell_removed(group, member)
+        self._report_removed(group, member)
         self._refresh_topics(group, consumers, records, bumps=True)
         if not consumers.members and self._switches.emptied_group_assigns_at_once:
-            consumers.target_epoch, consumers.target_made_us = consumers.epoch, None
+            consumers.target_epoch, consumers.target_computed_us = consumers.epoch, None
             records.append(target_record(group.id, consumers))
-        self._tell(group, consumers, before, reason)
+        self._report(group, consumers, before, reason)
 
     def _fence(
         self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember, reason: str
@@ -400,13 +422,18 @@ class ConsumerGroupManager:
     # Assignments
 
     def _may_assign(self, consumers: ConsumerGroup) -> bool:
-        """Return whether the last target assignment is old enough for another one (KIP-1263, ``canComputeNextTargetAssignment``)."""
-        interval_us = self._config.consumer_group_assignment_interval_us
-        made_us = consumers.target_made_us
-        return not interval_us or made_us is None or self._host.clock.now_us >= made_us + interval_us
+        """Return whether the last target assignment is old enough for a new one (KIP-1263).
 
-    def _make_target(self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord]) -> None:
-        """Have the assignor say who is to own what (``TargetAssignmentBuilder``)."""
+        See ``canComputeNextTargetAssignment``.
+        """
+        interval_us = self._config.consumer_group_assignment_interval_us
+        computed_us = consumers.target_computed_us
+        return not interval_us or computed_us is None or self._host.clock.now_us >= computed_us + interval_us
+
+    def _compute_target(
+        self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord]
+    ) -> None:
+        """Compute the target assignment with the assignor (``TargetAssignmentBuilder``)."""
         name = self._assignor(consumers)
         members = {
             member.id: MemberSpec(
@@ -422,7 +449,7 @@ class ConsumerGroupManager:
                 records.append(member_target_record(group.id, member_id, partitions))
         consumers.target = target
         consumers.target_epoch = consumers.epoch
-        consumers.target_made_us = self._host.clock.now_us
+        consumers.target_computed_us = self._host.clock.now_us
         records.append(target_record(group.id, consumers))
         assigned = tuple(target.items())
         self._host.emit(TargetAssigned, self._broker, group.id, consumers.target_epoch, name, assigned)
@@ -436,7 +463,7 @@ class ConsumerGroupManager:
         target: tuple[str, ...],
         records: list[CoordinatorRecord],
         *,
-        subscribes_anew: bool,
+        has_new_subscription: bool,
     ) -> None:
         current = next_assignment(
             consumers,
@@ -444,7 +471,7 @@ class ConsumerGroupManager:
             owned,
             target,
             waits_for_owners=self._switches.partitions_released_first,
-            subscribes_anew=subscribes_anew,
+            has_new_subscription=has_new_subscription,
             follows_subscription=self._switches.assignment_follows_subscription,
         )
         if current == member.current:
@@ -464,10 +491,13 @@ class ConsumerGroupManager:
         consumers.move(member, current)
         records.append(current_record(group.id, member))
         if current != former._replace(previous_epoch=current.previous_epoch):
-            self._tell_member(group, member)
+            self._report_member(group, member)
 
     def _watch_revocation(self, group: Group, member: ConsumerGroupMember) -> None:
-        """Give a member that is to give something up as long for that as it has said (``scheduleConsumerGroupRebalanceTimeout``)."""
+        """Give a member that must revoke partitions its rebalance timeout to do so.
+
+        See ``scheduleConsumerGroupRebalanceTimeout``.
+        """
         member.revocations += 1
         if member.current.state == UNREVOKED_PARTITIONS:
             task = group, member, member.revocations
@@ -481,17 +511,17 @@ class ConsumerGroupManager:
             and self._is_member(group, consumers, member)
             and member.revocations == revocation
         ):
-            reason = f"{member.subscriber.client} does not give up what it is to give up"
+            reason = f"{member.subscriber.client} does not give up its partitions"
             self._fence(group, consumers, member, reason)
 
     # Sessions
 
-    def _heard_of(self, group: Group, member: ConsumerGroupMember) -> None:
-        """Give a member a whole session from now on."""
+    def _restart_session(self, group: Group, member: ConsumerGroupMember) -> None:
+        """Restart the session of a member."""
         member.deadline_us = self._host.clock.now_us + self._config.consumer_group_session_timeout_us
-        self._watch(group, member)
+        self._watch_session(group, member)
 
-    def _watch(self, group: Group, member: ConsumerGroupMember) -> None:
+    def _watch_session(self, group: Group, member: ConsumerGroupMember) -> None:
         if not member.is_watched:
             member.is_watched = True
             wait_us = member.deadline_us - self._host.clock.now_us
@@ -504,7 +534,7 @@ class ConsumerGroupManager:
         if consumers is None or not self._is_member(group, consumers, member):
             return
         if self._host.clock.now_us < member.deadline_us:
-            self._watch(group, member)
+            self._watch_session(group, member)
         else:
             reason = f"the session of {member.subscriber.client} has expired"
             self._host.publish(MemberExpired, self._broker, group.id, member.id)
@@ -514,19 +544,19 @@ class ConsumerGroupManager:
         return self._is_here(group) and consumers.members.get(member.id) is member
 
     def loaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
-        """Begin the sessions of a group that was read from the log (``GroupMetadataManager.onLoaded``)."""
+        """Start the sessions of a group loaded from the log (``GroupMetadataManager.onLoaded``)."""
         group.state = consumers.state
         for member in consumers.members.values():
-            self._tell_member(group, member)
-            self._heard_of(group, member)
+            self._report_member(group, member)
+            self._restart_session(group, member)
             self._watch_revocation(group, member)
-        self._tell(group, consumers, ("", 0, ()), reason)
+        self._report(group, consumers, ("", 0, ()), reason)
 
     def unloaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
-        """Tell of a group whose members are not what this broker takes them for any more."""
+        """Report that this broker no longer has the current members of a group."""
         self._host.emit(GroupStateChanged, self._broker, group.id, DEAD, consumers.epoch, (), reason)
 
-    # What is stored, and what is told
+    # Records and events
 
     def _store(
         self,
@@ -536,10 +566,10 @@ class ConsumerGroupManager:
         response: ConsumerGroupHeartbeatResponse,
         answer: Answer,
     ) -> None:
-        """Write what has changed; what follows from it, or from what was written before, is told when that is stored.
+        """Write changed records, and answer once they and earlier ones are stored.
 
-        The group is in memory what it will be once that has happened. A write that does not get into the log is undone, with all that was
-        made of it since (``CoordinatorRuntime``, ``revertLastWrittenOffset``).
+        The group in memory already has the changes. If a write does not reach the log, it is undone
+        with everything that built on it (``CoordinatorRuntime``, ``revertLastWrittenOffset``).
         """
         if not records:
             self._when_stored(group, lambda error: answer(_or_error(response, _error_of_append(error))))
@@ -556,23 +586,23 @@ class ConsumerGroupManager:
     def _summary(consumers: ConsumerGroup) -> tuple[str, int, tuple[str, ...]]:
         return consumers.state, consumers.epoch, tuple(consumers.members)
 
-    def _tell(
+    def _report(
         self,
         group: Group,
         consumers: ConsumerGroup,
         before: tuple[str, int, tuple[str, ...]],
         reason: str,
     ) -> None:
-        """Tell of a group that is otherwise than *before*."""
+        """Report a group that differs from *before*."""
         summary = self._summary(consumers)
         if summary != before:
             group.state, epoch, members = summary
             self._host.emit(GroupStateChanged, self._broker, group.id, group.state, epoch, members, reason)
 
-    def _tell_removed(self, group: Group, member: ConsumerGroupMember) -> None:
+    def _report_removed(self, group: Group, member: ConsumerGroupMember) -> None:
         self._host.emit(MemberReconciled, self._broker, group.id, member.id, LEAVE_EPOCH, "", (), ())
 
-    def _tell_member(self, group: Group, member: ConsumerGroupMember) -> None:
+    def _report_member(self, group: Group, member: ConsumerGroupMember) -> None:
         current = member.current
         self._host.emit(
             MemberReconciled,
@@ -590,6 +620,6 @@ def _or_error(response: ConsumerGroupHeartbeatResponse, error: str) -> ConsumerG
     return response if error == errors.NONE else ConsumerGroupHeartbeatResponse(error)
 
 
-def _place(partition: str) -> tuple[str, int]:
+def _by_number(partition: str) -> tuple[str, int]:
     topic, _, number = partition.rpartition("-")
     return topic, int(number)

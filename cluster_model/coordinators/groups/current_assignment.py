@@ -1,8 +1,9 @@
-"""The next step of a member towards what it is to own (``CurrentAssignmentBuilder.java``).
+"""The next step of a member towards its target assignment (``CurrentAssignmentBuilder.java``).
 
-A member gives up first and gets later. While it has something to give up it stays in its epoch, and says with a heartbeat that it owns
-that no more; then it is in the target's epoch and owns what of that is free. What others have still to give up it gets with a later
-heartbeat of its own.
+A member revokes partitions first and gets new ones later. While it has partitions to revoke it
+stays in its epoch, until a heartbeat confirms that it no longer owns them. Then it enters the epoch
+of the target, and owns those of its target partitions that are free. It gets the rest in later
+heartbeats, once their owners have revoked them.
 """
 
 from collections.abc import Collection
@@ -24,50 +25,53 @@ def next_assignment(
     target: tuple[str, ...],
     *,
     waits_for_owners: bool,
-    subscribes_anew: bool = False,
+    has_new_subscription: bool = False,
     follows_subscription: bool = False,
 ) -> CurrentAssignment:
-    """Return what a member owns after a heartbeat, which has said that it owns *owned*, None where it has not said.
+    """Return a member's assignment after a heartbeat that names *owned*, or None if it names none.
 
-    *target* is what it is to own by the group's target assignment.
-    *waits_for_owners* is whether a partition is given out only when no member owns it. Off is a mutant. Where an assignment
-    *follows_subscription* a member has nothing of a topic that it does not subscribe to, though the target assignment says so still.
+    *target* is its part of the target assignment. With *waits_for_owners* it gets a partition only
+    when no other member owns it; without that is a mutant. With *follows_subscription* it has no
+    partition of a topic to which it does not subscribe, even if the target still includes one.
     """
     current = member.current
-    is_enforced = follows_subscription and subscribes_anew
+    applies_subscription = follows_subscription and has_new_subscription
     is_waiting = current.state == UNREVOKED_PARTITIONS and _still_owns(owned, current.revoking)
     if is_waiting or member.is_reconciled_to(group.target_epoch):
-        return _subscribed_part(member, owned) if is_enforced else current
+        return _subscribed_part(member, owned) if applies_subscription else current
     if follows_subscription:
         target = tuple(name for name in target if _is_subscribed(member, name))
-    kept = {name: epoch for name, epoch in current.assigned.items() if name in target}
+    retained = {name: epoch for name, epoch in current.assigned.items() if name in target}
     revoking = {name: epoch for name, epoch in current.assigned.items() if name not in target}
     if revoking and _still_owns(owned, revoking):
         return current.in_epoch(current.epoch)._replace(
-            state=UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+            state=UNREVOKED_PARTITIONS, assigned=retained, revoking=revoking
         )
     added = [
         name
         for name in target
-        if name not in kept and not (waits_for_owners and group.is_owned_by_other(name, member))
+        if name not in retained and not (waits_for_owners and group.is_owned_by_other(name, member))
     ]
-    is_complete = len(kept) + len(added) == len(target)
+    is_complete = len(retained) + len(added) == len(target)
     return current.in_epoch(group.target_epoch)._replace(
         state=MEMBER_STABLE if is_complete else UNRELEASED_PARTITIONS,
-        assigned={**kept, **dict.fromkeys(added, group.target_epoch)},
+        assigned={**retained, **dict.fromkeys(added, group.target_epoch)},
         revoking={},
     )
 
 
 def _subscribed_part(member: ConsumerGroupMember, owned: Collection[str] | None) -> CurrentAssignment:
-    """Return what a member has that is to stay as it is, without what it does not subscribe to any more (``updateCurrentAssignment``)."""
+    """Return a member's unchanged assignment without topics that it has unsubscribed from.
+
+    See ``updateCurrentAssignment``.
+    """
     current = member.current
-    kept = {name: epoch for name, epoch in current.assigned.items() if _is_subscribed(member, name)}
-    if len(kept) == len(current.assigned):
+    retained = {name: epoch for name, epoch in current.assigned.items() if _is_subscribed(member, name)}
+    if len(retained) == len(current.assigned):
         return current
-    dropped = {name: epoch for name, epoch in current.assigned.items() if name not in kept}
+    dropped = {name: epoch for name, epoch in current.assigned.items() if name not in retained}
     revoking = {**current.revoking, **dropped}
-    shrunk = current.in_epoch(current.epoch)._replace(assigned=kept)
+    shrunk = current.in_epoch(current.epoch)._replace(assigned=retained)
     if not _still_owns(owned, revoking):
         return shrunk
     return shrunk._replace(state=UNREVOKED_PARTITIONS, revoking=revoking)
@@ -78,5 +82,5 @@ def _is_subscribed(member: ConsumerGroupMember, partition: str) -> bool:
 
 
 def _still_owns(owned: Collection[str] | None, revoking: Collection[str]) -> bool:
-    """Return whether a member owns what it is to give up, as far as it has said."""
+    """Return whether a member may still own partitions that it must revoke."""
     return owned is None or any(name in revoking for name in owned)

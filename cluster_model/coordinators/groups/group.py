@@ -1,4 +1,4 @@
-"""A group as its coordinator has it: its state, its members, its offsets (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
+"""A coordinator's state of a group (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,14 +23,15 @@ DEAD: Final = "Dead"
 Protocols = tuple[tuple[str, Subscription], ...]
 
 
-_NOTHING: Final = Subscription(())
+_NO_TOPICS: Final = Subscription(())
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member of a group. It awaits a generation while it has ``on_join``, its partitions while it has ``on_sync``.
+    """A member of a group.
 
-    ``deadline_us`` is when its session ends; one timer watches that, and is set while ``is_watched``.
+    It waits for a generation while ``on_join`` is set, and for its partitions while ``on_sync`` is.
+    ``deadline_us`` is the end of its session. One timer watches it, which is set if ``is_watched``.
     """
 
     id: str
@@ -46,36 +47,41 @@ class Member:
     is_watched: bool = False
 
     def subscription(self, protocol: str) -> Subscription:
-        """Return what the member tells who assigns by a protocol.
+        """Return the member's subscription for an assignor.
 
-        That is nothing for a static member that has come back without it while the generation goes on, as up to 2.6 it does.
+        It is empty for a static member that has come back without this assignor while the
+        generation continues, which is possible up to 2.6.
         """
-        return next((told for name, told in self.protocols if name == protocol), _NOTHING)
+        return next((subscription for name, subscription in self.protocols if name == protocol), _NO_TOPICS)
 
     def awaits(self) -> bool:
-        """Return whether the coordinator owes it an answer, so that its session does not run."""
+        """Return whether it waits for an answer, which suspends its session."""
         return self.on_join is not None or self.on_sync is not None
 
 
 class CommittedOffset(NamedTuple):
-    """Up to where a group has read a partition. Of two commits the later one in the log counts: that with the larger ``place``."""
+    """A committed offset.
+
+    Of two commits the later in the log wins, which has the larger ``position``.
+    """
 
     offset: int
     committed_us: int
-    place: int
+    position: int
 
 
 @dataclass(slots=True, eq=False)
 class Group:
     """A group. ``leader`` is the member that assigns, ``protocol`` the assignor.
 
-    ``pending_members`` have been given an id and have not joined with it yet (KIP-394). ``rebalances`` counts
-    those that were begun, so that a timer knows whether its own is over. ``initial_wait_us`` is for how much longer the first
-    rebalance of an empty group may wait, None where none waits. ``in_flight`` counts the commits of each partition that are
-    not replicated yet, ``pending_offsets`` are what transactions have committed that have not ended, by producer id.
-    ``appended`` is the place in the log of what is appended next.
+    ``pending_members`` have received an id but not joined with it yet (KIP-394). ``rebalances``
+    counts rebalances, so that a timer recognizes a later one. ``initial_wait_us`` is how much
+    longer the first rebalance of an empty group may wait, or None. ``in_flight`` counts the
+    unreplicated commits of each partition. ``pending_offsets`` are the commits of open
+    transactions, by producer id. ``next_position`` is the position of the next commit in the log.
 
-    A group whose members have the protocol of KIP-848 has ``consumers``, whose state ``state`` is, and no member here.
+    A group with the protocol of KIP-848 has ``consumers``, with the same ``state``, and no
+    ``members``.
     """
 
     id: str
@@ -95,13 +101,13 @@ class Group:
     in_flight: dict[str, int] = field(default_factory=dict)
     pending_offsets: dict[int, dict[str, CommittedOffset]] = field(default_factory=dict)
     empty_since_us: int = 0
-    appended: int = 0
+    next_position: int = 0
     consumers: ConsumerGroup | None = None
 
     # Members
 
     def add(self, member: Member) -> None:
-        """Take a member; the first one leads."""
+        """Add a member. The first one leads."""
         if not self.members:
             self.leader = member.id
         self.members[member.id] = member
@@ -110,7 +116,7 @@ class Group:
         self.pending_members.pop(member.id, None)
 
     def remove(self, member: Member) -> None:
-        """Forget a member; if it led, the next one does that has joined, else the first."""
+        """Remove a member. If it led, the first of the others does."""
         del self.members[member.id]
         self.pending_sync.pop(member.id, None)
         if self.static_members.get(member.instance) == member.id:
@@ -119,14 +125,16 @@ class Group:
             self.leader = next(iter(self.members), NO_MEMBER)
 
     def elect_joined_leader(self) -> None:
-        """Have one of those lead that have joined, where the leader has not (``maybeElectNewJoinedLeader``)."""
+        """Elect a leader that has joined, unless the leader has (``maybeElectNewJoinedLeader``)."""
         leader = self.members.get(self.leader)
         if leader is None or leader.on_join is None:
-            self.leader = next((each.id for each in self.members.values() if each.on_join), self.leader)
+            self.leader = next((member.id for member in self.members.values() if member.on_join), self.leader)
 
     def replace_static(self, member: Member, member_id: str) -> None:
-        """Give the place of a static member to who has come back with the same instance id (KIP-345)."""
-        self.members = {(member_id if each is member else name): each for name, each in self.members.items()}
+        """Replace the id of a static member that has come back (KIP-345)."""
+        self.members = {
+            (member_id if other is member else name): other for name, other in self.members.items()
+        }
         if self.leader == member.id:
             self.leader = member_id
         self.pending_sync.pop(member.id, None)
@@ -140,17 +148,18 @@ class Group:
         return max((member.rebalance_timeout_us for member in self.members.values()), default=0)
 
     def supports(self, protocols: Protocols) -> bool:
-        """Return whether all members can do one of these assignors."""
-        named = {name for name, _ in protocols}
+        """Return whether all members support one of these assignors."""
+        names = {name for name, _ in protocols}
         return not self.members or any(
             all(any(name == own for own, _ in member.protocols) for member in self.members.values())
-            for name in named
+            for name in names
         )
 
     def selected_protocol(self, order: Callable[[str], tuple[int, ...]]) -> str:
-        """Return the assignor for which most members vote: each for its first one that all can do (``selectProtocol``).
+        """Return the assignor with the most votes (``selectProtocol``).
 
-        Of those with as many votes that comes first which does so in the coordinator's hash table, by *order*.
+        Each member votes for the first of its assignors that all members support. *order* is the
+        order in the coordinator's hash table, which breaks a tie.
         """
         members = list(self.members.values())
         common = [
@@ -163,42 +172,47 @@ class Group:
             votes[next(name for name, _ in member.protocols if name in votes)] += 1
         return min(common, key=lambda name: (-votes[name], order(name)))
 
-    def subscribed(self) -> Iterator[tuple[str, str, Subscription]]:
-        """Yield the members as their leader is told of them."""
+    def member_subscriptions(self) -> Iterator[tuple[str, str, Subscription]]:
+        """Yield id, instance id and subscription of the members, for their leader."""
         for member in self.members.values():
             yield member.id, member.instance, member.subscription(self.protocol)
 
     def subscribed_topics(self) -> dict[str, None]:
-        """Return the topics that somebody subscribes to (``computeSubscribedTopics``)."""
-        return {topic: None for _, _, subscription in self.subscribed() for topic in subscription.topics}
+        """Return the topics of all subscriptions (``computeSubscribedTopics``)."""
+        return {
+            topic: None for _, _, subscription in self.member_subscriptions() for topic in subscription.topics
+        }
 
     # Offsets
 
     def is_unstable(self, partition: str) -> bool:
-        """Return whether what is committed of a partition may be about to change (``hasPendingOffsetCommitsForTopicPartition``)."""
+        """Return whether the committed offset of a partition may be about to change.
+
+        See ``hasPendingOffsetCommitsForTopicPartition``.
+        """
         return bool(self.in_flight.get(partition)) or self.is_pending(partition)
 
     def is_pending(self, partition: str) -> bool:
-        """Return whether a transaction is to commit there (``hasPendingTransactionalOffsets``)."""
+        """Return whether a transaction may commit here (``hasPendingTransactionalOffsets``)."""
         return any(partition in offsets for offsets in self.pending_offsets.values())
 
-    def take_offset(self, partition: str, committed: CommittedOffset) -> None:
-        """Take a commit, unless a later one was quicker."""
-        known = self.offsets.get(partition)
-        if known is None or known.place <= committed.place:
+    def apply_offset(self, partition: str, committed: CommittedOffset) -> None:
+        """Apply a commit, unless a later one in the log was applied before it."""
+        current = self.offsets.get(partition)
+        if current is None or current.position <= committed.position:
             self.offsets[partition] = committed
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> dict[str, CommittedOffset]:
-        """Take what a transaction has committed, or forget it; return what was taken."""
+        """Apply or drop the commits of a transaction; return those that were applied."""
         pending = self.pending_offsets.pop(producer_id, {})
         if not committed:
             return {}
         for partition, offset in pending.items():
-            self.take_offset(partition, offset)
+            self.apply_offset(partition, offset)
         return pending
 
     def is_idle(self) -> bool:
-        """Return whether nothing keeps the group (``GroupMetadata.hasOffsets``)."""
+        """Return whether the group can be removed (``GroupMetadata.hasOffsets``)."""
         return (
             self.state == EMPTY and not (self.offsets or self.in_flight or self.pending_offsets)
         ) and not self.pending_members

@@ -1,8 +1,9 @@
-"""The coordinator of consumer groups on one broker (``GroupCoordinator.scala``, ``GroupMetadataManager.scala``).
+"""The coordinator of consumer groups on one broker.
 
-It has the groups of those partitions of ``__consumer_offsets`` that its broker leads. Each group is a state machine, which moves when a member
-asks for something, or is not heard of in time. What outlives the broker is in the log before anybody is told: a generation when it is
-stable, and each commit.
+It models ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. It has the groups in the
+partitions of ``__consumer_offsets`` that its broker leads. Each group is a state machine, driven by
+requests of members and by expired sessions. State that must survive the broker is in the log before
+anyone learns of it: each stable generation and each commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -91,29 +92,32 @@ _ID_END: Final = 1 << 32
 
 
 def _is_empty(group: Group) -> bool:
-    """Return whether a group with the classic protocol has no member, and none that is joining."""
+    """Return whether a group with the classic protocol has no member and no pending one."""
     return group.state == EMPTY and not (group.members or group.pending_members)
 
 
 def _error_of_append(error: str) -> str:
-    """Return what a client is told of an append that failed (``GroupMetadataManager.storeOffsets``)."""
+    """Return a client's error for a failed append (``GroupMetadataManager.storeOffsets``)."""
     if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
     if error == errors.NETWORK_EXCEPTION:
-        # It is not known whether the transaction has the partition: the client is to ask again.
+        # The transaction may have the partition or not, so the client must retry.
         return errors.COORDINATOR_LOAD_IN_PROGRESS
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
 
 def _error_of_wait(error: str) -> str:
-    """Return what a client is told whose answer rests on what was not committed (``GroupCoordinatorService.handleOperationException``)."""
+    """Return a client's error if earlier writes on which its answer depends are not committed.
+
+    See ``GroupCoordinatorService.handleOperationException``.
+    """
     return errors.COORDINATOR_NOT_AVAILABLE if error == errors.REQUEST_TIMED_OUT else _error_of_append(error)
 
 
 class GroupCoordinator:
     """Coordinates the groups whose partitions this broker leads.
 
-    *respond* answers a request. Nothing is watched, and no timer set, of a group that has no members and no offsets.
+    *respond* answers a request. A group without members and offsets has no timers.
     """
 
     def __init__(
@@ -158,7 +162,10 @@ class GroupCoordinator:
     # Elections
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """Load the groups of a partition, unless they are here: another thread reads the log, and until then no client is served."""
+        """Load the groups of a partition, unless they are loaded.
+
+        In Kafka another thread reads the log. Clients are not served before.
+        """
         is_new = partition not in self._epochs
         self._epochs[partition] = leader_epoch
         if is_new and next(self._log.batches(partition), None) is not None:
@@ -177,27 +184,30 @@ class GroupCoordinator:
                 self._consumer_groups.loaded(group, group.consumers, "loaded")
                 continue
             for member in group.members.values():
-                self._heard_of(group, member)
-            self._tell(group, "loaded")
+                self._restart_session(group, member)
+            self._report(group, "loaded")
 
     def _reload(self, group: Group) -> None:
-        """Have a group's members be again what the log says of them, for a write that they went by is not in it."""
+        """Restore a group's members from the log after a write that is not in it."""
         reason = "a write has failed"
         if group.consumers is not None:
             self._consumer_groups.unloaded(group, group.consumers, reason)
         batches = self._log.batches(group.partition)
-        read = groups_in(group.partition, batches, self._switches).get(group.id)
-        group.consumers = None if read is None else read.consumers
+        stored = groups_in(group.partition, batches, self._switches).get(group.id)
+        group.consumers = None if stored is None else stored.consumers
         if group.consumers is None:
             group.state = EMPTY
         else:
             self._consumer_groups.loaded(group, group.consumers, reason)
 
     def resigned(self, partition: int) -> None:
-        """Forget the groups of a partition; who waits for an answer is sent to look for its coordinator (``onGroupUnloaded``)."""
+        """Forget the groups of a partition (``onGroupUnloaded``).
+
+        Waiting members get NOT_COORDINATOR, and look for the new coordinator.
+        """
         self._epochs.pop(partition, None)
         self._loading.pop(partition, None)
-        for group in [each for each in self._groups.values() if each.partition == partition]:
+        for group in [group for group in self._groups.values() if group.partition == partition]:
             del self._groups[group.id]
             group.state = DEAD
             if group.consumers is not None:
@@ -207,20 +217,20 @@ class GroupCoordinator:
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
 
     def transaction_completed(self, partition: int, producer_id: int, *, committed: bool) -> None:
-        """Do with the offsets of a transaction what its marker says, which is in the partition (``handleTxnCompletion``)."""
+        """Apply or drop the offsets of a completed transaction (``handleTxnCompletion``)."""
         for group in self._groups.values():
             if group.partition == partition and producer_id in group.pending_offsets:
-                taken = group.end_transaction(producer_id, committed=committed)
-                if taken:
+                commits = group.end_transaction(producer_id, committed=committed)
+                if commits:
                     self._expiry.request()
-                    offsets = tuple((name, each.offset) for name, each in taken.items())
+                    offsets = tuple((name, commit.offset) for name, commit in commits.items())
                     self._host.emit(
                         OffsetsCommitted,
                         *(self._broker, group.id, NO_MEMBER, NO_GENERATION, group.generation, offsets),
                     )
 
     def _partition_error(self, group: str) -> str:
-        """Return why this broker does not coordinate a group."""
+        """Return the error if this broker does not coordinate a group."""
         partition = partition_for(group, self._config.offsets_topic_partitions)
         if partition in self._loading:
             return errors.COORDINATOR_LOAD_IN_PROGRESS
@@ -238,7 +248,7 @@ class GroupCoordinator:
                 RequestRejected, self._broker, request.api, "", exchange.connection.client.name, error
             )
 
-    def _tell(self, group: Group, reason: str) -> None:
+    def _report(self, group: Group, reason: str) -> None:
         members = tuple(group.members)
         self._host.emit(
             GroupStateChanged, self._broker, group.id, group.state, group.generation, members, reason
@@ -270,12 +280,12 @@ class GroupCoordinator:
             return
         if group is None:
             group = self._new_group(request.group)
-        if not self._becomes_classic(group) or not group.supports(request.protocols):
+        if not self._accepts_classic(group) or not group.supports(request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
         elif request.member == NO_MEMBER:
             self._join_new(group, request, exchange.connection.client.name, answer)
         else:
-            self._join_known(group, request, exchange.connection.client.name, answer)
+            self._join_current(group, request, exchange.connection.client.name, answer)
 
     def _join_new(
         self,
@@ -284,7 +294,7 @@ class GroupCoordinator:
         client: str,
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
-        """Take who has no member id yet: at once, or when it comes with the one that it is given (KIP-394)."""
+        """Add a member without an id at once, or give it an id to join with (KIP-394)."""
         prefix = client if request.instance == NO_INSTANCE else request.instance
         member_id = f"{prefix}-{self._host.choices.network.below(_ID_END):08x}"
         if request.instance != NO_INSTANCE and request.instance in group.static_members:
@@ -323,19 +333,20 @@ class GroupCoordinator:
         group.has_new_members = True
         self._prepare_rebalance(group, f"{client} joins")
 
-    def _join_known(
+    def _join_current(
         self,
         group: Group,
         request: JoinGroupRequest,
         client: str,
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
-        """Take who has a member id (``doCurrentMemberJoinGroup``)."""
+        """Handle a join with a member id (``doCurrentMemberJoinGroup``)."""
         if request.member in group.pending_members:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
             elif self._switches.impossible_requests_answered:
-                # The coordinator throws an IllegalStateException, and goes on as if there had been no request.
+                # The coordinator throws an IllegalStateException, and otherwise ignores the
+                # request.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
         error = self._member_error(group, request.member, request.instance, joins=True)
@@ -355,10 +366,10 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
-            # It has not got the answer, or joins without need: the generation goes on.
-            if member.id == group.leader and self._fails(group):
+            # It has missed the answer, or joins without need: the generation continues.
+            if member.id == group.leader and self._lacks_assignor(group):
                 return
-            self._heard_of(group, member)
+            self._restart_session(group, member)
             answer(self._joined(group, member))
         else:
             answer(JoinGroupResponse(errors.UNKNOWN_MEMBER_ID, member=request.member))
@@ -370,26 +381,28 @@ class GroupCoordinator:
         member_id: str,
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
-        """Have who has come back take the place of its former life, which is fenced (``updateStaticMemberAndRebalance``).
+        """Replace a static member that has come back, and fence its former session.
 
-        In a stable group it gets the same partitions again, and no other member notices.
+        In a stable group it gets the same partitions again, and no other member notices
+        (``updateStaticMemberAndRebalance``).
         """
         member = group.members[group.static_members[request.instance]]
         fenced = errors.FENCED_INSTANCE_ID
         self._answer_join(member, JoinGroupResponse(fenced, member=member.id))
         self._answer_sync(member, SyncGroupResponse(fenced))
-        led, leader = group.leader == member.id, group.leader
+        was_leader, leader = group.leader == member.id, group.leader
         group.replace_static(member, member_id)
         self._host.publish(StaticMemberReplaced, self._broker, group.id, request.instance, member_id)
         member.session_timeout_us = request.session_timeout_us
         member.rebalance_timeout_us = request.rebalance_timeout_us
-        self._heard_of(group, member)
+        self._restart_session(group, member)
         member.protocols = request.protocols
-        if self._goes_on(group):
-            # Unless it can be told not to, it would assign: its former life is said to lead.
+        if self._generation_continues(group):
+            # Without `skip_assignment`, a leader would assign. So its former member id counts as
+            # leader.
             if self._switches.static_leader_skips_assignment:
                 response = self._joined(group, member)
-                response.skip_assignment = led
+                response.skip_assignment = was_leader
             else:
                 response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
             if self._switches.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
@@ -403,8 +416,8 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} comes back")
 
-    def _goes_on(self, group: Group) -> bool:
-        """Return whether a group goes on in its generation although a static member has come back."""
+    def _generation_continues(self, group: Group) -> bool:
+        """Return whether a generation continues after a static member has come back."""
         rebalances = self._switches.static_rejoin_rebalances
         if group.state == STABLE:
             return rebalances != WITH_OTHER_PROTOCOL or group.protocol == self._selected_protocol(group)
@@ -421,13 +434,13 @@ class GroupCoordinator:
         return JoinGroupResponse(_error_of_append(error), member=response.member)
 
     def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
-        """Return why a request is not one of a member's (``validateCurrentMember``)."""
+        """Return the error unless a request is from a member (``validateCurrentMember``)."""
         if instance != NO_INSTANCE and self._switches.static_members_fenced:
-            known = group.static_members.get(instance)
-            if known is None:
+            current = group.static_members.get(instance)
+            if current is None:
                 if joins or self._switches.unknown_instances_refused:
                     return errors.UNKNOWN_MEMBER_ID
-            elif known != member:
+            elif current != member:
                 return errors.FENCED_INSTANCE_ID
         return errors.NONE if member in group.members else errors.UNKNOWN_MEMBER_ID
 
@@ -443,10 +456,11 @@ class GroupCoordinator:
             self._try_complete_join(group)
 
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
-        """Have all members join again, and wait for them (``prepareRebalance``, ``DelayedJoin``, ``InitialDelayedJoin``).
+        """Wait until all members have joined again, or the rebalance timeout is over.
 
-        An empty group waits a moment for others that are about to start (KIP-134), and not for who has been given an id and has not
-        come back with it, also where that moment is none at all.
+        It models ``prepareRebalance``, ``DelayedJoin`` and ``InitialDelayedJoin``. An empty group
+        waits for a delay, possibly 0, for members that are about to start (KIP-134). It does not
+        wait for pending members.
         """
         if group.state == PREPARING_REBALANCE:
             self._try_complete_join(group)
@@ -456,7 +470,7 @@ class GroupCoordinator:
         was_empty = group.state == EMPTY
         group.state = PREPARING_REBALANCE
         group.rebalances += 1
-        self._tell(group, reason)
+        self._report(group, reason)
         timeout_us = group.rebalance_timeout_us()
         if was_empty:
             delay_us = self._config.group_initial_rebalance_delay_us
@@ -472,12 +486,12 @@ class GroupCoordinator:
         group, rebalance = task
         if not self._is_current(group, rebalance):
             return
-        left_us = group.initial_wait_us
-        assert left_us is not None, "the end of a wait that has not begun"
-        if group.has_new_members and left_us:
-            delay_us = min(self._config.group_initial_rebalance_delay_us, left_us)
+        remaining_us = group.initial_wait_us
+        assert remaining_us is not None, "the end of a wait that has not begun"
+        if group.has_new_members and remaining_us:
+            delay_us = min(self._config.group_initial_rebalance_delay_us, remaining_us)
             group.has_new_members = False
-            group.initial_wait_us = left_us - delay_us
+            group.initial_wait_us = remaining_us - delay_us
             self._host.set_timer(delay_us, self._end_initial_delay, task)
         else:
             group.initial_wait_us = None
@@ -497,8 +511,11 @@ class GroupCoordinator:
             self._complete_join(group)
 
     def _complete_join(self, group: Group) -> None:
-        """Begin a generation with those that have joined (``onCompleteJoin``). A static member has as long as its session."""
-        for member in [each for each in group.members.values() if each.on_join is None]:
+        """Begin a generation with the members that have joined (``onCompleteJoin``).
+
+        A static member that has not joined stays until its session expires.
+        """
+        for member in [member for member in group.members.values() if member.on_join is None]:
             if member.instance == NO_INSTANCE or not self._switches.static_members_fenced:
                 group.remove(member)
         group.has_new_members = False
@@ -514,19 +531,19 @@ class GroupCoordinator:
         group.protocol = self._selected_protocol(group)
         group.state = COMPLETING_REBALANCE
         group.pending_sync = dict.fromkeys(group.members)
-        self._tell(group, f"{group.members[group.leader].client} leads")
+        self._report(group, f"{group.members[group.leader].client} leads")
         if self._switches.syncs_expire:
             self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
         for member in list(group.members.values()):
             if member.on_join is not None:
                 response = self._joined(group, member)
                 self._answer_join(member, response)
-            self._heard_of(group, member)
+            self._restart_session(group, member)
 
     def _become_empty(self, group: Group) -> None:
         group.state, group.protocol = EMPTY, ""
         group.empty_since_us = self._host.clock.now_us
-        self._tell(group, "no members are left")
+        self._report(group, "no members are left")
         self._store(group, lambda _: None)
         self._expiry.request()
 
@@ -538,11 +555,11 @@ class GroupCoordinator:
             group.protocol,
             group.leader,
             member.id,
-            tuple(group.subscribed()) if leads else (),
+            tuple(group.member_subscriptions()) if leads else (),
         )
 
     def _expire_sync(self, task: tuple[Group, int]) -> None:
-        """Remove who has joined and does not ask for its partitions: the others would wait for ever (KAFKA-12890)."""
+        """Remove members that do not sync, so that the others do not wait forever (KAFKA-12890)."""
         group, generation = task
         if (
             not self._is_here(group)
@@ -573,7 +590,7 @@ class GroupCoordinator:
             member.partitions = ()
             if member.on_sync is not None:
                 self._answer_sync(member, SyncGroupResponse(error))
-                self._heard_of(group, member)
+                self._restart_session(group, member)
 
     # Partitions of members
 
@@ -586,7 +603,8 @@ class GroupCoordinator:
 
         error = self._partition_error(request.group)
         if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
-            # The generation under way was in memory alone: it has to join again (``handleSyncGroup``).
+            # The incomplete generation was only in memory, so members must join again
+            # (``handleSyncGroup``).
             error = errors.REBALANCE_IN_PROGRESS
         group = self._groups.get(request.group)
         if error == errors.NONE:
@@ -599,15 +617,18 @@ class GroupCoordinator:
         member = group.members[request.member]
         group.pending_sync.pop(member.id, None)
         if group.state == STABLE:
-            self._heard_of(group, member)
+            self._restart_session(group, member)
             answer(SyncGroupResponse(errors.NONE, member.partitions))
             return
         member.on_sync = answer
-        if member.id == group.leader and not self._fails(group):
+        if member.id == group.leader and not self._lacks_assignor(group):
             self._store_assignment(group, request.assignments)
 
-    def _fails(self, group: Group) -> bool:
-        """Return whether a coordinator fails on what its leader is to be told, or what it is to write: a member has not the group's assignor."""
+    def _lacks_assignor(self, group: Group) -> bool:
+        """Return whether the coordinator fails because a member lacks the group's assignor.
+
+        It fails when it answers the leader or writes the generation.
+        """
         return not self._switches.impossible_requests_answered and any(
             all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
         )
@@ -634,11 +655,11 @@ class GroupCoordinator:
 
     def _become_stable(self, group: Group) -> None:
         group.state = STABLE
-        self._tell(group, "its members know what they read")
+        self._report(group, "its members have their partitions")
         assigned = tuple((member.id, member.partitions) for member in group.members.values())
         self._host.emit(GroupAssigned, self._broker, group.id, group.generation, assigned)
         for member in list(group.members.values()):
-            self._heard_of(group, member)
+            self._restart_session(group, member)
             self._answer_sync(member, SyncGroupResponse(errors.NONE, member.partitions))
 
     def _store(self, group: Group, on_complete: Callable[[str], None]) -> None:
@@ -663,20 +684,26 @@ class GroupCoordinator:
         )
 
     def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
-        """Answer once all is committed that was written of a group's partition, or say why not; before KIP-848 at once."""
+        """Answer once all writes to the group's partition are committed; before KIP-848 at once.
+
+        The answer has an error if that takes too long.
+        """
         if self._switches.group_answers_wait_for_writes:
             self._log.when_committed(group.partition, self._config.offsets_commit_timeout_us, answer)
         else:
             answer(errors.NONE)
 
-    def _is_on_its_way(self, error: str) -> bool:
-        """Return whether what was written counts although its client waits no longer: from 4.0 on it is in memory, and answers wait for the log."""
+    def _counts_anyway(self, error: str) -> bool:
+        """Return whether a write counts although its client no longer waits for it.
+
+        Since 4.0 it does: it is in memory, and answers wait for the log.
+        """
         return error == errors.REQUEST_TIMED_OUT and self._switches.group_answers_wait_for_writes
 
-    def _answer_when_stored(self, group: Group, said: str, answer: Callable[[str], None]) -> None:
-        """Answer with an error, or none, once all is committed on which that may rest (`_when_stored`)."""
+    def _answer_when_stored(self, group: Group, result: str, answer: Callable[[str], None]) -> None:
+        """Answer with *result* once the writes that it may depend on are committed."""
         self._when_stored(
-            group, lambda error: answer(said if error == errors.NONE else _error_of_wait(error))
+            group, lambda error: answer(result if error == errors.NONE else _error_of_wait(error))
         )
 
     # The protocol of KIP-848
@@ -704,7 +731,10 @@ class GroupCoordinator:
             )
 
     def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
-        """Return the members of a group that has the protocol of KIP-848, or is empty and gets it with the first member (``getOrMaybeCreateConsumerGroup``)."""
+        """Return the members of a group with the protocol of KIP-848, if it is one.
+
+        An empty group adopts the protocol of its first member (``getOrMaybeCreateConsumerGroup``).
+        """
         group = self._groups.get(request.group)
         if request.epoch == JOIN_EPOCH and (group is None or (group.consumers is None and _is_empty(group))):
             if group is None:
@@ -712,13 +742,16 @@ class GroupCoordinator:
             elif group.generation:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
-            begins_at = int(self._switches.group_epochs_begin_at_one)
+            first_epoch = int(self._switches.group_epochs_begin_at_one)
             releases = self._switches.former_instance_released
-            group.consumers = ConsumerGroup(releases, epoch=begins_at, target_epoch=begins_at)
+            group.consumers = ConsumerGroup(releases, epoch=first_epoch, target_epoch=first_epoch)
         return None if group is None else group.consumers
 
-    def _becomes_classic(self, group: Group) -> bool:
-        """Return whether a member with the classic protocol may join: one of KIP-848 whose members are gone is none any more (``maybeDeleteEmptyConsumerGroup``)."""
+    def _accepts_classic(self, group: Group) -> bool:
+        """Return whether a group accepts classic members.
+
+        An empty group of KIP-848 is deleted for them (``maybeDeleteEmptyConsumerGroup``).
+        """
         if group.consumers is None:
             return True
         if group.consumers.members:
@@ -739,7 +772,7 @@ class GroupCoordinator:
         error = self._partition_error(request.group)
         group = self._groups.get(request.group)
         if error == errors.COORDINATOR_LOAD_IN_PROGRESS:
-            # No session runs while groups are loaded.
+            # Sessions are suspended while groups are loaded.
             answer(errors.NONE)
             return
         if error == errors.NONE:
@@ -751,7 +784,7 @@ class GroupCoordinator:
         if is_completing and not self._switches.heartbeats_while_syncing:
             answer(errors.REBALANCE_IN_PROGRESS)
             return
-        self._heard_of(group, group.members[request.member])
+        self._restart_session(group, group.members[request.member])
         self._answer_when_stored(
             group, errors.REBALANCE_IN_PROGRESS if group.state == PREPARING_REBALANCE else errors.NONE, answer
         )
@@ -764,32 +797,35 @@ class GroupCoordinator:
             return errors.ILLEGAL_GENERATION
         return error
 
-    def _heard_of(self, group: Group, member: Member) -> None:
-        """Give a member a whole session from now on."""
+    def _restart_session(self, group: Group, member: Member) -> None:
+        """Restart the session of a member."""
         member.deadline_us = self._host.clock.now_us + member.session_timeout_us
-        self._watch(group, member)
+        self._watch_session(group, member)
 
-    def _watch(self, group: Group, member: Member) -> None:
+    def _watch_session(self, group: Group, member: Member) -> None:
         if not member.is_watched:
             member.is_watched = True
             wait_us = member.deadline_us - self._host.clock.now_us
             self._host.set_timer(wait_us, self._check_session, (group, member))
 
     def _check_session(self, task: tuple[Group, Member]) -> None:
-        """Remove a member that was not heard of; of who awaits an answer nothing can be heard."""
+        """Remove a member whose session has expired, unless it waits for an answer."""
         group, member = task
         member.is_watched = False
         if not self._is_here(group) or group.members.get(member.id) is not member or member.awaits():
             return
         if self._host.clock.now_us < member.deadline_us:
-            self._watch(group, member)
+            self._watch_session(group, member)
         else:
             self._host.publish(MemberExpired, self._broker, group.id, member.id)
             self._remove(group, member)
             self._maybe_rebalance(group, f"the session of {member.client} has expired")
 
     def _remove(self, group: Group, member: Member) -> None:
-        """Forget a member, which is told so where it waits to join; who waits for its partitions is told nothing (``removeMemberAndUpdateGroup``)."""
+        """Remove a member, and answer its pending join.
+
+        A pending sync gets no answer (``removeMemberAndUpdateGroup``).
+        """
         group.remove(member)
         self._answer_join(member, JoinGroupResponse(errors.UNKNOWN_MEMBER_ID))
 
@@ -812,15 +848,19 @@ class GroupCoordinator:
             self._answer_when_stored(group, error, answer)
 
     def _leave(self, group: Group, request: LeaveGroupRequest) -> str:
-        """Have a member leave; an administrator names a static one by its instance alone (KIP-345). Return why not."""
+        """Remove a member that leaves; return an error if there is none.
+
+        An administrator names a static member only by its instance id (KIP-345).
+        """
         name = request.member
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
             if request.instance != NO_INSTANCE and not self._switches.unknown_instances_refused:
-                # Whose instance it is was looked up first; one that is nobody's is as impossible as a join with it.
-                is_known = request.instance in group.static_members
-                return errors.FENCED_INSTANCE_ID if is_known else errors.UNKNOWN_SERVER_ERROR
+                # The instance id is looked up first; an unknown one makes the coordinator fail, as
+                # in a join.
+                is_static = request.instance in group.static_members
+                return errors.FENCED_INSTANCE_ID if is_static else errors.UNKNOWN_SERVER_ERROR
             del group.pending_members[name]
             self._try_complete_join(group)
             return errors.NONE
@@ -852,7 +892,7 @@ class GroupCoordinator:
             return
         member = group.members.get(request.member)
         if member is not None:
-            self._heard_of(group, member)
+            self._restart_session(group, member)
 
         def stored(error: str) -> None:
             self._reject(exchange, error)
@@ -861,7 +901,7 @@ class GroupCoordinator:
         self._store_offsets(group, request.member, request.generation, request.offsets, stored)
 
     def _commit_error(self, group: Group, request: OffsetCommitRequest) -> str:
-        """Return why a commit is not taken (``validateOffsetCommit``)."""
+        """Return why a commit is refused (``validateOffsetCommit``)."""
         if group.consumers is not None:
             return self._consumer_groups.commit_error(group.consumers, request)
         no_member = request.generation == NO_GENERATION and group.state == EMPTY
@@ -883,7 +923,7 @@ class GroupCoordinator:
         on_complete: Callable[[str], None],
     ) -> None:
         now_us = self._host.clock.now_us
-        committed, present = self._placed(group, offsets), group.generation
+        committed, generation_now = self._positioned(group, offsets), group.generation
         for name in offsets:
             group.in_flight[name] = group.in_flight.get(name, 0) + 1
 
@@ -892,28 +932,30 @@ class GroupCoordinator:
                 group.in_flight[name] -= 1
                 if not group.in_flight[name]:
                     del group.in_flight[name]
-                if error == errors.NONE or self._is_on_its_way(error):
-                    group.take_offset(name, committed[name])
+                if error == errors.NONE or self._counts_anyway(error):
+                    group.apply_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
-                self._host.emit(OffsetsCommitted, self._broker, group.id, member, generation, present, pairs)
+                self._host.emit(
+                    OffsetsCommitted, self._broker, group.id, member, generation, generation_now, pairs
+                )
                 self._expiry.request()
             on_complete(_error_of_append(error))
 
         records = (offset_record(group.id, name, offset, now_us) for name, offset in offsets.items())
         self._append(group, records, stored)
 
-    def _placed(self, group: Group, offsets: Mapping[str, int]) -> dict[str, CommittedOffset]:
-        """Return commits with their places in the log, as far as that orders them."""
+    def _positioned(self, group: Group, offsets: Mapping[str, int]) -> dict[str, CommittedOffset]:
+        """Return commits with positions in the order of the log."""
         now_us = self._host.clock.now_us
-        placed = {}
+        commits = {}
         for name, offset in offsets.items():
-            placed[name] = CommittedOffset(offset, now_us, group.appended)
-            group.appended += 1
-        return placed
+            commits[name] = CommittedOffset(offset, now_us, group.next_position)
+            group.next_position += 1
+        return commits
 
     def _handle_txn_offset_commit(self, exchange: Exchange[TxnOffsetCommitRequest]) -> None:
-        """Take what a transaction commits: it counts when its marker comes (``doTxnCommitOffsets``, KIP-447)."""
+        """Store offsets until the transaction's marker (``doTxnCommitOffsets``, KIP-447)."""
         request = exchange.request
 
         def answer(error: str) -> None:
@@ -930,8 +972,8 @@ class GroupCoordinator:
             f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
         )
 
-        def verified(found: dict[str, str]) -> None:
-            self._commit_verified(request, found.get(partition, errors.NONE), answer)
+        def verified(outcome: dict[str, str]) -> None:
+            self._commit_verified(request, outcome.get(partition, errors.NONE), answer)
 
         self._replicas.verify_transaction(
             *(request.transactional_id, request.producer_id, request.producer_epoch),
@@ -942,7 +984,7 @@ class GroupCoordinator:
     def _commit_verified(
         self, request: TxnOffsetCommitRequest, error: str, answer: Callable[[str], None]
     ) -> None:
-        """Take such a commit where the transaction has the group's partition, or now has it (KIP-890)."""
+        """Store the offsets if the transaction has the group's partition by now (KIP-890)."""
         if error == errors.NONE:
             error = self._partition_error(request.group)
         if error != errors.NONE:
@@ -962,13 +1004,16 @@ class GroupCoordinator:
             self._store_pending(group, request, answer)
 
     def _txn_commit_error(self, group: Group, request: TxnOffsetCommitRequest) -> str:
-        """Return why a transaction cannot commit offsets as this member; who names none can always (``validateOffsetCommit``)."""
-        is_given = request.generation != NO_GENERATION or request.member != NO_MEMBER
-        if is_given and group.consumers is not None:
+        """Return why a transaction cannot commit offsets as this member (``validateOffsetCommit``).
+
+        A request without a member is always accepted.
+        """
+        names_member = request.generation != NO_GENERATION or request.member != NO_MEMBER
+        if names_member and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
             is_named = self._switches.transactional_commit_errors_named
             return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_named else error
-        if not is_given or (request.generation == NO_GENERATION and group.state == EMPTY):
+        if not names_member or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)
         if error == errors.NONE and request.generation != group.generation:
@@ -979,17 +1024,17 @@ class GroupCoordinator:
         self, group: Group, request: TxnOffsetCommitRequest, answer: Callable[[str], None]
     ) -> None:
         now_us = self._host.clock.now_us
-        committed = self._placed(group, request.offsets)
+        committed = self._positioned(group, request.offsets)
         pending = group.pending_offsets.setdefault(request.producer_id, {})
         pending.update(committed)
 
         def stored(error: str) -> None:
-            if error != errors.NONE and not self._is_on_its_way(error):
-                kept = group.pending_offsets.get(request.producer_id, {})
+            if error != errors.NONE and not self._counts_anyway(error):
+                pending = group.pending_offsets.get(request.producer_id, {})
                 for name, offset in committed.items():
-                    if kept.get(name) is offset:
-                        del kept[name]
-                if not kept:
+                    if pending.get(name) is offset:
+                        del pending[name]
+                if not pending:
                     group.pending_offsets.pop(request.producer_id, None)
             answer(_error_of_append(error))
 
@@ -1009,7 +1054,8 @@ class GroupCoordinator:
         if error == errors.NONE and group is not None and group.consumers is not None:
             error = self._consumer_groups.fetch_error(group.consumers, request)
         if error == errors.NONE and group is not None and request.require_stable:
-            # Whatever keeps it from telling what is stable, its client is to look for another coordinator (``handleOffsetFetchException``).
+            # After any error the client must look for the coordinator again
+            # (``handleOffsetFetchException``).
             self._when_stored(
                 group,
                 lambda error: self._answer_offset_fetch(
@@ -1023,29 +1069,32 @@ class GroupCoordinator:
         request = exchange.request
         if error != errors.NONE:
             self._reject(exchange, error)
-            nothing = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
-            self._respond(exchange, OffsetFetchResponse(nothing, error))
+            failed = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
+            self._respond(exchange, OffsetFetchResponse(failed, error))
             return
         group = self._groups.get(request.group)
-        found = {}
+        offsets = {}
         for name in request.partitions:
             committed = None if group is None else group.offsets.get(name)
             if group is not None and request.require_stable and self._is_unstable(group, name):
-                found[name] = (errors.UNSTABLE_OFFSET_COMMIT, NO_OFFSET_COMMITTED)
+                offsets[name] = (errors.UNSTABLE_OFFSET_COMMIT, NO_OFFSET_COMMITTED)
             else:
-                found[name] = (
+                offsets[name] = (
                     errors.NONE,
                     NO_OFFSET_COMMITTED if committed is None else committed.offset,
                 )
-        self._respond(exchange, OffsetFetchResponse(found))
+        self._respond(exchange, OffsetFetchResponse(offsets))
 
     def _is_unstable(self, group: Group, name: str) -> bool:
-        """Return whether what is committed of a partition may be about to change: by a transaction, or by a commit that was not waited for."""
+        """Return whether the committed offset of a partition may be about to change.
+
+        A transaction can change it, and before KIP-848 an unreplicated commit can, too.
+        """
         waits = self._switches.group_answers_wait_for_writes
         return group.is_pending(name) if waits else group.is_unstable(name)
 
     def _expire_offsets(self) -> bool:
-        """Forget old offsets, and groups of which nothing is left (``cleanupGroupMetadata``); return whether any are left."""
+        """Remove old offsets and idle groups (``cleanupGroupMetadata``); return if any are left."""
         now_us = self._host.clock.now_us
         for group in list(self._groups.values()):
             expired = self._expired_offsets(group, now_us)
@@ -1065,15 +1114,18 @@ class GroupCoordinator:
         return any(group.offsets for group in self._groups.values())
 
     def _expired_offsets(self, group: Group, now_us: int) -> dict[str, int]:
-        """Return which offsets of a group are forgotten (``GroupMetadata.removeExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition``).
+        """Return the expired offsets of a group.
 
-        Those of a group that has been empty for long, whenever they were committed; of a group with members what was committed
-        long ago of topics to which none of them subscribes. A classic group that never had members, and one whose coordinator assigns
-        (``OffsetMetadataManager.cleanupExpiredOffsets``), go by the time of the commit alone. Before KIP-211 every group did.
+        If a group has long been empty, all of its offsets expire, regardless of their age. If it
+        has members, old offsets expire in topics to which no member subscribes. In a classic group
+        that never had members, and in a group whose coordinator assigns, only the age of an offset
+        counts. Before KIP-211 this was so in every group. See
+        ``GroupMetadata.removeExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` and
+        ``OffsetMetadataManager.cleanupExpiredOffsets``.
         """
         retention_us = self._config.offsets_retention_us
         subscribed: dict[str, None] = {}
-        goes_by_commit = True
+        counts_from_commit = True
         if self._switches.offsets_kept_while_read:
             if group.consumers is not None:
                 subscribed = group.consumers.subscribed_topics()
@@ -1081,11 +1133,11 @@ class GroupCoordinator:
                 subscribed = group.subscribed_topics()
             elif group.state != EMPTY:
                 return {}
-            goes_by_commit = group.consumers is not None or group.state != EMPTY or not group.generation
+            counts_from_commit = group.consumers is not None or group.state != EMPTY or not group.generation
         return {
-            name: each.offset
-            for name, each in group.offsets.items()
-            if now_us - (each.committed_us if goes_by_commit else group.empty_since_us) >= retention_us
+            name: commit.offset
+            for name, commit in group.offsets.items()
+            if now_us - (commit.committed_us if counts_from_commit else group.empty_since_us) >= retention_us
             and name.rpartition("-")[0] not in subscribed
             and not group.is_unstable(name)
         }

@@ -1,7 +1,8 @@
-"""What the coordinator of groups writes to ``__consumer_offsets``, and what an elected one makes of it (``GroupMetadataManager.scala``).
+"""The records of groups in ``__consumer_offsets`` (``GroupMetadataManager.scala``).
 
-There are two kinds of records: what a group is, in each generation, and what it has committed of a partition. A group whose
-coordinator assigns has others in place of the former (`consumer_group_records`).
+There are two kinds of records: the state of a group in a generation, and the committed offset of a
+partition. A group whose coordinator assigns has other records for its state
+(`consumer_group_records`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ _OFFSET: Final = "offset"
 
 
 def group_record(group: Group, now_us: int) -> CoordinatorRecord:
-    """Return what a group is: its generation with its members and what each of them reads."""
+    """Return the record of a group: its generation, members and assignments."""
     members = [
         {
             "id": member.id,
@@ -60,19 +61,19 @@ def offset_tombstone(group: str, partition: str) -> CoordinatorRecord:
 
 
 def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
-    """Yield what a batch commits of offsets, each with where it stands: the group, the partition and the position."""
-    for (place, _), record in zip(batch.records(), records_of(batch), strict=True):
+    """Yield each offset commit in a batch: its position in the log, group, partition and offset."""
+    for (position, _), record in zip(batch.records(), records_of(batch), strict=True):
         kind, _, rest = record.key.partition(" ")
         if kind == _OFFSET and record.value is not None:
             partition, _, group = rest.partition(" ")
-            yield place, group, partition, record.value["offset"]
+            yield position, group, partition, record.value["offset"]
 
 
 def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitches) -> dict[str, Group]:
-    """Return the groups of which a partition of ``__consumer_offsets`` tells (``doLoadGroupsAndOffsets``)."""
+    """Return the groups in a partition of ``__consumer_offsets`` (``doLoadGroupsAndOffsets``)."""
     groups: dict[str, Group] = {}
 
-    def known(name: str) -> Group:
+    def group_named(name: str) -> Group:
         if name not in groups:
             groups[name] = Group(name, number)
         return groups[name]
@@ -84,18 +85,18 @@ def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitch
             for group in groups.values():
                 group.end_transaction(batch.producer_id, committed=batch.control_type == COMMIT)
             continue
-        for (place, _), record in zip(batch.records(), records_of(batch), strict=True):
+        for (position, _), record in zip(batch.records(), records_of(batch), strict=True):
             kind, _, rest = record.key.partition(" ")
             if kind == _GROUP:
-                _load_group(known(rest), record.value)
+                _load_group(group_named(rest), record.value)
             elif is_of_consumer_group(kind):
-                consumers = _consumers_of(known(group_of(kind, rest)), switches)
+                consumers = _consumers_of(group_named(group_of(kind, rest)), switches)
                 replay(consumers, kind, rest, record.value)
             else:
                 partition, _, name = rest.partition(" ")
-                _load_offset(known(name), partition, record.value, place, batch)
+                _load_offset(group_named(name), partition, record.value, position, batch)
     for group in groups.values():
-        group.appended = end
+        group.next_position = end
         _settle_protocol(group)
     return {
         name: group
@@ -105,7 +106,7 @@ def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitch
 
 
 def _settle_protocol(group: Group) -> None:
-    """Have a group the protocol that its last records are of; those of the other one say that it is gone."""
+    """Set the protocol of a group to that of its last records; a group of the other one is gone."""
     consumers = group.consumers
     if consumers is not None and (consumers.epoch or consumers.members):
         group.state = consumers.state
@@ -125,18 +126,18 @@ def _load_group(group: Group, value: Any) -> None:
         group.state, group.generation = EMPTY, 0
         return
     group.generation, group.protocol = value["generation"], value["protocol"]
-    for told in value["members"]:
-        topics, owned, generation, rack = told["subscription"]
+    for member in value["members"]:
+        topics, owned, generation, rack = member["subscription"]
         subscription = Subscription(tuple(topics), tuple(owned), generation, rack)
         group.add(
             Member(
-                told["id"],
-                told["instance"],
-                told["client"],
-                told["session_timeout"],
-                told["rebalance_timeout"],
+                member["id"],
+                member["instance"],
+                member["client"],
+                member["session_timeout"],
+                member["rebalance_timeout"],
                 ((group.protocol, subscription),),
-                tuple(told["partitions"]),
+                tuple(member["partitions"]),
             )
         )
     group.leader = value["leader"]
@@ -144,12 +145,12 @@ def _load_group(group: Group, value: Any) -> None:
     group.empty_since_us = value["at"]
 
 
-def _load_offset(group: Group, partition: str, value: Any, place: int, batch: RecordBatch) -> None:
+def _load_offset(group: Group, partition: str, value: Any, position: int, batch: RecordBatch) -> None:
     if value is None:
         group.offsets.pop(partition, None)
         return
-    committed = CommittedOffset(value["offset"], value["at"], place)
+    committed = CommittedOffset(value["offset"], value["at"], position)
     if batch.is_transactional:
         group.pending_offsets.setdefault(batch.producer_id, {})[partition] = committed
     else:
-        group.take_offset(partition, committed)
+        group.apply_offset(partition, committed)

@@ -1,6 +1,7 @@
-"""How a group's coordinator divides partitions among its members (KIP-848, ``group.consumer.assignors``).
+"""How a coordinator divides partitions among members (KIP-848, ``group.consumer.assignors``).
 
-An assignor is given the members with what they subscribe to, how many partitions each topic has, and the target assignment so far.
+An assignor gets the members with their topics and previous targets, and the number of partitions of
+each topic.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ Target = dict[str, tuple[str, ...]]
 
 
 class MemberSpec(NamedTuple):
-    """What an assignor knows of a member (``MemberSubscriptionAndAssignmentImpl``)."""
+    """An assignor's view of a member (``MemberSubscriptionAndAssignmentImpl``)."""
 
     instance: str
     topics: tuple[str, ...]
@@ -36,7 +37,7 @@ def _partitions(topics: Mapping[str, int]) -> Iterator[str]:
 
 
 def _by_range(members: Members, topics: Mapping[str, int]) -> Target:
-    """Of each topic neighbours, static members first, by their instance ids (``RangeAssignor.java``)."""
+    """Assign adjacent partitions, first to static members by id (``RangeAssignor.java``)."""
     in_order = sorted(members, key=lambda name: _range_order(name, members[name]))
     target: dict[str, list[str]] = {name: [] for name in members}
     for topic in sorted(topics):
@@ -44,10 +45,10 @@ def _by_range(members: Members, topics: Mapping[str, int]) -> Target:
         partitions = partitions_of(topic, topics[topic])
         if not readers:
             continue
-        each, more = divmod(len(partitions), len(readers))
+        share, remainder = divmod(len(partitions), len(readers))
         begin = 0
-        for place, name in enumerate(readers):
-            end = begin + each + (place < more)
+        for index, name in enumerate(readers):
+            end = begin + share + (index < remainder)
             target[name] += partitions[begin:end]
             begin = end
     return {name: tuple(partitions) for name, partitions in target.items()}
@@ -58,9 +59,9 @@ def _range_order(name: str, member: MemberSpec) -> tuple[bool, str, str]:
 
 
 def _uniform(members: Members, topics: Mapping[str, int]) -> Target:
-    """As even as may be, and of what members have been given as much as may be stays (``UniformAssignor.java``)."""
+    """Balance the assignment, and move as few partitions as possible (``UniformAssignor.java``)."""
     subscriptions = {frozenset(member.topics) for member in members.values()}
-    kept = {
+    assigned = {
         name: [
             partition
             for partition in member.target
@@ -69,58 +70,61 @@ def _uniform(members: Members, topics: Mapping[str, int]) -> Target:
         for name, member in members.items()
     }
     if len(subscriptions) <= 1:
-        return _uniform_homogeneous(kept, topics)
-    return _uniform_heterogeneous(members, kept, topics)
+        return _uniform_homogeneous(assigned, topics)
+    return _uniform_heterogeneous(members, assigned, topics)
 
 
-def _uniform_homogeneous(kept: dict[str, list[str]], topics: Mapping[str, int]) -> Target:
-    """All subscribe to the same: each has a quota, gives up what is above it, and is filled up to it.
+def _uniform_homogeneous(assigned: dict[str, list[str]], topics: Mapping[str, int]) -> Target:
+    """Assign to members with equal subscriptions: each meets its quota of partitions.
 
-    The first members may have one more where it does not come out even (``UniformHomogeneousAssignmentBuilder``).
+    The first members have a higher quota if needed (``UniformHomogeneousAssignmentBuilder``).
     """
     partitions = list(_partitions(topics))
-    taken = {partition for names in kept.values() for partition in names}
-    unassigned = [partition for partition in partitions if partition not in taken]
-    least, more = divmod(len(partitions), len(kept))
-    quotas = {name: least + (place < more) for place, name in enumerate(kept)}
-    for name, names in kept.items():
+    owned = {partition for names in assigned.values() for partition in names}
+    unassigned = [partition for partition in partitions if partition not in owned]
+    least, remainder = divmod(len(partitions), len(assigned))
+    quotas = {name: least + (index < remainder) for index, name in enumerate(assigned)}
+    for name, names in assigned.items():
         unassigned += names[quotas[name] :]
         del names[quotas[name] :]
-    for name, names in kept.items():
+    for name, names in assigned.items():
         free = quotas[name] - len(names)
         names.extend(unassigned[:free])
         del unassigned[:free]
     assert not unassigned, "partitions were left unassigned"
-    return {name: tuple(names) for name, names in kept.items()}
+    return {name: tuple(names) for name, names in assigned.items()}
 
 
-def _uniform_heterogeneous(members: Members, kept: dict[str, list[str]], topics: Mapping[str, int]) -> Target:
-    """They subscribe to different topics: what is free goes to who has least, and partitions move while that evens it out.
+def _uniform_heterogeneous(
+    members: Members, assigned: dict[str, list[str]], topics: Mapping[str, int]
+) -> Target:
+    """Assign to members with different subscriptions.
 
-    ``UniformHeterogeneousAssignmentBuilder`` does the same in another order.
+    Each free partition goes to the subscriber with the fewest, then partitions move as long as that
+    improves the balance. ``UniformHeterogeneousAssignmentBuilder`` does the same in another order.
     """
     readers: dict[str, Sequence[str]] = {
         topic: [name for name in members if topic in members[name].topics] for topic in topics
     }
-    taken = {partition for names in kept.values() for partition in names}
+    owned = {partition for names in assigned.values() for partition in names}
     for partition in _partitions(topics):
-        may_have = readers[partition.rpartition("-")[0]]
-        if partition not in taken and may_have:
-            fewest = min(may_have, key=lambda name: len(kept[name]))
-            kept[fewest].append(partition)
+        candidates = readers[partition.rpartition("-")[0]]
+        if partition not in owned and candidates:
+            fewest = min(candidates, key=lambda name: len(assigned[name]))
+            assigned[fewest].append(partition)
     is_moving = True
     while is_moving:
         is_moving = False
-        for owner in sorted(kept, key=lambda name: -len(kept[name])):
-            for partition in reversed(kept[owner]):
-                may_have = readers[partition.rpartition("-")[0]]
-                fewest = min(may_have, key=lambda name: len(kept[name]))
-                if len(kept[fewest]) + 1 < len(kept[owner]):
-                    kept[owner].remove(partition)
-                    kept[fewest].append(partition)
+        for owner in sorted(assigned, key=lambda name: -len(assigned[name])):
+            for partition in reversed(assigned[owner]):
+                candidates = readers[partition.rpartition("-")[0]]
+                fewest = min(candidates, key=lambda name: len(assigned[name]))
+                if len(assigned[fewest]) + 1 < len(assigned[owner]):
+                    assigned[owner].remove(partition)
+                    assigned[fewest].append(partition)
                     is_moving = True
                     break
-    return {name: tuple(names) for name, names in kept.items()}
+    return {name: tuple(names) for name, names in assigned.items()}
 
 
 SERVER_ASSIGNORS: Final[Mapping[str, ServerAssignor]] = {UNIFORM: _uniform, RANGE: _by_range}

@@ -1,4 +1,4 @@
-"""The coordinator of transactions (``TransactionCoordinator.scala``): one on each broker, for the transactional ids that it leads."""
+"""The transaction coordinator of a broker (``TransactionCoordinator.scala``)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +53,7 @@ _ANSWERED: Final = "ANSWERED"
 
 
 class TransactionCoordinator:
-    """Coordinates the transactional ids of the partitions of ``__transaction_state`` that its broker leads."""
+    """Coordinates the partitions of ``__transaction_state`` that its broker leads."""
 
     def __init__(
         self,
@@ -85,30 +85,29 @@ class TransactionCoordinator:
         self._expiring = PeriodicTask(host, config.transactional_id_cleanup_interval_us, self._expire)
 
     def start(self) -> None:
-        """Begin to look for transactions that have been open for too long, as long as any is open."""
+        """Start the tasks that abort timed-out transactions and expire transactional ids."""
         self._aborting.start()
         self._expiring.start()
 
     def close(self) -> None:
-        """Coordinate nothing any more."""
+        """Forget all transactional ids, and send no more markers."""
         self._states.unload_all()
         self._markers.close()
 
     # Elections
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        """Load what a partition says, and finish what its former coordinator has prepared."""
+        """Load a partition, and end the transactions that its former coordinator has prepared."""
         if self._states.load(partition, leader_epoch):
             self._markers.forget(partition)
 
     def resigned(self, partition: int) -> None:
-        """Forget what a partition says."""
         self._states.unload(partition)
         self._markers.forget(partition)
 
     def _finish(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
         if metadata.state == PREPARE_COMMIT and not self._switches.prepared_commit_finished:
-            metadata.known = replace(metadata.known, state=PREPARE_ABORT)
+            metadata.current = replace(metadata.current, state=PREPARE_ABORT)
         transition = metadata.prepare_complete(self._host.clock.now_us)
         self._markers.end(coordinator_epoch, metadata, transition)
 
@@ -117,7 +116,7 @@ class TransactionCoordinator:
     def init_producer_id(
         self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]
     ) -> None:
-        """Give a producer its id and epoch; what its predecessor has left open is aborted first."""
+        """Give a producer its id and epoch, after aborting its predecessor's open transaction."""
         if not 0 < request.transaction_timeout_us <= self._config.transaction_max_timeout_us:
             respond(_no_producer(errors.INVALID_TRANSACTION_TIMEOUT))
         else:
@@ -129,19 +128,19 @@ class TransactionCoordinator:
         respond: Callable[[InitProducerIdResponse], None],
         new_producer_id: int,
     ) -> None:
-        """Do that; *new_producer_id* is one that has been fetched, for the last time it turned out that one is needed."""
+        """Handle the request; *new_producer_id* was fetched if an earlier attempt needed one."""
         now_us = self._host.clock.now_us
-        found = self._states.find(request.transactional_id)
-        if found.error == errors.NONE and found.metadata is None and new_producer_id != NO_PRODUCER_ID:
+        lookup = self._states.find(request.transactional_id)
+        if lookup.error == errors.NONE and lookup.metadata is None and new_producer_id != NO_PRODUCER_ID:
             created = TransactionMetadata.created(
                 request.transactional_id, new_producer_id, request.transaction_timeout_us, now_us
             )
-            found = self._states.put_if_absent(created)
+            lookup = self._states.put_if_absent(created)
             self._expiring.request()
-        if found.error != errors.NONE:
-            respond(_no_producer(found.error))
+        if lookup.error != errors.NONE:
+            respond(_no_producer(lookup.error))
             return
-        metadata = found.metadata
+        metadata = lookup.metadata
         if metadata is None:
             self._init_with_new_id(request, respond)
             return
@@ -171,7 +170,7 @@ class TransactionCoordinator:
         else:
             self._states.append(
                 request.transactional_id,
-                found.coordinator_epoch,
+                lookup.coordinator_epoch,
                 transition,
                 partial(_initialised, respond, transition),
             )
@@ -190,12 +189,12 @@ class TransactionCoordinator:
     def _init_error(self, request: InitProducerIdRequest, metadata: TransactionMetadata) -> str:
         if metadata.pending_state is not None:
             return errors.CONCURRENT_TRANSACTIONS
-        known = metadata.known
+        current = metadata.current
         if (
-            request.producer_id not in (NO_PRODUCER_ID, known.producer_id)
-            and known.producer_epoch != NO_EPOCH
+            request.producer_id not in (NO_PRODUCER_ID, current.producer_id)
+            and current.producer_epoch != NO_EPOCH
             and not (
-                request.producer_id == known.previous_producer_id
+                request.producer_id == current.previous_producer_id
                 and is_epoch_exhausted(request.producer_epoch)
             )
         ):
@@ -207,7 +206,7 @@ class TransactionCoordinator:
     def add_partitions(
         self, request: AddPartitionsToTxnRequest, respond: Callable[[AddPartitionsToTxnResponse], None]
     ) -> None:
-        """Add partitions to a transaction, or say whether they are in it."""
+        """Add partitions to a transaction, or check whether they are in it."""
         unknown = [name for name in request.partitions if self._metadata.leader_and_epoch(name) is None]
         if unknown:
             respond(
@@ -232,7 +231,7 @@ class TransactionCoordinator:
     def add_offsets(
         self, request: AddOffsetsToTxnRequest, respond: Callable[[AddOffsetsToTxnResponse], None]
     ) -> None:
-        """Add the partition that has the offsets of a group."""
+        """Add the partition with the offsets of a group."""
         number = partition_for(request.group, self._config.offsets_topic_partitions)
         self._add(
             *(request.transactional_id, request.producer_id, request.producer_epoch),
@@ -248,9 +247,9 @@ class TransactionCoordinator:
         partitions: tuple[str, ...],
         on_complete: Callable[[str], None],
     ) -> None:
-        found = self._states.find(transactional_id)
-        metadata = found.metadata
-        error = self._producer_error(found, producer_id, producer_epoch)
+        lookup = self._states.find(transactional_id)
+        metadata = lookup.metadata
+        error = self._producer_error(lookup, producer_id, producer_epoch)
         if metadata is None or error != errors.NONE:
             on_complete(error)
         elif metadata.pending_state is not None or metadata.state in PREPARED:
@@ -261,13 +260,13 @@ class TransactionCoordinator:
             transition = metadata.prepare_add(
                 partitions, self._host.clock.now_us, is_v2=self._switches.transactions_v2
             )
-            self._states.append(transactional_id, found.coordinator_epoch, transition, on_complete)
+            self._states.append(transactional_id, lookup.coordinator_epoch, transition, on_complete)
 
     def _verified(self, request: AddPartitionsToTxnRequest) -> dict[str, str]:
-        """Return of each partition whether it is in the transaction (``handleVerifyPartitionsInTransaction``)."""
-        found = self._states.find(request.transactional_id)
-        metadata = found.metadata
-        error = self._producer_error(found, request.producer_id, request.producer_epoch)
+        """Check if partitions are in a transaction (``handleVerifyPartitionsInTransaction``)."""
+        lookup = self._states.find(request.transactional_id)
+        metadata = lookup.metadata
+        error = self._producer_error(lookup, request.producer_id, request.producer_epoch)
         if metadata is None or error != errors.NONE:
             return dict.fromkeys(request.partitions, error)
         if metadata.state in PREPARED:
@@ -276,13 +275,13 @@ class TransactionCoordinator:
         missing = errors.TRANSACTION_ABORTABLE if is_abortable else errors.INVALID_TXN_STATE
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
-    def _producer_error(self, found: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
-        """Return why a producer may not change a transaction: it is another one's, or unknown here."""
-        if found.error != errors.NONE:
-            return found.error
-        if found.metadata is None or found.metadata.producer_id != producer_id:
+    def _producer_error(self, lookup: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
+        """Return the error if a transaction is unknown here or belongs to another producer."""
+        if lookup.error != errors.NONE:
+            return lookup.error
+        if lookup.metadata is None or lookup.metadata.producer_id != producer_id:
             return errors.INVALID_PRODUCER_ID_MAPPING
-        if self._is_fenced(found.metadata, producer_epoch):
+        if self._is_fenced(lookup.metadata, producer_epoch):
             return self._fenced_error()
         return errors.NONE
 
@@ -292,17 +291,21 @@ class TransactionCoordinator:
         return producer_epoch != metadata.producer_epoch
 
     def _fenced_error(self) -> str:
-        is_told = self._switches.producer_fenced_error
-        return errors.PRODUCER_FENCED if is_told else errors.INVALID_PRODUCER_EPOCH
+        is_named = self._switches.producer_fenced_error
+        return errors.PRODUCER_FENCED if is_named else errors.INVALID_PRODUCER_EPOCH
 
     # EndTxn
 
     def end_transaction(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
-        """Commit or abort: once that is in the log it is so, and the producer is answered before its partitions have the markers."""
+        """Commit or abort a transaction.
+
+        The decision is final once it is in the log. The producer gets its answer then, before the
+        partitions have their markers.
+        """
         self._end(request, respond, is_from_client=True)
 
     def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered, *, is_timed_out: bool) -> None:
-        """Abort what is open in the name of a newer epoch."""
+        """Abort an open transaction in a newer epoch."""
 
         def prepared(response: EndTxnResponse) -> None:
             if response.error == errors.NONE:
@@ -325,12 +328,12 @@ class TransactionCoordinator:
         is_from_client: bool,
         next_producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        found = self._states.find(request.transactional_id)
-        metadata = found.metadata
+        lookup = self._states.find(request.transactional_id)
+        metadata = lookup.metadata
         if metadata is None:
             respond(
                 EndTxnResponse(
-                    found.error if found.error != errors.NONE else errors.INVALID_PRODUCER_ID_MAPPING
+                    lookup.error if lookup.error != errors.NONE else errors.INVALID_PRODUCER_ID_MAPPING
                 )
             )
             return
@@ -361,9 +364,9 @@ class TransactionCoordinator:
         )
         self._states.append(
             request.transactional_id,
-            found.coordinator_epoch,
+            lookup.coordinator_epoch,
             transition,
-            partial(self._prepared, request, respond, found.coordinator_epoch, metadata, is_fence),
+            partial(self._prepared, request, respond, lookup.coordinator_epoch, metadata, is_fence),
         )
 
     def _end_with_new_id(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
@@ -378,18 +381,18 @@ class TransactionCoordinator:
     def _end_error(
         self, metadata: TransactionMetadata, request: EndTxnRequest, *, is_from_client: bool
     ) -> str:
-        """Return why a transaction cannot end so, `_ANSWERED` where it has done so already."""
-        known, epoch = metadata.known, request.producer_epoch
-        is_v2 = known.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
+        """Return why a transaction cannot end this way; `_ANSWERED` if it already has."""
+        current, epoch = metadata.current, request.producer_epoch
+        is_v2 = current.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
         is_repeated = is_v2 and (
-            (known.producer_id == request.producer_id and known.producer_epoch == epoch + 1)
+            (current.producer_id == request.producer_id and current.producer_epoch == epoch + 1)
             or (
-                known.previous_producer_id == request.producer_id
+                current.previous_producer_id == request.producer_id
                 and epoch == EPOCH_MAX - 1
-                and known.producer_epoch == 0
+                and current.producer_epoch == 0
             )
         )
-        if known.producer_id != request.producer_id and not is_repeated:
+        if current.producer_id != request.producer_id and not is_repeated:
             return errors.INVALID_PRODUCER_ID_MAPPING
         if self._is_end_fenced(
             metadata, epoch, is_from_client=is_from_client, is_repeated=is_repeated, is_v2=is_v2
@@ -408,7 +411,10 @@ class TransactionCoordinator:
         is_repeated: bool,
         is_v2: bool,
     ) -> bool:
-        """Return whether a producer has been succeeded; with transactions v2 also by itself, in a later transaction."""
+        """Return whether a producer is fenced.
+
+        With transactions v2 a producer's own later transaction fences it, too.
+        """
         if not self._switches.transactional_epoch_checked:
             return False
         if not is_v2:
@@ -422,7 +428,7 @@ class TransactionCoordinator:
     def _state_error(
         self, metadata: TransactionMetadata, *, committed: bool, is_repeated: bool, is_v2: bool
     ) -> str:
-        """Return why the state of a transaction does not let it end so."""
+        """Return why the state of a transaction does not allow this end."""
         state = metadata.state
         if state == ONGOING:
             return errors.NONE
@@ -432,7 +438,7 @@ class TransactionCoordinator:
         if state in COMPLETE and (is_repeated or not is_v2):
             is_same = committed == (state == COMPLETE_COMMIT)
             return _ANSWERED if is_same else errors.INVALID_TXN_STATE
-        # With transactions v2 a producer may abort what it does not know to be empty.
+        # With transactions v2 a producer may abort a transaction without knowing that it is empty.
         may_abort = self._switches.transactions_v2 and state in AT_REST and not committed
         return errors.NONE if may_abort else errors.INVALID_TXN_STATE
 
@@ -445,9 +451,9 @@ class TransactionCoordinator:
         is_fence: bool,
         error: str,
     ) -> None:
-        """Answer, and have the markers written, now that it is in the log how the transaction ends."""
-        found = self._states.find(request.transactional_id)
-        is_current = found.metadata is metadata and found.coordinator_epoch == coordinator_epoch
+        """Answer and send the markers, now that the decision is in the log."""
+        lookup = self._states.find(request.transactional_id)
+        is_current = lookup.metadata is metadata and lookup.coordinator_epoch == coordinator_epoch
         if error != errors.NONE:
             if is_fence and is_current:
                 metadata.has_failed_epoch_fence = True
@@ -455,7 +461,8 @@ class TransactionCoordinator:
             return
         assert is_current, "a transition of another coordinator epoch"
         if not self._switches.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
-            # It was prepared with an epoch that no producer has (`later_epoch_cannot_end`), and stays so.
+            # It was prepared in an epoch that no producer has (`later_epoch_cannot_end`), and stays
+            # prepared.
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)
@@ -463,7 +470,7 @@ class TransactionCoordinator:
         self._markers.end(coordinator_epoch, metadata, completion)
 
     def _ended(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
-        """Return the answer to a transaction's end: with transactions v2 it has what the producer goes on with."""
+        """Return the answer to EndTxn, with the next producer id and epoch in v2."""
         if self._switches.transactions_v2:
             return EndTxnResponse(errors.NONE, producer_id, producer_epoch)
         return EndTxnResponse(errors.NONE)
@@ -474,7 +481,7 @@ class TransactionCoordinator:
         self._aborting.request()
 
     def _abort_timed_out(self) -> bool:
-        """Abort what has been open for too long; return whether anything is open."""
+        """Abort transactions that have been open for too long; return whether any were open."""
         is_any_open = False
         for _, metadata in self._states.all():
             if metadata.state == ONGOING:
@@ -501,6 +508,6 @@ def _initialised(
 
 
 def _retry_after_abort(respond: Callable[[InitProducerIdResponse], None], answer: EndTxnResponse) -> None:
-    """Have a producer ask again when what was open has been aborted: its epoch is raised once more then."""
+    """Let a producer retry after the abort; its epoch is then raised again."""
     error = errors.CONCURRENT_TRANSACTIONS if answer.error == errors.NONE else answer.error
     respond(_no_producer(error))

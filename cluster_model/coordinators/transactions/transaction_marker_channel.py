@@ -1,7 +1,7 @@
-"""Has transactions ended in all their partitions (``TransactionMarkerChannelManager.scala``).
+"""Sends markers to the leaders of all partitions (``TransactionMarkerChannelManager.scala``).
 
-Each broker has one request at a time in flight. What fails is tried again with the leader at that time, which is looked up anew: here
-after a while, in Kafka at once.
+One request is in flight to each broker. After a failure a marker goes to the leader at the time of
+the retry: here after a backoff, in Kafka at once.
 """
 
 from collections.abc import Iterable
@@ -30,16 +30,16 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 INTER_BROKER_LISTENER: Final = "replication"
 REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
-"""Kafka's default of a broker's ``request.timeout.ms``."""
+"""Kafka's default for a broker's ``request.timeout.ms``."""
 _RETRY_BACKOFF_US: Final = 50 * US_PER_MS
 
 _PERMANENT: Final = (errors.INVALID_PRODUCER_EPOCH, errors.TRANSACTION_COORDINATOR_FENCED)
-"""Somebody else has ended the transaction, or the producer's next one has begun: this coordinator is out of date."""
+"""Another coordinator has ended the transaction, or the producer has begun the next one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ending:
-    """A transaction that is prepared to end, and what it becomes once all its markers are written (``PendingCompleteTxn``)."""
+    """A prepared transaction, and the transition after its last marker (``PendingCompleteTxn``)."""
 
     transactional_id: str
     coordinator_epoch: int
@@ -55,7 +55,7 @@ _Queued = tuple[_Ending, TxnMarker]
 
 
 class TransactionMarkerChannel:
-    """What a coordinator has to tell the leaders of partitions."""
+    """The markers that a coordinator sends to leaders of partitions."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class TransactionMarkerChannel:
         self._queues: dict[int, list[_Queued]] = {}
         self._busy: dict[int, None] = {}
         self._clients: dict[int, NetworkClient] = {}
-        # What is tried again: markers, and the records of transactions that have all theirs.
+        # To retry: markers, and the final records of transactions whose markers are all written.
         self._retries: list[_Queued] = []
         self._completions: list[_Ending] = []
-        self._is_waiting = False
+        self._is_retry_scheduled = False
         self._is_closed = False
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class TransactionMarkerChannel:
             client.close()
 
     def end(self, coordinator_epoch: int, metadata: TransactionMetadata, transition: Transition) -> None:
-        """Have a transaction that is prepared ended in its partitions, and complete it (``addTxnMarkersToSend``)."""
+        """Send markers of a prepared transaction, then complete it (``addTxnMarkersToSend``)."""
         ending = _Ending(metadata.transactional_id, coordinator_epoch, metadata, transition)
         self._endings[metadata.transactional_id] = ending
         if not self._switches.markers_to_all_partitions:
@@ -96,7 +96,7 @@ class TransactionMarkerChannel:
         self._maybe_complete(metadata.transactional_id)
 
     def forget(self, partition: int) -> None:
-        """Send nothing more for the transactional ids of a partition: another coordinator ends their transactions."""
+        """Drop the markers of a partition's transactional ids, left to another coordinator."""
 
         def is_other(ending: _Ending) -> bool:
             return self._states.partition_of(ending.transactional_id) != partition
@@ -109,7 +109,7 @@ class TransactionMarkerChannel:
     # Markers
 
     def _enqueue(self, ending: _Ending, marker: TxnMarker) -> None:
-        """Have a marker sent to the leaders of its partitions, as far as this broker knows them."""
+        """Queue a marker for each known leader of its partitions."""
         by_leader: dict[int, list[str]] = {}
         for name in marker.partitions:
             if self._metadata.leader_and_epoch(name) is None:
@@ -142,20 +142,23 @@ class TransactionMarkerChannel:
     def _answered(
         self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_Queued]
     ) -> None:
-        """Note which partitions have their markers, and try again where they have not (``TransactionMarkerRequestCompletionHandler``)."""
+        """Note the partitions that have their markers, and retry the others.
+
+        See ``TransactionMarkerRequestCompletionHandler``.
+        """
         self._busy.pop(broker, None)
         for ending, marker in queued:
-            found = self._states.find(ending.transactional_id)
-            if found.error != errors.NONE or found.coordinator_epoch != ending.coordinator_epoch:
+            lookup = self._states.find(ending.transactional_id)
+            if lookup.error != errors.NONE or lookup.coordinator_epoch != ending.coordinator_epoch:
                 self._drop(ending)
             elif answer is None:
                 self._retry((ending, marker))
             else:
-                self._take(ending, marker, answer.markers[marker.producer_id])
+                self._handle_outcome(ending, marker, answer.markers[marker.producer_id])
         self._send(broker)
 
-    def _take(self, ending: _Ending, marker: TxnMarker, outcome: dict[str, str]) -> None:
-        again = []
+    def _handle_outcome(self, ending: _Ending, marker: TxnMarker, outcome: dict[str, str]) -> None:
+        failed = []
         for name in marker.partitions:
             error = outcome[name]
             if error in _PERMANENT:
@@ -164,9 +167,9 @@ class TransactionMarkerChannel:
             if error == errors.NONE:
                 ending.metadata.partitions.pop(name, None)
             else:
-                again.append(name)
-        if again:
-            self._retry((ending, marker._replace(partitions=tuple(again))))
+                failed.append(name)
+        if failed:
+            self._retry((ending, marker._replace(partitions=tuple(failed))))
         else:
             self._maybe_complete(ending.transactional_id)
 
@@ -176,15 +179,15 @@ class TransactionMarkerChannel:
 
     def _retry(self, queued: _Queued) -> None:
         self._retries.append(queued)
-        self._wait()
+        self._schedule_retry()
 
-    def _wait(self) -> None:
-        if not self._is_waiting and not self._is_closed:
-            self._is_waiting = True
-            self._host.set_timer(_RETRY_BACKOFF_US, self._try_again)
+    def _schedule_retry(self) -> None:
+        if not self._is_retry_scheduled and not self._is_closed:
+            self._is_retry_scheduled = True
+            self._host.set_timer(_RETRY_BACKOFF_US, self._retry_all)
 
-    def _try_again(self, _: None) -> None:
-        self._is_waiting = False
+    def _retry_all(self, _: None) -> None:
+        self._is_retry_scheduled = False
         retries, self._retries = self._retries, []
         completions, self._completions = self._completions, []
         for ending, marker in retries:
@@ -211,7 +214,10 @@ class TransactionMarkerChannel:
         )
 
     def _completed(self, ending: _Ending, error: str) -> None:
-        """Try again while the record cannot be written: the successor of this coordinator does the rest otherwise."""
+        """Retry if the record cannot be written now.
+
+        After other errors a new coordinator takes over.
+        """
         if error == errors.COORDINATOR_NOT_AVAILABLE:
             self._completions.append(ending)
-            self._wait()
+            self._schedule_retry()

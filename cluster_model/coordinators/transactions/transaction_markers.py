@@ -1,4 +1,7 @@
-"""Markers on the leaders of partitions: what a coordinator of transactions has them append (``KafkaApis.handleWriteTxnMarkersRequest``)."""
+"""How leaders of partitions append transaction markers for a coordinator.
+
+It models ``KafkaApis.handleWriteTxnMarkersRequest``.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,17 +25,20 @@ def write_txn_markers(
     on_written: Callable[[TxnMarker, dict[str, str]], None],
     respond: Callable[[WriteTxnMarkersResponse], None],
 ) -> None:
-    """Append markers, and answer when all replicas in sync have them all; *on_written* is told what came of each."""
+    """Append markers, and respond once all in-sync replicas have all of them.
+
+    *on_written* gets each marker with the error in each of its partitions.
+    """
     answer = WriteTxnMarkersResponse({})
-    left = len(request.markers)
+    remaining = len(request.markers)
 
     def appended(marker: TxnMarker, acks: dict[str, PendingAck]) -> None:
-        nonlocal left
+        nonlocal remaining
         outcome = {name: ack.error for name, ack in acks.items()}
         answer.markers.setdefault(marker.producer_id, {}).update(outcome)
         on_written(marker, outcome)
-        left -= 1
-        if not left:
+        remaining -= 1
+        if not remaining:
             respond(answer)
 
     for marker in request.markers:

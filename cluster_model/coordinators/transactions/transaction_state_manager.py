@@ -1,4 +1,4 @@
-"""The transactional ids of the partitions that a broker coordinates, and their log (``TransactionStateManager.scala``)."""
+"""The transactional ids of a coordinator, and their log (``TransactionStateManager.scala``)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _LOAD_US: Final = 10 * US_PER_MS
-"""How long a coordinator reads a partition that has something: until then it is loading, as in Kafka, where a thread does that."""
+"""How long a coordinator takes to load a partition with records, which a thread does in Kafka."""
 
 _COMMIT_WAIT_US: Final = 30 * US_PER_SECOND
-"""How long a coordinator that loads what is committed alone waits for that before it asks again."""
+"""How long a coordinator that loads only committed records waits for the commit at a time."""
 
 _UNAVAILABLE: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -36,7 +36,7 @@ _DEPOSED: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR)
 
 
 class CoordinatedId(NamedTuple):
-    """What is known of a transactional id, in which coordinator epoch; None where there is nothing, or why it is not known."""
+    """The state of a transactional id and the coordinator epoch, or the error of the lookup."""
 
     error: str
     coordinator_epoch: int = -1
@@ -50,10 +50,11 @@ class _Loaded:
 
 
 class TransactionStateManager:
-    """What this broker knows as coordinator.
+    """The state of this broker's coordinator.
 
-    *on_ongoing* is told that there is a transaction that may have to be aborted one day, *on_prepared* of one that was prepared to
-    end by a former coordinator. With *waits_for_commit* it loads a partition once all that the log has is committed.
+    *on_ongoing* is called if there is a transaction that may have to be aborted later,
+    *on_prepared* with a transaction whose end a former coordinator has prepared. With
+    *waits_for_commit* it loads a partition only once the whole log is committed.
     """
 
     def __init__(
@@ -78,11 +79,11 @@ class TransactionStateManager:
         self._loaded: dict[int, _Loaded] = {}
 
     def partition_of(self, transactional_id: str) -> int:
-        """Return the partition that has an id."""
+        """Return the partition of a transactional id."""
         return partition_for(transactional_id, self._partitions)
 
     def find(self, transactional_id: str) -> CoordinatedId:
-        """Return what is known of an id."""
+        """Look up a transactional id."""
         partition = self.partition_of(transactional_id)
         if partition in self._loading:
             return CoordinatedId(errors.COORDINATOR_LOAD_IN_PROGRESS)
@@ -92,10 +93,10 @@ class TransactionStateManager:
         return CoordinatedId(errors.NONE, loaded.coordinator_epoch, loaded.transactions.get(transactional_id))
 
     def put_if_absent(self, metadata: TransactionMetadata) -> CoordinatedId:
-        """Know of a new id, unless it is known already."""
-        found = self.find(metadata.transactional_id)
-        if found.error != errors.NONE or found.metadata is not None:
-            return found
+        """Add a transactional id unless it exists; return its state."""
+        lookup = self.find(metadata.transactional_id)
+        if lookup.error != errors.NONE or lookup.metadata is not None:
+            return lookup
         loaded = self._loaded[self.partition_of(metadata.transactional_id)]
         loaded.transactions[metadata.transactional_id] = metadata
         return CoordinatedId(errors.NONE, loaded.coordinator_epoch, metadata)
@@ -109,13 +110,13 @@ class TransactionStateManager:
     # Loading
 
     def load(self, partition: int, coordinator_epoch: int) -> bool:
-        """Read what a partition says; return whether it does not know that already.
+        """Load a partition; return False if that has been done or begun in this epoch.
 
-        What the log has is what counts, also where it is not committed yet, unless this one waits for that.
+        Uncommitted records of the log count, too, unless the coordinator waits for their commit.
         """
         loaded = self._loaded.get(partition)
-        known = self._loading.get(partition, -1 if loaded is None else loaded.coordinator_epoch)
-        if known == coordinator_epoch:
+        current_epoch = self._loading.get(partition, -1 if loaded is None else loaded.coordinator_epoch)
+        if current_epoch == coordinator_epoch:
             return False
         self._loading[partition] = coordinator_epoch
         if self._waits_for_commit:
@@ -124,25 +125,25 @@ class TransactionStateManager:
             self._read((partition, coordinator_epoch))
         return True
 
-    def _await_commit(self, what: tuple[int, int]) -> None:
-        partition, coordinator_epoch = what
+    def _await_commit(self, task: tuple[int, int]) -> None:
+        partition, coordinator_epoch = task
         if self._loading.get(partition) == coordinator_epoch:
-            self._log.when_committed(partition, _COMMIT_WAIT_US, partial(self._waited, what))
+            self._log.when_committed(partition, _COMMIT_WAIT_US, partial(self._waited, task))
 
-    def _waited(self, what: tuple[int, int], error: str) -> None:
+    def _waited(self, task: tuple[int, int], error: str) -> None:
         if error == errors.NONE:
-            self._read(what)
+            self._read(task)
         else:
-            self._host.set_timer(_LOAD_US, self._await_commit, what)
+            self._host.set_timer(_LOAD_US, self._await_commit, task)
 
-    def _read(self, what: tuple[int, int]) -> None:
-        if any(True for _ in self._log.batches(what[0])):
-            self._host.set_timer(_LOAD_US, self._load, what)
+    def _read(self, task: tuple[int, int]) -> None:
+        if any(True for _ in self._log.batches(task[0])):
+            self._host.set_timer(_LOAD_US, self._load, task)
         else:
-            self._load(what)
+            self._load(task)
 
-    def _load(self, what: tuple[int, int]) -> None:
-        partition, coordinator_epoch = what
+    def _load(self, task: tuple[int, int]) -> None:
+        partition, coordinator_epoch = task
         if self._loading.get(partition) != coordinator_epoch:
             return
         transactions: dict[str, TransactionMetadata] = {}
@@ -166,7 +167,7 @@ class TransactionStateManager:
         self._loaded.pop(partition, None)
 
     def unload_all(self) -> None:
-        """Coordinate nothing any more."""
+        """Forget all partitions."""
         self._loading.clear()
         self._loaded.clear()
 
@@ -181,14 +182,15 @@ class TransactionStateManager:
         *,
         is_retried: bool = False,
     ) -> None:
-        """Write what an id is to become, and have it be that when it is committed; *on_complete* is given the error.
+        """Write a transition, and complete it once it is committed; *on_complete* gets the error.
 
-        With *is_retried* what could not be written stays pending, for the caller tries again.
+        With *is_retried* a transition that could not be written stays pending, because the caller
+        retries it.
         """
-        found = self.find(transactional_id)
-        if found.error != errors.NONE:
-            on_complete(found.error)
-        elif found.metadata is None or found.coordinator_epoch != coordinator_epoch:
+        lookup = self.find(transactional_id)
+        if lookup.error != errors.NONE:
+            on_complete(lookup.error)
+        elif lookup.metadata is None or lookup.coordinator_epoch != coordinator_epoch:
             on_complete(errors.NOT_COORDINATOR)
         else:
             self._log.append(
@@ -214,16 +216,16 @@ class TransactionStateManager:
         status: str,
     ) -> None:
         error = _coordinator_error(status)
-        found = self.find(transactional_id)
-        is_current = found.metadata is not None and found.coordinator_epoch == coordinator_epoch
+        lookup = self.find(transactional_id)
+        is_current = lookup.metadata is not None and lookup.coordinator_epoch == coordinator_epoch
         if error != errors.NONE:
             stays_pending = is_retried and error == errors.COORDINATOR_NOT_AVAILABLE
-            if found.metadata is not None and is_current and not stays_pending:
-                found.metadata.pending_state = None
-        elif found.metadata is None or not is_current:
-            error = errors.NOT_COORDINATOR if found.error == errors.NONE else found.error
+            if lookup.metadata is not None and is_current and not stays_pending:
+                lookup.metadata.pending_state = None
+        elif lookup.metadata is None or not is_current:
+            error = errors.NOT_COORDINATOR if lookup.error == errors.NONE else lookup.error
         else:
-            self._complete(found.metadata, transition)
+            self._complete(lookup.metadata, transition)
         on_complete(error)
 
     def _complete(self, metadata: TransactionMetadata, transition: Transition) -> None:
@@ -244,11 +246,11 @@ class TransactionStateManager:
             del loaded.transactions[metadata.transactional_id]
 
     def expire(self, expiration_us: int) -> bool:
-        """Forget ids that have not been used for long; return whether any are left."""
+        """Remove ids that have not been used for *expiration_us*; return whether any were left."""
         is_any_left = False
         for coordinator_epoch, metadata in self.all():
             is_any_left = True
-            expires_us = metadata.known.updated_us + expiration_us
+            expires_us = metadata.current.updated_us + expiration_us
             if (
                 metadata.pending_state is None
                 and metadata.state in AT_REST
@@ -261,7 +263,7 @@ class TransactionStateManager:
 
 
 def _coordinator_error(status: str) -> str:
-    """Return what a client is told of an append that has failed."""
+    """Return the error that a client gets for the error of an append."""
     if status in _UNAVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
     return errors.NOT_COORDINATOR if status in _DEPOSED else status

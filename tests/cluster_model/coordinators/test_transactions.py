@@ -241,7 +241,7 @@ def test_a_producer_whose_epochs_are_used_up_gets_another_id() -> None:
     cluster = TransactionsCluster()
     producer_id, _ = cluster.begun()
     metadata = metadata_of(cluster)
-    metadata.known = replace(metadata.known, producer_epoch=EPOCH_MAX - 1)
+    metadata.current = replace(metadata.current, producer_epoch=EPOCH_MAX - 1)
     rotated = cluster.begun()
     assert rotated[0] != producer_id
     assert rotated[1] == 0
@@ -397,7 +397,7 @@ def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
         cluster.made.pause_broker(broker)
     cluster.send(coordinator, AddPartitionsToTxnRequest("id", *producer, (led,)))
     cluster.run(20)
-    assert led not in metadata_of(cluster).known.partitions
+    assert led not in metadata_of(cluster).current.partitions
     cluster.made.pause_broker(coordinator)
     cluster.run(20)
     assert cluster.coordinator() == -1
@@ -720,7 +720,7 @@ def test_with_v2_a_producer_whose_epochs_are_used_up_goes_on_with_another_id() -
     cluster = TransactionsCluster("4.3")
     producer_id, _ = open_transaction(cluster, "t-0")
     metadata = metadata_of(cluster)
-    metadata.known = replace(metadata.known, producer_epoch=EPOCH_MAX - 1)
+    metadata.current = replace(metadata.current, producer_epoch=EPOCH_MAX - 1)
     producer = producer_id, EPOCH_MAX - 1
     answer = cluster.end(producer)
     assert answer.error == errors.NONE
