@@ -1,4 +1,4 @@
-"""The loops of applications: what each does between its calls, and what it leaves behind where it dies."""
+"""The loops of applications, and the effects that a crash leaves behind."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -44,38 +44,43 @@ Effects = tuple[int, int, int]
 
 @pytest.fixture(scope="module")
 def run() -> Callable[..., RunResult]:
-    """Run applications with a kind of delivery, and what strikes one of them."""
-    known: dict[tuple[str, ...], RunResult] = {}
+    """Run applications with a kind of delivery and a fault; each combination runs once."""
+    results: dict[tuple[str, ...], RunResult] = {}
 
     def run_once(delivery: str, fault: str = "", *, kafka: str = "3.9", more: str = "") -> RunResult:
         key = (delivery, fault, kafka, more)
-        if key not in known:
-            struck = f"faults: [{{at: 8s, do: {{{fault}}}}}]" if fault else ""
+        if key not in results:
+            faults_section = f"faults: [{{at: 8s, do: {{{fault}}}}}]" if fault else ""
             target = "" if delivery == "idempotent_sink" else "to: out, "
-            text = BASE.format(delivery=delivery, kafka=kafka, target=target, more=more, faults=struck)
-            known[key] = run_plan(load_text(text, "applications.yaml").plans[0], 0)
-        return known[key]
+            text = BASE.format(
+                delivery=delivery, kafka=kafka, target=target, more=more, faults=faults_section
+            )
+            results[key] = run_plan(load_text(text, "applications.yaml").plans[0], 0)
+        return results[key]
 
     return run_once
 
 
 def effects(result: RunResult) -> Effects:
-    """Return how many records there are, how many have no effect, how many several, by what was read back and stored alone."""
+    """Return the numbers of records, of records without an effect and of those with several.
+
+    They are counted only from records read back and results stored.
+    """
     names = result.evidence.process_names
     read: Counter[str] = Counter()
-    made: Counter[str | None] = Counter()
+    produced: Counter[str | None] = Counter()
     for operation in result.evidence.operations:
         if operation.type == OK and names[operation.process] == "reader":
             for _, _, value in operation.polls():
                 origin = origin_of(str(value))
-                (read if origin is None else made)[str(value) if origin is None else origin] += 1
+                (read if origin is None else produced)[str(value) if origin is None else origin] += 1
         if operation.type == OK and operation.f == STORE:
-            made.update(origin_of(result_) for _, _, (_, result_) in operation.value)
-    return len(read), sum(not made[value] for value in read), sum(made[value] > 1 for value in read)
+            produced.update(origin_of(result_) for _, _, (_, result_) in operation.value)
+    return len(read), sum(not produced[value] for value in read), sum(produced[value] > 1 for value in read)
 
 
 @pytest.mark.parametrize("delivery", APPLICATIONS)
-def test_where_nothing_happens_each_record_has_its_effect_once(
+def test_without_faults_each_record_has_exactly_one_effect(
     run: Callable[..., RunResult], delivery: str
 ) -> None:
     result = run(delivery)
@@ -90,7 +95,7 @@ CRASH = "application_crash: {{client: one, step: {step}, after: {after}, restart
 
 @pytest.mark.parametrize("kafka", ["2.8", "4.3"])
 @pytest.mark.parametrize("step", ["poll", "begin", "send", "send_offsets", "commit"])
-def test_in_a_transaction_a_crash_at_any_step_changes_nothing(
+def test_with_transactions_a_crash_at_any_step_neither_loses_nor_repeats_an_effect(
     run: Callable[..., RunResult], step: str, kafka: str
 ) -> None:
     result = run("exactly_once", CRASH.format(step=step, after=1), kafka=kafka)
@@ -108,27 +113,27 @@ def test_in_a_transaction_a_crash_at_any_step_changes_nothing(
         ("watermark", "commit", False, True),
     ],
 )
-def test_when_it_commits_decides_what_a_crash_costs(
+def test_the_order_of_commit_and_effect_decides_whether_a_crash_loses_or_repeats_effects(
     run: Callable[..., RunResult], delivery: str, step: str, *, loses: bool, doubles: bool
 ) -> None:
     _, lost, doubled = effects(run(delivery, CRASH.format(step=step, after=1)))
     assert (lost > 0, doubled > 0) == (loses, doubles)
 
 
-def test_an_application_that_dies_is_given_again_what_it_had_in_its_hands(
+def test_an_application_polls_first_after_a_crash(
     run: Callable[..., RunResult],
 ) -> None:
     result = run("exactly_once", CRASH.format(step="send_offsets", after=0))
     steps = [event for event in select(result.evidence.trace, ApplicationStep) if event.client == "one"]
-    held = next(
+    crash = next(
         at for at, event in enumerate(steps) if event.at_us >= 8_000_000 and event.step == "send_offsets"
     )
-    assert steps[held + 1].step == "poll", "its next life begins with its first step"
+    assert steps[crash + 1].step == "poll", "the restarted application begins with its first step"
 
 
 @pytest.mark.parametrize("delivery", ["watermark", "highest_finished"])
 @pytest.mark.parametrize("work", ["0ms", "1ms", "50ms"])
-def test_what_workers_finish_while_others_are_committed_is_committed_although_nothing_more_comes(
+def test_records_finished_during_a_commit_are_committed_even_if_no_more_records_come(
     delivery: str, work: str
 ) -> None:
     text = f"""
@@ -145,27 +150,27 @@ script: [{{at: 5s, do: {{send: {{value: m, count: 3, partition: in-0}}}}}}, {{af
     assert commits[-1].offsets == (("in-0", 3),)
 
 
-def test_offsets_of_a_transaction_are_commits_of_the_history(run: Callable[..., RunResult]) -> None:
+def test_offsets_of_a_transaction_are_commits_in_the_history(run: Callable[..., RunResult]) -> None:
     result = run("exactly_once")
-    told = [operation for operation in result.evidence.operations if operation.f == COMMIT]
-    assert {operation.type for operation in told} == {"invoke", OK}
+    commits = [operation for operation in result.evidence.operations if operation.f == COMMIT]
+    assert {operation.type for operation in commits} == {"invoke", OK}
     committed = {
         (name, offset)
         for event in select(result.evidence.trace, OffsetsCommitted)
         for name, offset in event.offsets
     }
-    assert {(name, offset) for each in told if each.type == OK for _, name, offset in each.value} <= committed
+    successful = [operation for operation in commits if operation.type == OK]
+    assert {(name, offset) for operation in successful for _, name, offset in operation.value} <= committed
 
 
-def test_the_commit_of_a_transaction_that_is_aborted_has_failed(run: Callable[..., RunResult]) -> None:
+def test_the_commit_in_an_aborted_transaction_fails_in_the_history(run: Callable[..., RunResult]) -> None:
     pause = "application_pause: {client: one, step: send_offsets, duration: 9500ms}"
     result = run("exactly_once", pause)
-    failed = [each for each in result.evidence.operations if each.f == COMMIT and each.type == FAIL]
-    assert failed
+    assert any(operation.f == COMMIT and operation.type == FAIL for operation in result.evidence.operations)
     assert effects(result)[1:] == (0, 0)
 
 
-def test_an_application_whose_producer_is_fenced_ends_and_its_successor_stays(
+def test_an_application_with_a_fenced_producer_ends_and_its_successor_does_not(
     run: Callable[..., RunResult],
 ) -> None:
     result = run(
@@ -180,7 +185,7 @@ def test_an_application_whose_producer_is_fenced_ends_and_its_successor_stays(
     "fault", ["rebalance_storm: {rounds: 2}", "slow_poll: {client: all, by: 3s, duration: 6s}"]
 )
 @pytest.mark.parametrize("delivery", ["exactly_once", "idempotent_sink", "watermark"])
-def test_members_that_come_and_go_or_take_long_lose_nothing(
+def test_rebalances_and_slow_polls_lose_no_effect(
     run: Callable[..., RunResult], delivery: str, fault: str
 ) -> None:
     result = run(delivery, fault, more=", consumer: {max.poll.interval.ms: 5s}")
@@ -189,7 +194,7 @@ def test_members_that_come_and_go_or_take_long_lose_nothing(
     assert result.verdict.reasons == ()
 
 
-def test_a_store_refuses_the_result_of_a_record_that_it_has_one_of() -> None:
+def test_a_store_refuses_a_second_result_for_a_record() -> None:
     store = ResultStore()
     assert store.next_offset("in-0") is None
     assert store.put("in-0", 4)
@@ -199,12 +204,12 @@ def test_a_store_refuses_the_result_of_a_record_that_it_has_one_of() -> None:
     assert store.next_offset("in-0") == 7
 
 
-def test_an_effect_says_what_it_was_made_of() -> None:
+def test_an_effect_names_the_record_that_caused_it() -> None:
     assert origin_of(effect_of("app", 3, "order-1")) == "order-1"
     assert origin_of(effect_of("second", 0, effect_of("first", 3, "order-1"))) == "first:3(order-1)"
     assert origin_of("order-1") is None
 
 
-def test_campaigns_and_faults_name_the_loops_and_their_steps_as_they_are() -> None:
+def test_campaigns_and_faults_accept_exactly_the_deliveries_and_steps_of_the_programs() -> None:
     assert tuple(APPLICATIONS) == get_args(Delivery)
     assert set(faults.STEPS) == set(STEPS)

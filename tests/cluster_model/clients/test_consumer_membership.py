@@ -1,4 +1,4 @@
-"""A member of a group with the protocol of KIP-848: what its heartbeats say, and what it does with their answers."""
+"""A member of a group with KIP-848: its heartbeats, and its reactions to the answers."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -27,14 +27,14 @@ HEARTBEAT = "ConsumerGroupHeartbeat"
 
 
 class Application:
-    """What a consumer and its application are to the member."""
+    """The consumer and the application of a member."""
 
     def __init__(
         self,
         *,
         auto_commits: bool = False,
         has_listener: bool = False,
-        given: Mapping[str, Any] = MappingProxyType({}),
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.host = FakeHost("app")
         settings: dict[str, Any] = {
@@ -42,12 +42,12 @@ class Application:
             "group.protocol": "consumer",
             "max.poll.interval.ms": 60_000,
         }
-        config = consumer_config("4.3", {**settings, **given})
+        config = consumer_config("4.3", {**settings, **options})
         self.metadata = ClientMetadata(self.host, (0,), config, lambda: None)
         self.polls = True
         self.ended_us = 0
         self.offsets: dict[str, int] = {}
-        self.told: list[tuple[str, tuple[str, ...]]] = []
+        self.calls: list[tuple[str, tuple[str, ...]]] = []
         self.member = ConsumerMembership(
             self.host,
             self.metadata,
@@ -79,13 +79,13 @@ class Application:
         return self.offsets
 
     def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
-        self.told.append(("lost" if lost else "revoked", tuple(partitions)))
+        self.calls.append(("lost" if lost else "revoked", tuple(partitions)))
 
     def partitions_assigned(self, partitions: Sequence[str]) -> None:
-        self.told.append(("assigned", tuple(partitions)))
+        self.calls.append(("assigned", tuple(partitions)))
 
     def partitions_paused(self, partitions: Sequence[str]) -> None:
-        self.told.append(("paused", tuple(partitions)))
+        self.calls.append(("paused", tuple(partitions)))
 
     def start_at(self, partition: str, offset: int) -> None: ...
 
@@ -96,9 +96,9 @@ class Application:
     def commit_ended(self, offsets: Mapping[str, int], error: str) -> None: ...
 
     def group_failed(self, error: str) -> None:
-        self.told.append((error, ()))
+        self.calls.append((error, ()))
 
-    # What tests do
+    # For tests
 
     def next_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         (sent,) = self.host.requests(HEARTBEAT)
@@ -116,24 +116,24 @@ class Application:
                 fetch.answer(OffsetFetchResponse(dict.fromkeys(fetch.body.partitions, (errors.NONE, 0))))
 
     def join(self, *partitions: str) -> None:
-        """Be in epoch 1 with partitions, and have said so."""
+        """Get partitions in epoch 1, and confirm them."""
         self.answer(1, partitions)
         self.answer(1)
-        self.told.clear()
+        self.calls.clear()
 
 
-def test_who_joins_says_all_that_there_is_to_say() -> None:
-    app = Application(given={"group.remote.assignor": "range"})
+def test_a_heartbeat_that_joins_has_all_fields() -> None:
+    app = Application(options={"group.remote.assignor": "range"})
     request = app.next_heartbeat()
     assert (request.epoch, request.topics, request.owned, request.assignor) == (0, ("t",), (), "range")
     assert request.rebalance_timeout_us == POLL_US
     assert request.member.startswith("app-")
 
 
-def test_what_it_was_given_it_says_at_once_and_then_nothing_that_has_not_changed() -> None:
+def test_a_member_confirms_its_assignment_at_once_and_then_sends_only_changes() -> None:
     app = Application()
     app.answer(1, ("t-0", "t-1"))
-    assert app.told == [("assigned", ("t-0", "t-1"))]
+    assert app.calls == [("assigned", ("t-0", "t-1"))]
     ack = app.next_heartbeat()
     assert (ack.epoch, ack.owned, ack.topics, ack.rebalance_timeout_us) == (1, ("t-0", "t-1"), None, None)
     app.answer(1)
@@ -141,38 +141,38 @@ def test_what_it_was_given_it_says_at_once_and_then_nothing_that_has_not_changed
     app.host.advance(INTERVAL_US - 1)
     assert not app.host.requests(HEARTBEAT)
     app.host.advance(1)
-    beat = app.next_heartbeat()
-    assert (beat.epoch, beat.owned, beat.topics) == (1, None, None)
+    heartbeat = app.next_heartbeat()
+    assert (heartbeat.epoch, heartbeat.owned, heartbeat.topics) == (1, None, None)
 
 
-def test_it_gives_up_first_and_takes_then_and_is_in_the_new_epoch_when_it_has_said_so() -> None:
+def test_a_member_revokes_before_it_adds_partitions_and_enters_the_new_epoch_after_confirming() -> None:
     app = Application()
     app.join("t-0")
     app.host.advance(INTERVAL_US)
     app.answer(1, ("t-1",))
-    assert app.told == [("revoked", ("t-0",)), ("assigned", ("t-1",))]
+    assert app.calls == [("revoked", ("t-0",)), ("assigned", ("t-1",))]
     assert (app.next_heartbeat().epoch, app.next_heartbeat().owned) == (1, ("t-1",))
     app.answer(2)
     assert app.member.generation == 2
 
 
-def test_who_commits_by_itself_commits_before_it_gives_up_and_reads_that_no_more_meanwhile() -> None:
-    app = Application(auto_commits=True, given={"auto.commit.interval.ms": 60_000})
+def test_auto_commit_precedes_a_revocation_and_pauses_the_revoked_partitions() -> None:
+    app = Application(auto_commits=True, options={"auto.commit.interval.ms": 60_000})
     app.join("t-0", "t-1")
     app.offsets = {"t-0": 3, "t-1": 4}
     app.host.advance(INTERVAL_US)
     app.answer(1, ("t-1",))
-    assert app.told == [("paused", ("t-0",))]
+    assert app.calls == [("paused", ("t-0",))]
     commit = app.host.take("OffsetCommit")
     assert (commit.body.offsets, commit.body.generation) == ({"t-0": 3, "t-1": 4}, 1)
     commit.answer(OffsetCommitResponse(dict.fromkeys(app.offsets, errors.STALE_MEMBER_EPOCH)))
     app.host.advance(US_PER_SECOND)
     app.host.take("OffsetCommit").answer(OffsetCommitResponse(dict.fromkeys(app.offsets, errors.NONE)))
-    assert app.told[1:] == [("revoked", ("t-0",)), ("assigned", ())]
+    assert app.calls[1:] == [("revoked", ("t-0",)), ("assigned", ())]
 
 
 @pytest.mark.parametrize("auto_commits", [True, False])
-def test_where_the_application_has_a_part_in_it_that_waits_for_its_next_poll(
+def test_a_reconciliation_that_involves_the_application_waits_for_its_next_poll(
     auto_commits: bool,
 ) -> None:
     app = Application(auto_commits=auto_commits, has_listener=not auto_commits)
@@ -180,20 +180,20 @@ def test_where_the_application_has_a_part_in_it_that_waits_for_its_next_poll(
     app.polls = False
     app.host.advance(INTERVAL_US)
     app.answer(1, ("t-1",))
-    assert not app.told
+    assert not app.calls
     app.polls = True
     app.member.poll()
-    assert app.told == [("revoked", ("t-0",)), ("assigned", ())]
+    assert app.calls == [("revoked", ("t-0",)), ("assigned", ())]
 
 
 @pytest.mark.parametrize("error", [errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID])
-def test_who_is_fenced_has_lost_all_and_joins_again_at_once_by_the_same_name(error: str) -> None:
+def test_a_fenced_member_loses_its_partitions_and_rejoins_at_once_with_the_same_id(error: str) -> None:
     app = Application()
     name = app.next_heartbeat().member
     app.join("t-0")
     app.host.advance(INTERVAL_US)
     app.answer(error=error)
-    assert app.told == [("lost", ("t-0",))]
+    assert app.calls == [("lost", ("t-0",))]
     request = app.next_heartbeat()
     assert (request.epoch, request.owned, request.topics, request.member) == (0, (), ("t",), name)
 
@@ -201,15 +201,15 @@ def test_who_is_fenced_has_lost_all_and_joins_again_at_once_by_the_same_name(err
 @pytest.mark.parametrize(
     "error", [errors.UNRELEASED_INSTANCE_ID, errors.UNSUPPORTED_ASSIGNOR, errors.UNSUPPORTED_VERSION]
 )
-def test_other_errors_end_the_application(error: str) -> None:
+def test_other_heartbeat_errors_end_the_application(error: str) -> None:
     app = Application()
     app.answer(error=error)
-    assert app.told == [(error, ())]
+    assert app.calls == [(error, ())]
     app.host.advance(POLL_US)
     assert not app.host.requests(HEARTBEAT)
 
 
-def test_who_has_missed_an_answer_says_all_and_stays_in_its_epoch() -> None:
+def test_a_member_that_missed_an_answer_sends_a_full_heartbeat_in_the_same_epoch() -> None:
     app = Application()
     app.join("t-0")
     app.host.advance(INTERVAL_US)
@@ -222,10 +222,10 @@ def test_who_has_missed_an_answer_says_all_and_stays_in_its_epoch() -> None:
 
 
 @pytest.mark.parametrize(("instance", "epoch"), [("", -1), ("one", -2)])
-def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_poll(
+def test_a_member_that_exceeds_the_poll_interval_leaves_and_rejoins_in_its_next_poll(
     instance: str, epoch: int
 ) -> None:
-    app = Application(given={"group.instance.id": instance})
+    app = Application(options={"group.instance.id": instance})
     app.join("t-0")
     app.polls, app.ended_us = False, app.host.clock.now_us
     for _ in range(11):
@@ -234,7 +234,7 @@ def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_pol
     app.host.advance(INTERVAL_US)
     *_, leave = app.host.requests(HEARTBEAT)
     assert (leave.body.epoch, leave.body.instance) == (epoch, instance)
-    assert app.told == [("lost", ("t-0",))]
+    assert app.calls == [("lost", ("t-0",))]
     app.answer(epoch)
     app.host.advance(POLL_US)
     assert not app.host.requests(HEARTBEAT)
@@ -243,19 +243,19 @@ def test_who_does_not_poll_for_too_long_leaves_and_joins_again_with_its_next_pol
     assert app.next_heartbeat().epoch == 0
 
 
-def test_who_closes_gives_up_and_waits_for_the_answer_to_its_leaving() -> None:
+def test_a_closing_member_revokes_its_partitions_and_waits_for_the_answer_to_its_last_heartbeat() -> None:
     app = Application()
     app.join("t-0")
     closed: list[bool] = []
     app.member.close(lambda: closed.append(True))
-    assert app.told == [("revoked", ("t-0",))]
+    assert app.calls == [("revoked", ("t-0",))]
     assert app.next_heartbeat().epoch == -1
     assert not closed
     app.answer(-1)
     assert closed
 
 
-def test_a_transaction_is_told_of_its_epoch_and_of_no_member_while_it_is_none() -> None:
+def test_the_group_metadata_has_no_member_id_before_the_member_has_joined() -> None:
     app = Application()
     assert app.member.group_metadata[1:3] == (-1, "")
     app.join("t-0")

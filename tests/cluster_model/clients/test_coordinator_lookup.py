@@ -1,4 +1,4 @@
-"""Clients ask any broker for their coordinator, again and again until there is one that can be reached."""
+"""Clients look up their coordinator on any broker until they find one that is reachable."""
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
@@ -14,11 +14,11 @@ BROKERS = (0, 1, 2)
 
 
 class Client:
-    """A client that has metadata and looks for its coordinator."""
+    """A client with metadata that looks up its coordinator."""
 
     def __init__(self, *, has_own_connection: bool = False) -> None:
         self.host = FakeHost()
-        self.found = 0
+        self.successes = 0
         self.failures = 0
         config = consumer_config("2.4", {})
         self.metadata = ClientMetadata(self.host, BROKERS, config, lambda: None)
@@ -40,12 +40,12 @@ class Client:
         self._answer_metadata()
 
     def _answer_metadata(self) -> None:
-        """Answer what was asked before the coordinator, as a broker does."""
+        """Answer earlier metadata requests first, as a broker does."""
         for _ in self.host.requests("Metadata"):
             self.host.take("Metadata").answer(MetadataResponse(BROKERS, {"t-0": (0, 0)}))
 
     def _found(self) -> None:
-        self.found += 1
+        self.successes += 1
 
     def _failed(self) -> None:
         self.failures += 1
@@ -55,7 +55,7 @@ class Client:
         self.host.take("FindCoordinator").answer(FindCoordinatorResponse(error, node))
 
 
-def test_a_coordinator_is_asked_for_once_and_then_known() -> None:
+def test_a_coordinator_is_looked_up_only_once() -> None:
     client = Client()
     client.lookup.find()
     client.lookup.find()
@@ -64,20 +64,20 @@ def test_a_coordinator_is_asked_for_once_and_then_known() -> None:
     client.answer(2)
     client.lookup.find()
     assert client.host.requests("FindCoordinator") == []
-    assert (client.lookup.node, client.found) == (2, 1)
+    assert (client.lookup.node, client.successes) == (2, 1)
 
 
-def test_it_is_asked_for_again_after_a_backoff_while_there_is_none() -> None:
+def test_a_failed_lookup_is_retried_after_a_backoff() -> None:
     client = Client()
     client.lookup.find()
     client.answer(NO_LEADER, errors.COORDINATOR_NOT_AVAILABLE)
     assert client.host.requests("FindCoordinator") == []
     client.host.advance(100 * MS)
     client.answer(1)
-    assert (client.lookup.node, client.found, client.failures) == (1, 1, 1)
+    assert (client.lookup.node, client.successes, client.failures) == (1, 1, 1)
 
 
-def test_a_request_that_gets_lost_is_sent_again() -> None:
+def test_a_lost_lookup_is_sent_again() -> None:
     client = Client()
     client.lookup.find()
     client.host.take("FindCoordinator").lose()
@@ -85,7 +85,7 @@ def test_a_request_that_gets_lost_is_sent_again() -> None:
     assert len(client.host.requests("FindCoordinator")) == 1
 
 
-def test_one_that_has_said_that_it_is_none_is_forgotten() -> None:
+def test_a_forgotten_coordinator_is_looked_up_again() -> None:
     client = Client()
     client.lookup.find()
     client.answer(1)
@@ -96,7 +96,7 @@ def test_one_that_has_said_that_it_is_none_is_forgotten() -> None:
     assert client.lookup.node == 2
 
 
-def test_one_that_cannot_be_reached_is_not_taken_for_found() -> None:
+def test_a_lookup_does_not_accept_an_unreachable_coordinator() -> None:
     client = Client()
     client.lookup.find()
     client.answer(1)
@@ -113,7 +113,7 @@ def test_one_that_cannot_be_reached_is_not_taken_for_found() -> None:
     assert client.lookup.node == 1
 
 
-def test_a_member_of_a_group_has_a_connection_to_its_coordinator_alone() -> None:
+def test_a_group_member_has_a_separate_connection_to_its_coordinator() -> None:
     client = Client(has_own_connection=True)
     client.lookup.find()
     client.answer(1)

@@ -1,4 +1,4 @@
-"""A broker that refuses a client says who leads now, and the client goes there at once (KIP-951, from 3.7 on)."""
+"""Since 3.7 a refusal names the current leader, and the client goes there at once (KIP-951)."""
 
 import pytest
 
@@ -15,7 +15,7 @@ REFUSALS = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_LEADER_EPOCH)
 
 
 def refuse(app: App, error: str, current_leader: tuple[int, int]) -> None:
-    app.ready = False  # No other answer tells who leads.
+    app.ready = False  # No other answer names the leader.
     sent = app.host.take("Produce")
     sent.answer(ProduceResponse({P: (error, -1)}, {P: current_leader}))
 
@@ -32,12 +32,12 @@ def test_a_batch_goes_to_the_new_leader_without_a_backoff(error: str) -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
-def test_a_leader_of_the_past_is_not_believed(epoch: int) -> None:
+def test_a_client_ignores_a_leader_with_an_older_epoch(epoch: int) -> None:
     app = App("3.9", enable_idempotence=False)
     app.send("a")
     app.pause(5 * MS)
     refuse(app, errors.NOT_LEADER_FOR_PARTITION, (1, app.epoch + epoch))
-    assert app.under_way() == []
+    assert app.in_flight() == []
 
 
 MOVED = """
@@ -56,8 +56,8 @@ expect: {{verdict: held}}
 """
 
 
-@pytest.mark.parametrize(("release", "is_told"), [("3.6", False), ("3.9", True)])
-def test_a_client_knows_the_new_leader_with_the_refusal(release: str, is_told: bool) -> None:
+@pytest.mark.parametrize(("release", "is_named"), [("3.6", False), ("3.9", True)])
+def test_since_3_7_a_refusal_names_the_new_leader(release: str, is_named: bool) -> None:
     (plan,) = load_text(MOVED.format(release=release), "moved.yaml").plans
     result = run_plan(plan, 0)
     assert result.expected
@@ -66,4 +66,4 @@ def test_a_client_knows_the_new_leader_with_the_refusal(release: str, is_told: b
     failed = {failed.values: failed.at_us for failed in select(trace, SendFailed)}
     assert failed
     waits = [again.at_us - failed[again.values] for again in select(trace, SentAgain)]
-    assert all(wait < 2 * MS for wait in waits) == is_told
+    assert all(wait < 2 * MS for wait in waits) == is_named

@@ -53,7 +53,7 @@ class Asker:
             )
 
 
-def test_one_connection_is_opened_when_it_is_needed_and_used_again() -> None:
+def test_a_connection_is_opened_on_demand_and_reused() -> None:
     asker = Asker()
     assert asker.host.connections == []
     asker.ask("a", "b")
@@ -72,7 +72,7 @@ def test_answers_complete_the_requests_in_order_with_their_contexts() -> None:
     assert not asker.client.in_flight
 
 
-def test_an_answer_out_of_order_ends_the_connection() -> None:
+def test_an_answer_out_of_order_closes_the_connection() -> None:
     asker = Asker()
     asker.ask("a", "b")
     asker.host.sent[1].answer("B")
@@ -94,7 +94,7 @@ def test_a_second_answer_is_ignored() -> None:
     assert asker.host.closed == []
 
 
-def test_what_the_server_pushes_is_handed_on() -> None:
+def test_messages_that_the_server_pushes_reach_the_callback() -> None:
     asker = Asker()
     asker.ask("a")
     connection = asker.host.connections[0]
@@ -104,7 +104,7 @@ def test_what_the_server_pushes_is_handed_on() -> None:
 
 
 @pytest.mark.parametrize("ends_by", ["lost", "disconnect", "timeout"])
-def test_the_end_of_a_connection_fails_what_is_in_flight_oldest_first(ends_by: str) -> None:
+def test_the_end_of_a_connection_fails_the_requests_in_flight_oldest_first(ends_by: str) -> None:
     asker = Asker()
     asker.ask("a", "b")
     if ends_by == "lost":
@@ -120,7 +120,7 @@ def test_the_end_of_a_connection_fails_what_is_in_flight_oldest_first(ends_by: s
     assert asker.host.sent[-1].connection is asker.host.connections[1]
 
 
-def test_answers_and_losses_of_a_former_connection_do_not_matter() -> None:
+def test_answers_and_losses_of_a_former_connection_are_ignored() -> None:
     asker = Asker()
     asker.ask("a")
     old = asker.host.take()
@@ -134,7 +134,7 @@ def test_answers_and_losses_of_a_former_connection_do_not_matter() -> None:
     assert asker.completed[-1] == ("b", "B")
 
 
-def test_nobody_waits_any_more_after_close() -> None:
+def test_requests_in_flight_are_forgotten_after_close() -> None:
     asker = Asker()
     asker.ask("a")
     asker.client.close()
@@ -169,7 +169,7 @@ def test_a_request_sent_long_after_the_first_has_its_own_timeout() -> None:
     assert asker.completed[-1] == ("b", None)
 
 
-def test_a_request_sent_while_the_failed_ones_are_reported_has_its_own_timeout() -> None:
+def test_a_request_sent_from_a_failure_callback_has_its_own_timeout() -> None:
     asker = Asker(timeout_us=10 * MS)
 
     def ask_again(_: Any, __: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_request_sent_while_the_failed_ones_are_reported_has_its_own_timeout()
     assert asker.completed == [("again", None)]
 
 
-def test_the_reconnect_backoff_doubles_up_to_its_maximum_and_begins_again_after_an_answer() -> None:
+def test_the_reconnect_backoff_doubles_up_to_its_maximum_and_restarts_after_an_answer() -> None:
     asker = Asker(backoff_us=50 * MS, backoff_max_us=1 * SECOND)
     waited = []
     for _ in range(7):
@@ -206,7 +206,7 @@ def test_the_reconnect_backoff_doubles_up_to_its_maximum_and_begins_again_after_
 
 
 @pytest.mark.parametrize(("backoff_us", "expected_us"), [(0, 0), (50 * MS, 50 * MS)])
-def test_without_a_maximum_the_backoff_stays(backoff_us: int, expected_us: int) -> None:
+def test_without_a_maximum_the_backoff_is_constant(backoff_us: int, expected_us: int) -> None:
     asker = Asker(backoff_us=backoff_us)
     for _ in range(3):
         asker.ask("a")

@@ -1,4 +1,4 @@
-"""What applications do, driven by hand: the steps of a program, and what the answers lead to."""
+"""Programs driven by hand: their steps, and their reactions to answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,18 +52,18 @@ TWO = {"in-0": [(0, "a"), (1, "b")]}
 REFUSED = "ILLEGAL_GENERATION"
 
 
-def taken(
+def steps_of(
     delivery: str, answers: Mapping[type[ProgramStep], Any] | None = None, *, rewinds: bool = True
 ) -> tuple[list[ProgramStep], str]:
-    """Return the steps of a program that polls two records and is to close then, and the error that it returns."""
-    known: dict[type[ProgramStep], Any] = {HasProducerFailed: False, **(answers or {})}
+    """Return the steps and the error of a program that polls two records and then closes."""
+    replies: dict[type[ProgramStep], Any] = {HasProducerFailed: False, **(answers or {})}
     polls = [TWO, None]
     program, answer, steps = APPLICATIONS[delivery](rewinds=rewinds).run(), None, list[ProgramStep]()
     try:
         while True:
             step = program.send(answer)
             steps.append(step)
-            answer = polls.pop(0) if isinstance(step, PollRecords) else known.get(type(step), NONE)
+            answer = polls.pop(0) if isinstance(step, PollRecords) else replies.get(type(step), NONE)
     except StopIteration as stopped:
         return steps, stopped.value
 
@@ -73,57 +73,57 @@ def kinds(steps: list[ProgramStep]) -> list[type[ProgramStep]]:
 
 
 @pytest.mark.parametrize("delivery", APPLICATIONS)
-def test_a_program_takes_the_named_steps_that_it_declares_and_closes_when_asked(delivery: str) -> None:
-    steps, error = taken(delivery)
+def test_a_program_takes_its_declared_steps_and_closes_on_request(delivery: str) -> None:
+    steps, error = steps_of(delivery)
     assert (kinds(steps)[-2:], error) == ([PollRecords, CloseClients], NONE)
-    failing = taken(delivery, {CommitOpenTransaction: REFUSED})[0]
+    failing = steps_of(delivery, {CommitOpenTransaction: REFUSED})[0]
     named = {step.name for step in (*steps, *failing) if step.name}
     assert named == set(APPLICATIONS[delivery].steps)
 
 
-def test_a_transaction_that_cannot_be_committed_is_aborted_and_read_again() -> None:
-    steps, error = taken(EXACTLY_ONCE, {SendOffsets: REFUSED})
+def test_a_transaction_that_cannot_commit_is_aborted_and_its_records_are_read_again() -> None:
+    steps, error = steps_of(EXACTLY_ONCE, {SendOffsets: REFUSED})
     assert CommitOpenTransaction not in kinds(steps)
     assert NoteOffsets(FAIL, REFUSED) in steps
     assert kinds(steps).index(AbortOpenTransaction) < kinds(steps).index(RewindToCommitted)
     assert error == NONE
-    assert RewindToCommitted not in kinds(taken(EXACTLY_ONCE, {SendOffsets: REFUSED}, rewinds=False)[0])
+    assert RewindToCommitted not in kinds(steps_of(EXACTLY_ONCE, {SendOffsets: REFUSED}, rewinds=False)[0])
 
 
-def test_a_producer_that_has_failed_for_good_ends_the_program_with_its_error() -> None:
-    steps, error = taken(EXACTLY_ONCE, {CommitOpenTransaction: "PRODUCER_FENCED", HasProducerFailed: True})
+def test_a_fatal_producer_error_ends_the_program() -> None:
+    steps, error = steps_of(EXACTLY_ONCE, {CommitOpenTransaction: "PRODUCER_FENCED", HasProducerFailed: True})
     assert error == "PRODUCER_FENCED"
     assert AbortOpenTransaction not in kinds(steps)
     assert steps[-1] == NoteOffsets(INFO, "PRODUCER_FENCED")
 
 
-def test_sessions_before_it_are_fenced_before_it_subscribes() -> None:
-    steps, error = taken(EXACTLY_ONCE, {programs.InitTransactions: "INVALID_PRODUCER_EPOCH"})
+def test_a_transactional_application_fences_former_sessions_before_it_subscribes() -> None:
+    steps, error = steps_of(EXACTLY_ONCE, {programs.InitTransactions: "INVALID_PRODUCER_EPOCH"})
     assert (len(steps), error) == (1, "INVALID_PRODUCER_EPOCH")
-    assert kinds(taken(EXACTLY_ONCE)[0])[:2] == [programs.InitTransactions, SubscribeToSource]
-    assert NoteOffsets(OK, NONE) in taken(EXACTLY_ONCE)[0]
+    assert kinds(steps_of(EXACTLY_ONCE)[0])[:2] == [programs.InitTransactions, SubscribeToSource]
+    assert NoteOffsets(OK, NONE) in steps_of(EXACTLY_ONCE)[0]
 
 
 @pytest.mark.parametrize("delivery", [AT_LEAST_ONCE, WATERMARK])
-def test_what_was_not_acknowledged_is_read_again_and_not_committed(delivery: str) -> None:
-    steps, _ = taken(delivery, {FlushResults: programs.SEND_FAILED})
+def test_after_a_failed_send_offsets_are_not_committed_and_records_are_read_again(delivery: str) -> None:
+    steps, _ = steps_of(delivery, {FlushResults: programs.SEND_FAILED})
     assert CommitOffsets not in kinds(steps)
     assert RewindToCommitted in kinds(steps)
 
 
-def test_at_most_once_processes_nothing_that_it_could_not_commit() -> None:
-    assert WriteResult not in kinds(taken(AT_MOST_ONCE, {CommitOffsets: REFUSED})[0])
-    steps = kinds(taken(AT_MOST_ONCE)[0])
+def test_at_most_once_processes_only_committed_records() -> None:
+    assert WriteResult not in kinds(steps_of(AT_MOST_ONCE, {CommitOffsets: REFUSED})[0])
+    steps = kinds(steps_of(AT_MOST_ONCE)[0])
     assert steps.index(CommitOffsets) < steps.index(WriteResult)
 
 
 def test_a_sink_stores_each_record_with_its_offset() -> None:
-    stored = [step.record for step in taken(IDEMPOTENT_SINK)[0] if isinstance(step, StoreResult)]
+    stored = [step.record for step in steps_of(IDEMPOTENT_SINK)[0] if isinstance(step, StoreResult)]
     assert stored == [("in-0", 0, "a"), ("in-0", 1, "b")]
 
 
 @pytest.mark.parametrize(("delivery", "first", "second"), [(WATERMARK, 0, 2), (HIGHEST_FINISHED, 2, 2)])
-def test_what_workers_have_finished_decides_what_is_committed(delivery: str, first: int, second: int) -> None:
+def test_finished_records_decide_which_offsets_are_committed(delivery: str, first: int, second: int) -> None:
     workers = WorkerRecords(delivery)
     workers.add(TWO)
     held, quick = workers.begin(), workers.begin()
@@ -134,7 +134,7 @@ def test_what_workers_have_finished_decides_what_is_committed(delivery: str, fir
     assert workers.is_done()
 
 
-def test_a_record_whose_partition_was_forgotten_does_not_count() -> None:
+def test_a_finished_record_of_a_forgotten_partition_does_not_count() -> None:
     workers = WorkerRecords(HIGHEST_FINISHED)
     workers.add(TWO)
     held = workers.begin()
@@ -164,63 +164,66 @@ def test_a_consumer_commits_before_or_after_it_processes(
     assert steps == [SubscribeToSource, PollRecords, *after_poll, PollRecords]
 
 
-def test_a_consumer_does_not_process_what_it_could_not_commit_before() -> None:
+def test_a_consumer_that_commits_before_processing_skips_records_after_a_failed_commit() -> None:
     program = read_for_group(BEFORE)
     assert [type(program.send(answer)) for answer in (None, None, TWO, REFUSED)] == [
         *(SubscribeToSource, PollRecords, CommitOffsets, PollRecords)
     ]
 
 
-def test_a_consumer_that_is_to_close_closes() -> None:
+def test_a_consumer_closes_when_a_poll_returns_none() -> None:
     program = read_for_group(AUTO)
     assert [type(program.send(None)) for _ in range(3)] == [SubscribeToSource, PollRecords, CloseClients]
 
 
-def generated(answers: Mapping[type[ProgramStep], list[Any]]) -> list[type[ProgramStep]]:
-    """Return the steps of a program that generates transactions, which is answered by these lists; at their ends by their last."""
-    left = {kind: list(each) for kind, each in answers.items()}
+def generated_steps(answers: Mapping[type[ProgramStep], list[Any]]) -> list[type[ProgramStep]]:
+    """Return the steps of a program that generates transactions.
+
+    Each list answers its step in order, and its last element answers all later ones.
+    """
+    remaining = {kind: list(replies) for kind, replies in answers.items()}
     program, answer, steps = generate_transactions(2, transactions_to_abort(2)), None, []
     try:
         while True:
             step = program.send(answer)
             steps.append(type(step))
-            known = left.get(type(step), [NONE])
-            answer = known.pop(0) if len(known) > 1 else known[0]
+            replies = remaining.get(type(step), [NONE])
+            answer = replies.pop(0) if len(replies) > 1 else replies[0]
     except StopIteration:
         return steps
 
 
-def test_every_second_transaction_is_aborted_and_the_last_one_ended() -> None:
+def test_every_second_generated_transaction_is_aborted_and_the_last_one_is_completed() -> None:
     answers: dict[type[ProgramStep], list[Any]] = {
         WaitForRecord: [True, True, True, True, True, False],
         MustAbort: [False],
         IsTransactionOpen: [False, True, False, True, False, True],
     }
     ends = (AbortOpenTransaction, CommitOpenTransaction, SendNextRecord)
-    assert [step for step in generated(answers) if step in ends] == [
+    assert [step for step in generated_steps(answers) if step in ends] == [
         *(SendNextRecord, SendNextRecord, CommitOpenTransaction),
         *(SendNextRecord, SendNextRecord, AbortOpenTransaction),
         *(SendNextRecord, CommitOpenTransaction),
     ]
 
 
-def test_a_transaction_that_has_failed_is_aborted_and_its_record_left_out() -> None:
+def test_a_failed_transaction_is_aborted_and_its_record_is_skipped() -> None:
     answers: dict[type[ProgramStep], list[Any]] = {
         WaitForRecord: [True, False],
         MustAbort: [True, True, False],
         AbortOpenTransaction: [REFUSED, NONE],
         IsTransactionOpen: [False],
     }
-    steps = generated(answers)
+    steps = generated_steps(answers)
     assert steps.count(AbortOpenTransaction) == 2
     assert SendNextRecord not in steps
 
 
-def test_no_record_is_generated_where_no_transaction_can_be_opened() -> None:
+def test_no_record_is_sent_while_no_transaction_can_be_opened() -> None:
     answers: dict[type[ProgramStep], list[Any]] = {
         WaitForRecord: [True, False],
         MustAbort: [False],
         IsTransactionOpen: [False],
         OpenTransaction: ["PRODUCER_FENCED"],
     }
-    assert SendNextRecord not in generated(answers)
+    assert SendNextRecord not in generated_steps(answers)

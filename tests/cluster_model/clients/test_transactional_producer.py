@@ -1,4 +1,4 @@
-"""A producer with a transactional id on a fake host: the test is the cluster, and the coordinator (TransactionManager)."""
+"""A transactional producer on a fake host, where the test plays the cluster."""
 
 from typing import Any
 
@@ -27,15 +27,15 @@ COORDINATOR = 2
 RETRY = 100 * MS
 """retry.backoff.ms"""
 FIRST = (7, 0)
-"""The producer id and the epoch that the coordinator gives first."""
+"""The first producer id and epoch."""
 
 
 class App:
-    """An application with transactions; broker 0 leads t-0, broker 1 leads t-1, broker 2 coordinates."""
+    """An application with transactions. Broker 0 leads t-0, 1 leads t-1, 2 coordinates."""
 
     def __init__(self, release: str = "2.8", *, initialized: bool = True, **settings: Value) -> None:
-        given: dict[str, Value] = {"transactional.id": "orders", "linger.ms": 0}
-        given |= {name.replace("_", "."): value for name, value in settings.items()}
+        options: dict[str, Value] = {"transactional.id": "orders", "linger.ms": 0}
+        options |= {name.replace("_", "."): value for name, value in settings.items()}
         self.host = FakeHost("app")
         self.history = History()
         process = self.history.new_process("app")
@@ -44,7 +44,7 @@ class App:
             process,
             BROKERS,
             (P, Q),
-            producer_config(release, given),
+            producer_config(release, options),
             RELEASES[release].behaviours,
             self.history,
             30,
@@ -59,7 +59,7 @@ class App:
             self.give_id()
 
     def metadata(self) -> None:
-        """Answer what is asked of metadata, where nothing else was asked before it."""
+        """Answer metadata requests that are the first in flight on their connections."""
         for sent in self.host.requests("Metadata"):
             if next(s for s in self.host.sent if s.connection is sent.connection) is sent:
                 self.host.sent.remove(sent)
@@ -102,7 +102,7 @@ class App:
             self.producer.send(value, to)
 
     def begin(self, *values: str) -> None:
-        """Begin a transaction, and have records of it in the log of t-0."""
+        """Begin a transaction, and write its records to the log of t-0."""
         assert self.producer.begin_transaction() == errors.NONE
         for value in values:
             self.send(value)
@@ -114,7 +114,7 @@ class App:
     def state(self) -> str:
         return self.producer.transactions.state
 
-    def under_way(self) -> list[str]:
+    def in_flight(self) -> list[str]:
         return [
             sent.body.api
             for sent in self.host.sent
@@ -122,18 +122,18 @@ class App:
         ]
 
     def completed(self) -> list[tuple[str, tuple[Any, ...], str | None]]:
-        """Return what the history says of the ends of transactions."""
+        """Return the completed transactions in the history."""
         operations = [o for o in self.history.operations if o.is_completion and o.f == TXN]
-        return [(o.type, tuple(written for _, _, written in o.value), o.error) for o in operations]
+        return [(o.type, tuple(argument for _, _, argument in o.value), o.error) for o in operations]
 
 
-def test_initialization_finds_the_coordinator_and_asks_it_for_an_epoch() -> None:
+def test_initialization_finds_the_coordinator_and_gets_an_epoch() -> None:
     app = App(initialized=False)
     app.producer.init_transactions(app.done.append)
-    assert app.under_way() == ["FindCoordinator"]
-    asked = app.find()
-    assert (asked.topic, asked.key) == (TRANSACTION_STATE, "orders")
-    app.host.advance(RETRY)  # what is sent after its coordinator was found counts as sent again
+    assert app.in_flight() == ["FindCoordinator"]
+    lookup = app.find()
+    assert (lookup.topic, lookup.key) == (TRANSACTION_STATE, "orders")
+    app.host.advance(RETRY)  # a request that had to wait for the coordinator counts as a retry
     sent = app.host.requests("InitProducerId")[0]
     assert sent.server == f"broker-{COORDINATOR}"
     body = app.give_id()
@@ -142,19 +142,19 @@ def test_initialization_finds_the_coordinator_and_asks_it_for_an_epoch() -> None
 
 
 @pytest.mark.parametrize("error", [errors.COORDINATOR_LOAD_IN_PROGRESS, errors.CONCURRENT_TRANSACTIONS])
-def test_a_coordinator_that_is_not_ready_is_asked_again(error: str) -> None:
+def test_initialization_is_retried_while_the_coordinator_is_not_ready(error: str) -> None:
     app = App(initialized=False)
     app.producer.init_transactions(app.done.append)
     app.find()
     app.host.advance(RETRY)
     app.give_id(error=error)
-    assert app.under_way() == []
+    assert app.in_flight() == []
     app.host.advance(RETRY)
     app.give_id()
     assert app.done == [errors.NONE]
 
 
-def test_a_broker_that_is_no_coordinator_any_more_has_the_next_one_looked_up() -> None:
+def test_a_former_coordinator_triggers_another_lookup() -> None:
     app = App(initialized=False)
     app.producer.init_transactions(app.done.append)
     app.find()
@@ -165,7 +165,7 @@ def test_a_broker_that_is_no_coordinator_any_more_has_the_next_one_looked_up() -
     assert app.host.requests("InitProducerId")[0].server == "broker-1"
 
 
-def test_a_timeout_that_the_broker_does_not_take_is_fatal() -> None:
+def test_a_refused_transaction_timeout_is_fatal() -> None:
     app = App(initialized=False)
     app.producer.init_transactions(app.done.append)
     app.find()
@@ -178,13 +178,13 @@ def test_a_partition_is_added_to_the_transaction_before_its_first_batch() -> Non
     app = App()
     app.producer.begin_transaction()
     app.send("a", "b")
-    assert app.under_way() == ["AddPartitionsToTxn"]
+    assert app.in_flight() == ["AddPartitionsToTxn"]
     added = app.add()
     assert (added.partitions, added.producer_id, added.producer_epoch) == ((P,), *FIRST)
     batch = app.produced()
     assert (batch.values, batch.is_transactional, batch.base_sequence) == (("a", "b"), True, 0)
     app.send("c")
-    assert app.under_way() == ["Produce"]
+    assert app.in_flight() == ["Produce"]
     app.send("d", to=Q)
     assert app.add().partitions == (Q,)
 
@@ -193,7 +193,7 @@ def test_with_transactions_v2_leaders_add_partitions_by_themselves() -> None:
     app = App("4.0")
     app.producer.begin_transaction()
     app.send("a")
-    assert app.under_way() == ["Produce"]
+    assert app.in_flight() == ["Produce"]
     assert app.produced().producer_epoch == 0
     app.commit()
     app.end(producer_id=7, epoch=1)
@@ -208,9 +208,9 @@ def test_a_commit_waits_until_all_batches_are_in_the_logs() -> None:
     app.producer.begin_transaction()
     app.send("a")
     app.add()
-    assert app.under_way() == []
-    app.commit()  # waits for no more records either
-    assert app.under_way() == ["Produce"]
+    assert app.in_flight() == []
+    app.commit()  # a commit ends the linger time
+    assert app.in_flight() == ["Produce"]
     app.produced(offset=4)
     body = app.end()
     assert body.committed
@@ -218,7 +218,7 @@ def test_a_commit_waits_until_all_batches_are_in_the_logs() -> None:
     assert app.completed() == [("ok", ((4, "a"),), None)]
 
 
-def test_the_first_partitions_are_added_again_soon_while_the_transaction_before_is_completed() -> None:
+def test_the_first_partitions_are_retried_sooner_while_the_previous_transaction_completes() -> None:
     app = App()
     app.producer.begin_transaction()
     app.send("a")
@@ -229,30 +229,30 @@ def test_the_first_partitions_are_added_again_soon_while_the_transaction_before_
     app.send("b", to=Q)
     app.add(errors.CONCURRENT_TRANSACTIONS)
     app.host.advance(20 * MS)
-    assert app.under_way() == []
+    assert app.in_flight() == []
     app.host.advance(80 * MS)
-    assert app.under_way() == ["AddPartitionsToTxn"]
+    assert app.in_flight() == ["AddPartitionsToTxn"]
 
 
-def test_an_abort_drops_what_was_not_sent_and_fails_all_of_the_transaction() -> None:
+def test_an_abort_drops_unsent_records_and_fails_the_whole_transaction() -> None:
     app = App()
     app.begin("a")
-    app.send("b", to=Q)  # its partition is being added
+    app.send("b", to=Q)  # its partition is not added yet
     app.abort()
     app.add()
     body = app.end()
     assert not body.committed
-    assert app.under_way() == []
+    assert app.in_flight() == []
     assert app.completed() == [("fail", ("a", "b"), "ABORTED")]
     assert (app.state, app.producer.unfinished) == (manager.READY, 0)
 
 
-def test_a_transaction_without_records_ends_without_the_coordinator() -> None:
+def test_an_empty_transaction_ends_without_the_coordinator() -> None:
     app = App()
     for end in (app.commit, app.abort):
         app.producer.begin_transaction()
         end()
-        assert app.under_way() == []
+        assert app.in_flight() == []
     assert app.done == [errors.NONE] * 3
     assert app.completed() == []
 
@@ -262,11 +262,11 @@ def test_a_send_outside_of_a_transaction_fails() -> None:
     app.send("a")
     (invoked, failed) = app.history.operations
     assert (invoked.f, failed.type, failed.error) == ("send", "fail", manager.ILLEGAL_STATE)
-    assert app.under_way() == []
+    assert app.in_flight() == []
 
 
 @pytest.mark.parametrize("error", [errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH])
-def test_a_producer_that_is_fenced_can_do_nothing_any_more(error: str) -> None:
+def test_a_fenced_producer_refuses_every_call(error: str) -> None:
     app = App()
     app.begin("a")
     app.send("b", to=Q)
@@ -279,7 +279,7 @@ def test_a_producer_that_is_fenced_can_do_nothing_any_more(error: str) -> None:
     assert app.producer.unfinished == 0
 
 
-def test_a_commit_that_was_asked_for_and_is_answered_by_a_fence_may_have_happened() -> None:
+def test_a_fence_in_answer_to_a_repeated_commit_leaves_the_outcome_unknown() -> None:
     app = App()
     app.begin("a")
     app.commit()
@@ -293,7 +293,7 @@ def test_a_commit_that_was_asked_for_and_is_answered_by_a_fence_may_have_happene
 @pytest.mark.parametrize(
     ("release", "state"), [("2.4", manager.FATAL_ERROR), ("2.8", manager.ABORTABLE_ERROR)]
 )
-def test_an_old_epoch_on_a_leader_is_fatal_until_588(release: str, state: str) -> None:
+def test_before_kip_588_invalid_producer_epoch_from_a_leader_is_fatal(release: str, state: str) -> None:
     app = App(release)
     app.producer.begin_transaction()
     app.send("a")
@@ -302,7 +302,7 @@ def test_an_old_epoch_on_a_leader_is_fatal_until_588(release: str, state: str) -
     assert app.state == state
 
 
-def test_an_epoch_is_raised_behind_an_abort_that_follows_an_error() -> None:
+def test_the_epoch_is_raised_after_an_abort_that_follows_an_error() -> None:
     app = App()
     app.producer.begin_transaction()
     app.send("a")
@@ -319,7 +319,7 @@ def test_an_epoch_is_raised_behind_an_abort_that_follows_an_error() -> None:
     assert app.completed() == [("fail", ("a",), "ABORTED")]
 
 
-def test_before_360_no_epoch_is_raised_behind_an_abort() -> None:
+def test_before_kip_360_an_abort_does_not_raise_the_epoch() -> None:
     app = App("2.4")
     app.producer.begin_transaction()
     app.send("a")
@@ -327,14 +327,14 @@ def test_before_360_no_epoch_is_raised_behind_an_abort() -> None:
     app.produced(errors.UNKNOWN_SERVER_ERROR)
     app.abort()
     app.end()
-    assert app.under_way() == []
+    assert app.in_flight() == []
     assert (app.done, app.state) == ([errors.NONE] * 2, manager.READY)
 
 
 @pytest.mark.parametrize(
     ("release", "state"), [("2.4", manager.FATAL_ERROR), ("2.8", manager.ABORTABLE_ERROR)]
 )
-def test_a_batch_that_expires_after_it_was_sent_again_may_be_in_the_log_and_ends_the_transaction(
+def test_a_retried_batch_that_expires_may_be_in_the_log_and_fails_the_transaction(
     release: str, state: str
 ) -> None:
     app = App(release, delivery_timeout_ms=30_000, request_timeout_ms=20_000)
@@ -347,7 +347,7 @@ def test_a_batch_that_expires_after_it_was_sent_again_may_be_in_the_log_and_ends
 
 
 @pytest.mark.parametrize("release", ["2.4", "2.8"])
-def test_a_batch_that_expires_with_its_first_request_can_be_aborted(release: str) -> None:
+def test_a_batch_that_expires_with_its_first_request_only_requires_an_abort(release: str) -> None:
     app = App(release, delivery_timeout_ms=30_000, request_timeout_ms=30_000)
     app.producer.begin_transaction()
     app.send("a")
@@ -356,7 +356,7 @@ def test_a_batch_that_expires_with_its_first_request_can_be_aborted(release: str
     assert app.state == manager.ABORTABLE_ERROR
 
 
-def test_a_call_that_has_timed_out_may_be_made_again_and_no_other() -> None:
+def test_after_a_timeout_only_the_same_call_is_allowed() -> None:
     app = App(max_block_ms=1_000)
     app.begin("a")
     app.commit()
@@ -371,7 +371,7 @@ def test_a_call_that_has_timed_out_may_be_made_again_and_no_other() -> None:
     assert app.completed() == [("ok", ((1, "a"),), None)]
 
 
-def test_before_2_3_a_commit_waits_for_ever() -> None:
+def test_before_2_3_a_commit_never_times_out() -> None:
     app = App("2.0", max_block_ms=1_000)
     app.begin("a")
     app.commit()
@@ -386,8 +386,8 @@ def test_offsets_are_committed_with_the_transaction() -> None:
     sent = app.host.take("AddOffsetsToTxn")
     assert sent.body.group == "g"
     sent.answer(AddOffsetsToTxnResponse(errors.NONE))
-    asked = app.find(1)
-    assert (asked.topic, asked.key) == (CONSUMER_OFFSETS, "g")
+    lookup = app.find(1)
+    assert (lookup.topic, lookup.key) == (CONSUMER_OFFSETS, "g")
     app.host.advance(RETRY)
     commit: Sent = app.host.take("TxnOffsetCommit")
     assert (commit.server, commit.body.offsets, commit.body.generation) == ("broker-1", {"in-0": 3}, 5)
@@ -397,7 +397,7 @@ def test_offsets_are_committed_with_the_transaction() -> None:
     assert app.end().committed
 
 
-def test_a_member_of_the_past_commits_no_offsets() -> None:
+def test_a_former_member_cannot_commit_offsets_in_a_transaction() -> None:
     app = App("4.0")
     app.producer.begin_transaction()
     app.producer.send_offsets({"in-0": 3}, "g", "m", 5, "", app.done.append)
@@ -407,7 +407,7 @@ def test_a_member_of_the_past_commits_no_offsets() -> None:
     assert (app.done[-1], app.state) == (errors.ILLEGAL_GENERATION, manager.ABORTABLE_ERROR)
 
 
-def test_what_dies_before_it_has_asked_for_a_commit_is_never_committed() -> None:
+def test_a_crash_before_the_commit_request_fails_the_transaction() -> None:
     app = App()
     app.begin("a")
     app.send("b")
@@ -415,7 +415,7 @@ def test_what_dies_before_it_has_asked_for_a_commit_is_never_committed() -> None
     assert app.completed() == [("fail", ("a", "b"), "CRASHED")]
 
 
-def test_what_dies_while_it_commits_may_be_committed() -> None:
+def test_a_crash_during_the_commit_leaves_the_outcome_unknown() -> None:
     app = App()
     app.begin("a")
     app.commit()

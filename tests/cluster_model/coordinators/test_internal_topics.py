@@ -52,23 +52,23 @@ def cluster(release: str = "3.9") -> Cluster:
 @pytest.mark.parametrize(
     ("text", "hashed"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31))]
 )
-def test_a_string_is_hashed_as_java_does(text: str, hashed: int) -> None:
+def test_a_string_has_the_same_hash_as_in_java(text: str, hashed: int) -> None:
     assert java_hash(text) == hashed
 
 
 @pytest.mark.parametrize(("key", "number"), [("console-consumer-49366", 19), ("polygenelubricants", 0)])
-def test_a_key_belongs_to_the_partition_of_its_hash_without_the_sign(key: str, number: int) -> None:
+def test_a_key_belongs_to_the_partition_of_its_absolute_hash(key: str, number: int) -> None:
     assert partition_for(key, 50) == number
 
 
-def test_the_topic_of_transactions_is_safer_than_others() -> None:
+def test_the_transaction_topic_requires_two_in_sync_replicas_and_no_unclean_election() -> None:
     topic = internal_topic(TRANSACTION_STATE, broker_config("2.4", {"unclean.leader.election.enable": True}))
     assert (topic.partitions, topic.replication_factor) == (50, 3)
     assert topic.settings["min.insync.replicas"] == 2
     assert topic.settings["unclean.leader.election.enable"] is False
 
 
-def test_clients_neither_write_to_internal_topics_nor_read_them_unasked() -> None:
+def test_clients_do_not_see_internal_topics() -> None:
     made = cluster()
     assert made.partition_names() == ("t-0",)
     assert made.topic_names() == ("t",)
@@ -77,7 +77,7 @@ def test_clients_neither_write_to_internal_topics_nor_read_them_unasked() -> Non
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
-def test_what_a_coordinator_writes_is_read_by_its_successor(release: str) -> None:
+def test_a_successor_reads_the_records_of_its_predecessor(release: str) -> None:
     made = cluster(release)
     first = made.brokers[2]
     assert first.replicas.partitions[f"{CONSUMER_OFFSETS}-2"].is_leader()
@@ -94,7 +94,7 @@ def test_what_a_coordinator_writes_is_read_by_its_successor(release: str) -> Non
         assert [record for batch in other.batches(2) for record in records_of(batch)] == RECORDS
 
 
-def test_what_not_all_in_sync_have_in_time_is_reported_and_stays() -> None:
+def test_an_append_that_is_not_replicated_in_time_is_reported_and_stays_in_the_log() -> None:
     made = cluster()
     leader = made.brokers[2]
     done: list[str] = []
@@ -119,7 +119,7 @@ class _Coordinator:
 
 
 @pytest.mark.parametrize("release", ["2.4", "3.9"])
-def test_the_leader_of_a_partition_is_told_that_it_coordinates_and_when_it_does_no_more(release: str) -> None:
+def test_a_coordinator_is_notified_when_its_broker_gains_or_loses_leadership(release: str) -> None:
     made = cluster(release)
     coordinators = {}
     for number in (0, 1):
@@ -145,7 +145,7 @@ def _asked(made: Cluster, broker: int, request: Any) -> Any:
     return answers[0]
 
 
-def test_any_broker_says_who_coordinates_a_group() -> None:
+def test_any_broker_finds_the_coordinator_of_a_group() -> None:
     made = cluster()
     number = partition_for("g", 5)
     for broker in range(3):
@@ -153,13 +153,13 @@ def test_any_broker_says_who_coordinates_a_group() -> None:
         assert (answer.error, answer.node) == (errors.NONE, number % 3)
 
 
-def test_nobody_coordinates_what_has_no_leader() -> None:
+def test_a_group_without_a_partition_leader_has_no_coordinator() -> None:
     made = cluster()
     answer = _asked(made, 0, FindCoordinatorRequest(TRANSACTION_STATE, "id"))
     assert (answer.error, answer.node) == (errors.COORDINATOR_NOT_AVAILABLE, -1)
 
 
-def test_hash_tables_of_java_and_of_scala_have_assignors_in_orders_of_their_own() -> None:
+def test_hash_tables_of_java_and_scala_order_assignors_differently() -> None:
     names = ("range", "roundrobin", "sticky", "cooperative-sticky")
     assert sorted(names, key=java_hash_place) == ["sticky", "range", "roundrobin", "cooperative-sticky"]
     assert sorted(names, key=scala_hash_place) == ["cooperative-sticky", "roundrobin", "range", "sticky"]

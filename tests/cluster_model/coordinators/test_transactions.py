@@ -94,7 +94,7 @@ def hold_markers(cluster: TransactionsCluster, partition: str) -> Callable[..., 
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_is_committed_is_read_once_it_is_and_what_is_aborted_never(release: str) -> None:
+def test_a_transaction_is_read_once_it_is_committed_and_never_if_it_is_aborted(release: str) -> None:
     cluster = TransactionsCluster(release)
     producer = open_transaction(cluster, "t-0", "t-1")
     assert cluster.committed("t-0") == []
@@ -111,7 +111,7 @@ def test_what_is_committed_is_read_once_it_is_and_what_is_aborted_never(release:
     assert cluster.states()[-2:] == ["PrepareAbort", "CompleteAbort"]
 
 
-def test_a_consumer_that_waits_gets_what_was_committed_when_its_end_is() -> None:
+def test_a_waiting_fetch_returns_when_the_transaction_commits() -> None:
     cluster = TransactionsCluster()
     producer = open_transaction(cluster, "t-0")
     request = FetchRequest(-1, 20 * US_PER_SECOND, 1 << 20, {"t-0": (0, -1)}, READ_COMMITTED)
@@ -122,7 +122,7 @@ def test_a_consumer_that_waits_gets_what_was_committed_when_its_end_is() -> None
     assert [batch.values for batch in answers[0].partitions["t-0"].batches] == [("t-0 one",), ()]
 
 
-def test_a_log_tells_when_a_transaction_begins_and_ends_there() -> None:
+def test_a_log_reports_the_begin_and_the_end_of_a_transaction() -> None:
     cluster = TransactionsCluster()
     producer = open_transaction(cluster, "t-0")
     cluster.write(producer, "t-0", "second", 1)
@@ -137,7 +137,7 @@ def test_a_log_tells_when_a_transaction_begins_and_ends_there() -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_offsets_of_a_group_are_a_part_of_the_transaction(committed: bool) -> None:
+def test_offsets_of_a_group_take_effect_with_the_transaction(committed: bool) -> None:
     cluster = TransactionsCluster()
     producer = cluster.begun()
     assert cluster.add_offsets(producer) == errors.NONE
@@ -164,7 +164,7 @@ def test_offsets_of_a_group_are_a_part_of_the_transaction(committed: bool) -> No
         ("4.3", errors.PRODUCER_FENCED),
     ],
 )
-def test_a_producer_that_begins_fences_its_predecessor_and_aborts_what_that_has_open(
+def test_a_new_producer_fences_its_predecessor_and_aborts_its_open_transaction(
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
@@ -183,7 +183,7 @@ def test_a_producer_that_begins_fences_its_predecessor_and_aborts_what_that_has_
     assert fenced == [("id", False)]
 
 
-def test_known_bad_coordinators_and_leaders_take_what_a_zombie_writes() -> None:
+def test_mutant_coordinators_and_leaders_accept_writes_of_a_zombie() -> None:
     cluster = TransactionsCluster("2.4", transactional_epoch_checked=False)
     zombie = open_transaction(cluster, "t-0")
     cluster.init()
@@ -196,7 +196,7 @@ def test_known_bad_coordinators_and_leaders_take_what_a_zombie_writes() -> None:
     assert cluster.committed("t-0") == ["new", "late"]
 
 
-def test_nobody_but_the_coordinator_answers_for_an_id_and_only_to_its_producer() -> None:
+def test_only_the_coordinator_serves_a_transactional_id_and_only_its_current_producer() -> None:
     cluster = TransactionsCluster()
     other = (cluster.coordinator() + 1) % 3
     request: Any = InitProducerIdRequest("id", TIMEOUT_US)
@@ -214,13 +214,13 @@ def test_nobody_but_the_coordinator_answers_for_an_id_and_only_to_its_producer()
 
 
 @pytest.mark.parametrize("timeout_us", [0, 900 * US_PER_SECOND + 1])
-def test_a_timeout_above_that_of_the_brokers_is_refused(timeout_us: int) -> None:
+def test_a_transaction_timeout_above_the_brokers_maximum_is_refused(timeout_us: int) -> None:
     cluster = TransactionsCluster()
     answer = cluster.ask(cluster.coordinator(), InitProducerIdRequest("id", timeout_us))
     assert answer.error == errors.INVALID_TRANSACTION_TIMEOUT
 
 
-def test_a_producer_that_goes_on_after_an_error_gets_the_next_epoch_once() -> None:
+def test_a_producer_that_continues_after_an_error_gets_one_new_epoch_even_if_it_repeats_the_request() -> None:
     """KIP-360."""
     cluster = TransactionsCluster()
     producer_id, epoch = cluster.begun()
@@ -237,7 +237,7 @@ def test_a_producer_that_goes_on_after_an_error_gets_the_next_epoch_once() -> No
     assert cluster.init(producer_id=producer_id + 5, epoch=epoch + 2).error == errors.PRODUCER_FENCED
 
 
-def test_a_producer_whose_epochs_are_used_up_gets_another_id() -> None:
+def test_a_producer_with_exhausted_epochs_gets_another_id() -> None:
     cluster = TransactionsCluster()
     producer_id, _ = cluster.begun()
     metadata = metadata_of(cluster)
@@ -250,7 +250,7 @@ def test_a_producer_whose_epochs_are_used_up_gets_another_id() -> None:
 
 
 @pytest.mark.parametrize("release", V1)
-def test_the_end_of_a_transaction_may_be_asked_for_again_and_no_other_one(release: str) -> None:
+def test_a_repeated_end_of_a_transaction_succeeds_and_the_opposite_end_fails(release: str) -> None:
     cluster = TransactionsCluster(release)
     assert cluster.end(cluster.begun()).error == errors.INVALID_TXN_STATE
     producer = open_transaction(cluster, "t-0")
@@ -260,7 +260,7 @@ def test_the_end_of_a_transaction_may_be_asked_for_again_and_no_other_one(releas
     assert cluster.markers("t-0") == [COMMIT]
 
 
-def test_while_a_transaction_ends_nothing_else_happens_to_it() -> None:
+def test_a_transaction_that_is_ending_refuses_other_requests() -> None:
     cluster = TransactionsCluster()
     coordinator = cluster.coordinator()
     partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
@@ -299,7 +299,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborte
     assert metadata.producer_epoch == producer[1] + 1
 
 
-def test_a_timeout_is_told_once_the_abort_is_in_the_log() -> None:
+def test_a_timeout_is_reported_only_once_the_abort_is_in_the_log() -> None:
     """The checks before that, every ten seconds, are in vain: too few replicas take what the coordinator writes."""
     cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 2})
     fenced = fences(cluster)
@@ -317,7 +317,7 @@ def test_a_timeout_is_told_once_the_abort_is_in_the_log() -> None:
     assert fenced == [("id", True)]
 
 
-def test_an_id_that_nobody_uses_is_forgotten() -> None:
+def test_an_unused_transactional_id_expires() -> None:
     cluster = TransactionsCluster(
         settings={
             "transactional.id.expiration.ms": 20_000,
@@ -336,7 +336,7 @@ def test_an_id_that_nobody_uses_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_new_coordinator_knows_what_is_open(release: str) -> None:
+def test_a_new_coordinator_knows_open_transactions(release: str) -> None:
     cluster = TransactionsCluster(release)
     producer = open_transaction(cluster, "t-0", "t-1")
     fail_over(cluster)
@@ -347,7 +347,7 @@ def test_a_new_coordinator_knows_what_is_open(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_new_coordinator_finishes_what_its_predecessor_has_prepared(release: str, committed: bool) -> None:
+def test_a_new_coordinator_completes_transactions_that_its_predecessor_has_prepared(release: str, committed: bool) -> None:
     """The leader of one partition has its marker, that of the other has not, when the coordinator dies."""
     cluster = TransactionsCluster(release)
     coordinator = cluster.coordinator()
@@ -367,7 +367,7 @@ def test_a_new_coordinator_finishes_what_its_predecessor_has_prepared(release: s
     assert cluster.states()[-1] == ("CompleteCommit" if committed else "CompleteAbort")
 
 
-def test_a_known_bad_coordinator_forgets_what_was_to_be_committed() -> None:
+def test_the_mutant_coordinator_aborts_a_prepared_commit_after_a_failover() -> None:
     cluster = TransactionsCluster(prepared_commit_finished=False)
     coordinator = cluster.coordinator()
     lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
@@ -407,7 +407,7 @@ def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
     return producer, led
 
 
-def test_a_new_coordinator_answers_by_records_that_are_not_committed() -> None:
+def test_a_new_coordinator_relies_on_uncommitted_records() -> None:
     cluster = TransactionsCluster("4.3")
     producer, partition = elected_alone(cluster)
     log = cluster.made.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
@@ -415,7 +415,7 @@ def test_a_new_coordinator_answers_by_records_that_are_not_committed() -> None:
     assert cluster.write(producer, partition, "one") == errors.NONE
 
 
-def test_a_mended_coordinator_answers_once_its_log_is_committed() -> None:
+def test_a_repaired_coordinator_loads_only_once_its_log_is_committed() -> None:
     cluster = TransactionsCluster("4.3", transactions_loaded_once_committed=True)
     producer, partition = elected_alone(cluster)
     assert cluster.write(producer, partition, "one") == errors.NOT_ENOUGH_REPLICAS
@@ -432,7 +432,7 @@ def test_a_mended_coordinator_answers_once_its_log_is_committed() -> None:
     assert cluster.end(producer).error != errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_the_marker_of_a_partition_without_a_leader_is_written_when_it_has_one() -> None:
+def test_a_marker_waits_for_a_leader_of_its_partition() -> None:
     cluster = TransactionsCluster()
     coordinator = cluster.coordinator()
     partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
@@ -446,7 +446,7 @@ def test_the_marker_of_a_partition_without_a_leader_is_written_when_it_has_one()
     assert cluster.states()[-1] == "CompleteCommit"
 
 
-def test_a_coordinator_of_the_past_ends_nothing_any_more() -> None:
+def test_a_former_coordinator_cannot_end_transactions() -> None:
     cluster = TransactionsCluster()
     producer = open_transaction(cluster, "t-0")
     leader = cluster.leader("t-0")
@@ -464,7 +464,7 @@ def test_a_coordinator_of_the_past_ends_nothing_any_more() -> None:
     assert answer.markers == {producer[0]: {"t-0": errors.NOT_LEADER_FOR_PARTITION}}
 
 
-def test_a_coordinator_that_loads_says_so_and_one_that_was_deposed_knows_nothing() -> None:
+def test_a_loading_coordinator_refuses_requests_and_a_deposed_one_has_no_state() -> None:
     cluster = TransactionsCluster()
     cluster.begun()
     fail_over(cluster)
@@ -479,7 +479,7 @@ def test_a_coordinator_that_loads_says_so_and_one_that_was_deposed_knows_nothing
     assert cluster.ask(broker.id, request).error == errors.NOT_COORDINATOR
 
 
-def test_what_the_coordinator_cannot_write_is_not_so() -> None:
+def test_a_transition_that_cannot_be_written_does_not_take_effect() -> None:
     cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 3})
     producer = cluster.begun()
     cluster.made.crash_broker((cluster.coordinator() + 1) % 3, power_loss=False)
@@ -489,13 +489,13 @@ def test_what_the_coordinator_cannot_write_is_not_so() -> None:
     assert (metadata.state, metadata.pending_state) == ("Empty", None)
 
 
-def test_a_known_bad_coordinator_ends_a_transaction_in_one_partition_only() -> None:
+def test_the_mutant_coordinator_ends_a_transaction_in_only_one_partition() -> None:
     cluster = TransactionsCluster(markers_to_all_partitions=False)
     cluster.end(open_transaction(cluster, "t-0", "t-1"))
     assert (cluster.committed("t-0"), cluster.committed("t-1")) == (["t-0 one"], [])
 
 
-def test_known_bad_leaders_let_read_committed_read_what_is_open() -> None:
+def test_mutant_leaders_serve_open_transactions_to_read_committed() -> None:
     cluster = TransactionsCluster(lso_below_open_transactions=False)
     open_transaction(cluster, "t-0")
     assert cluster.committed("t-0") == ["t-0 one"]
@@ -513,7 +513,7 @@ def test_known_bad_leaders_let_read_committed_read_what_is_open() -> None:
         ("4.3", errors.NONE),
     ],
 )
-def test_what_a_leader_does_with_the_first_batch_of_a_transaction_that_does_not_have_its_partition(
+def test_a_leader_adds_or_verifies_its_partition_on_the_first_batch_of_a_transaction(
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
@@ -523,7 +523,7 @@ def test_what_a_leader_does_with_the_first_batch_of_a_transaction_that_does_not_
 
 
 @pytest.mark.parametrize(("release", "hangs"), [("2.4", True), ("3.9", False), ("4.3", False)])
-def test_a_batch_that_comes_after_the_marker_begins_nothing_that_nobody_ends(
+def test_a_batch_after_the_marker_leaves_no_hanging_transaction_since_kip_890(
     release: str, hangs: bool
 ) -> None:
     cluster = TransactionsCluster(release)
@@ -534,7 +534,7 @@ def test_a_batch_that_comes_after_the_marker_begins_nothing_that_nobody_ends(
     assert (log.last_stable_offset < log.high_watermark) == hangs
 
 
-def test_a_leader_that_cannot_ask_lets_the_producer_try_again() -> None:
+def test_a_leader_that_cannot_verify_a_transaction_returns_a_retriable_error() -> None:
     cluster = TransactionsCluster()
     producer = cluster.begun()
     cluster.add(producer, "t-0")
@@ -549,7 +549,7 @@ def test_a_leader_that_cannot_ask_lets_the_producer_try_again() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
-def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
+def test_a_leader_verifies_a_transaction_while_its_disk_is_slow(release: str) -> None:
     cluster = TransactionsCluster(release)
     leader = cluster.leader("t-0")
     cluster.made.slow_disk(leader, 50_000)
@@ -569,7 +569,7 @@ def test_a_leader_asks_while_its_disk_is_slow_too(release: str) -> None:
         ("4.3", errors.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_an_epoch_of_the_past_is_refused_without_asking_from_4_1_on(release: str, error: str) -> None:
+def test_since_4_1_a_batch_of_a_former_epoch_is_refused_without_verification(release: str, error: str) -> None:
     """The coordinator knows nothing of the id that it is asked about, the leader something of the producer (KAFKA-18042)."""
     cluster = TransactionsCluster(release)
     leader = cluster.leader("t-0")
@@ -587,7 +587,7 @@ def test_an_epoch_of_the_past_is_refused_without_asking_from_4_1_on(release: str
     ("release", "error"),
     [("3.9", errors.INVALID_PRODUCER_ID_MAPPING), ("4.3", errors.INVALID_PRODUCER_EPOCH)],
 )
-def test_offsets_of_an_epoch_of_the_past_are_refused_without_asking_from_4_1_on(
+def test_since_4_1_offsets_of_a_former_epoch_are_refused_without_verification(
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
@@ -615,7 +615,7 @@ def test_offsets_of_an_epoch_of_the_past_are_refused_without_asking_from_4_1_on(
         ("3.9", 1, errors.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends_nothing(
+def test_a_leader_appends_nothing_if_the_transaction_has_ended_during_verification(
     release: str, raised: int, error: str
 ) -> None:
     """It asks, the transaction is aborted, and the answer that it was open comes after that.
@@ -646,7 +646,7 @@ def test_a_leader_that_is_told_of_a_transaction_that_has_ended_meanwhile_appends
     assert [stored.control_type for stored in log.batches] == [ABORT]
 
 
-def test_a_batch_behind_one_that_was_not_verified_waits_for_that() -> None:
+def test_a_batch_waits_for_the_verification_of_an_earlier_batch() -> None:
     """Else the first one would be out of order for good when it comes again (KAFKA-14920)."""
     cluster = TransactionsCluster("3.9")
     producer = cluster.begun()
@@ -665,7 +665,7 @@ def test_a_batch_behind_one_that_was_not_verified_waits_for_that() -> None:
 @pytest.mark.parametrize(
     ("is_v2", "error", "committed"), [(False, errors.NONE, ["not yet"]), (True, errors.PRODUCER_FENCED, [])]
 )
-def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epoch_of_its_own(
+def test_a_late_end_cannot_end_the_next_transaction_since_transactions_v2(
     is_v2: bool,
     error: str,
     committed: list[str],
@@ -682,7 +682,7 @@ def test_an_end_that_comes_late_ends_the_next_transaction_unless_each_has_an_epo
 
 
 @pytest.mark.parametrize(("is_verified", "committed"), [(False, ["t-0 one", "next"]), (True, ["t-0 one"])])
-def test_what_is_sent_before_the_last_transaction_has_its_marker_does_not_go_with_it(
+def test_a_batch_sent_before_the_previous_marker_does_not_join_the_previous_transaction(
     is_verified: bool, committed: list[str]
 ) -> None:
     cluster = TransactionsCluster("4.3", next_transaction_verified=is_verified)
@@ -697,7 +697,7 @@ def test_what_is_sent_before_the_last_transaction_has_its_marker_does_not_go_wit
     assert cluster.committed("t-0") == committed
 
 
-def test_with_v2_an_end_that_is_repeated_gets_the_same_answer() -> None:
+def test_with_v2_a_repeated_end_gets_the_same_answer() -> None:
     cluster = TransactionsCluster("4.3")
     producer = open_transaction(cluster, "t-0")
     first = cluster.end(producer)
@@ -707,7 +707,7 @@ def test_with_v2_an_end_that_is_repeated_gets_the_same_answer() -> None:
     assert cluster.markers("t-0") == [COMMIT]
 
 
-def test_with_v2_an_empty_transaction_may_be_aborted_and_not_committed() -> None:
+def test_with_v2_an_empty_transaction_can_be_aborted_but_not_committed() -> None:
     cluster = TransactionsCluster("4.3")
     producer = cluster.begun()
     assert cluster.end(producer).error == errors.INVALID_TXN_STATE
@@ -716,7 +716,7 @@ def test_with_v2_an_empty_transaction_may_be_aborted_and_not_committed() -> None
     assert cluster.states() == ["Empty", "PrepareAbort", "CompleteAbort"]
 
 
-def test_with_v2_a_producer_whose_epochs_are_used_up_goes_on_with_another_id() -> None:
+def test_with_v2_a_producer_with_exhausted_epochs_continues_with_another_id() -> None:
     cluster = TransactionsCluster("4.3")
     producer_id, _ = open_transaction(cluster, "t-0")
     metadata = metadata_of(cluster)
@@ -730,7 +730,7 @@ def test_with_v2_a_producer_whose_epochs_are_used_up_goes_on_with_another_id() -
     assert cluster.committed("t-0") == ["t-0 one"]
 
 
-def test_two_producers_of_one_broker_have_transactions_of_their_own() -> None:
+def test_two_producers_on_one_broker_have_separate_transactions() -> None:
     cluster = TransactionsCluster()
     one, other = cluster.begun("id"), cluster.begun("other")
     assert one[0] != other[0]
@@ -744,7 +744,7 @@ def test_two_producers_of_one_broker_have_transactions_of_their_own() -> None:
     assert cluster.committed("t-0") == ["other"]
 
 
-def test_what_happens_is_the_same_each_time() -> None:
+def test_runs_with_transactions_are_deterministic() -> None:
     def run() -> list[Any]:
         cluster = TransactionsCluster("4.3")
         cluster.end(open_transaction(cluster, "t-0", "t-1", "t-2"))

@@ -92,7 +92,7 @@ class Members(Application):
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
-def test_the_first_member_has_everything_at_once(release: str) -> None:
+def test_the_first_member_gets_all_partitions_at_once(release: str) -> None:
     app = Members(release)
     answer = app.beat("a")
     assert (answer.error, answer.epoch, answer.assignment) == (errors.NONE, 1, BOTH)
@@ -112,14 +112,14 @@ def test_offsets_of_topics_that_no_member_reads_expire() -> None:
     assert answer.partitions == {"t-0": (errors.NONE, 7), "u-0": (errors.NONE, -1)}
 
 
-def test_since_4_3_a_group_begins_at_epoch_1_and_its_first_member_is_in_epoch_2() -> None:
+def test_since_4_3_a_group_begins_in_epoch_1_and_its_first_member_in_epoch_2() -> None:
     app = Members(behaviours={"group_epochs_begin_at_one": True})
     answer = app.beat("a")
     assert (answer.epoch, answer.assignment) == (2, BOTH)
     assert app.group_states() == [(STABLE, 2)]
 
 
-def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it_no_more() -> None:
+def test_a_partition_is_assigned_once_its_former_owner_has_confirmed_the_revocation() -> None:
     app = Members()
     app.beat("a")
     app.wait(1)
@@ -137,7 +137,7 @@ def test_a_partition_is_given_out_once_its_former_owner_has_said_that_it_owns_it
     assert app.group_states() == [(STABLE, 1), (RECONCILING, 2), (STABLE, 2)]
 
 
-def test_a_static_member_that_does_not_name_its_instance_has_it_still() -> None:
+def test_a_static_member_keeps_its_instance_id_without_naming_it_in_each_heartbeat() -> None:
     app = Members(group_consumer_assignors="range")
     app.beat("b", instance="i")
     app.beat("b")
@@ -148,7 +148,7 @@ def test_a_static_member_that_does_not_name_its_instance_has_it_still() -> None:
 
 
 @pytest.mark.parametrize("follows", [True, False])
-def test_a_member_gives_up_what_it_does_not_subscribe_to_any_more_before_there_is_another_target(
+def test_a_member_that_unsubscribes_gives_up_partitions_before_the_next_target_assignment(
     follows: bool,
 ) -> None:
     app = Members(behaviours={"assignment_follows_subscription": follows})
@@ -162,7 +162,7 @@ def test_a_member_gives_up_what_it_does_not_subscribe_to_any_more_before_there_i
     assert app.beat("a", owned=()).epoch == 2
 
 
-def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:
+def test_a_rebalance_does_not_wait_for_members_without_partitions_to_revoke() -> None:
     app = Members()
     app.pair()
     app.wait(1)
@@ -171,7 +171,7 @@ def test_nobody_waits_for_a_member_of_whom_nothing_is_wanted() -> None:
     assert (app.beat("a").epoch, app.beat("b").epoch) == (3, 3)
 
 
-def test_the_mutant_gives_a_partition_out_that_another_one_owns() -> None:
+def test_the_mutant_assigns_a_partition_that_another_member_owns() -> None:
     app = Members(behaviours={"partitions_released_first": False})
     app.beat("a")
     app.wait(1)
@@ -189,7 +189,7 @@ def test_since_4_3_target_assignments_are_a_second_apart(release: str, made: lis
     assert [event.epoch for event in select(app.cluster.trace.events, TargetAssigned)] == made
 
 
-def test_a_member_says_who_assigns_and_the_broker_has_the_last_word() -> None:
+def test_a_member_chooses_the_assignor_if_the_broker_supports_it() -> None:
     app = Members(group_consumer_assignors="range")
     assert app.beat("a", assignor="uniform").error == errors.UNSUPPORTED_ASSIGNOR
     app.beat("a", assignor="range")
@@ -208,7 +208,7 @@ def test_since_4_4_a_group_assigns_when_most_members_prefer_another_assignor(
     assert made == ["range", "uniform"][: epochs[-1]]
 
 
-def test_of_assignors_with_as_many_votes_the_first_in_a_hash_table_of_java_assigns() -> None:
+def test_a_tie_between_assignors_goes_to_the_first_in_a_java_hash_table() -> None:
     app = Members(group_consumer_assignment_interval_ms=0)
     for member, assignor in [("a", "range"), ("b", "range"), ("c", "uniform"), ("d", "uniform")]:
         app.beat(member, assignor=assignor)
@@ -217,7 +217,7 @@ def test_of_assignors_with_as_many_votes_the_first_in_a_hash_table_of_java_assig
 
 
 @pytest.mark.parametrize(("release", "assignment"), [("4.3", ()), ("4.4", BOTH)])
-def test_since_4_4_the_first_member_of_a_group_that_was_empty_waits_for_no_interval(
+def test_since_4_4_the_first_member_of_an_emptied_group_does_not_wait_for_the_assignment_interval(
     release: str, assignment: tuple[str, ...]
 ) -> None:
     """KAFKA-20442."""
@@ -234,7 +234,7 @@ def test_since_4_4_the_first_member_of_a_group_that_was_empty_waits_for_no_inter
         ("4.4", errors.NONE, errors.UNRELEASED_INSTANCE_ID),
     ],
 )
-def test_since_4_4_a_member_that_takes_another_instance_id_gives_up_its_former_one(
+def test_since_4_4_a_member_with_a_new_instance_id_releases_its_former_one(
     release: str, while_there: str, when_gone: str
 ) -> None:
     app = Members(release)
@@ -248,7 +248,7 @@ def test_since_4_4_a_member_that_takes_another_instance_id_gives_up_its_former_o
 # Who is no member any more
 
 
-def test_who_leaves_leaves_its_partitions_to_the_others() -> None:
+def test_the_partitions_of_a_leaving_member_go_to_the_others() -> None:
     app = Members()
     app.pair()
     app.wait(1)
@@ -260,7 +260,7 @@ def test_who_leaves_leaves_its_partitions_to_the_others() -> None:
     assert app.group_states()[-1][0] == EMPTY
 
 
-def test_who_is_not_heard_of_for_a_session_is_no_member_any_more() -> None:
+def test_a_member_without_heartbeats_is_removed_after_its_session() -> None:
     app = Members()
     app.pair()
     app.wait(SESSION_S - 2)
@@ -270,7 +270,7 @@ def test_who_is_not_heard_of_for_a_session_is_no_member_any_more() -> None:
     assert app.beat("b").error == errors.UNKNOWN_MEMBER_ID
 
 
-def test_who_does_not_give_up_within_its_rebalance_timeout_is_no_member_any_more() -> None:
+def test_a_member_that_does_not_revoke_within_its_rebalance_timeout_is_removed() -> None:
     app = Members()
     app.beat("a")
     app.wait(1)
@@ -283,7 +283,7 @@ def test_who_does_not_give_up_within_its_rebalance_timeout_is_no_member_any_more
     assert app.beat("b").assignment == BOTH
 
 
-def test_a_member_in_another_epoch_than_its_own_is_fenced() -> None:
+def test_a_member_with_a_wrong_epoch_is_fenced() -> None:
     app = Members()
     app.pair()
     assert app.beat("a", 3).error == errors.FENCED_MEMBER_EPOCH
@@ -294,7 +294,7 @@ def test_a_member_in_another_epoch_than_its_own_is_fenced() -> None:
 
 
 @pytest.mark.parametrize(("release", "error"), [("4.0", errors.FENCED_MEMBER_EPOCH), ("4.3", errors.NONE)])
-def test_who_was_fenced_joins_again_at_once_since_kafka_19233(release: str, error: str) -> None:
+def test_since_kafka_19233_a_fenced_member_may_rejoin_at_once(release: str, error: str) -> None:
     app = Members(release)
     app.pair()
     app.wait(1)
@@ -309,7 +309,7 @@ def test_who_was_fenced_joins_again_at_once_since_kafka_19233(release: str, erro
 # Static members
 
 
-def test_a_static_member_that_leaves_for_a_while_has_its_partitions_again() -> None:
+def test_a_static_member_that_returns_gets_its_partitions_back() -> None:
     app = Members()
     app.beat("a", instance="one")
     app.wait(1)
@@ -322,7 +322,7 @@ def test_a_static_member_that_leaves_for_a_while_has_its_partitions_again() -> N
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
-def test_a_member_that_becomes_a_static_one_has_nothing_until_the_next_target(release: str) -> None:
+def test_a_member_that_becomes_static_has_no_partitions_until_the_next_target(release: str) -> None:
     """The coordinator looks its target up by an instance that it does not know yet."""
     app = Members(release)
     app.beat("a")
@@ -337,7 +337,7 @@ def test_a_member_that_becomes_a_static_one_has_nothing_until_the_next_target(re
     assert app.beat("a", instance="one").assignment == BOTH
 
 
-def test_a_member_that_takes_the_place_of_a_static_one_gets_what_it_has_given_up_with_its_next_heartbeat() -> (
+def test_a_member_that_replaces_a_static_one_gets_its_own_former_partitions_in_the_next_heartbeat() -> (
     None
 ):
     """Its coordinator has written by then that it has given that up."""
@@ -349,7 +349,7 @@ def test_a_member_that_takes_the_place_of_a_static_one_gets_what_it_has_given_up
     assert app.beat("a", instance="one").assignment == ("t-0",)
 
 
-def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out() -> None:
+def test_a_static_member_that_has_not_left_blocks_others_with_its_instance_id() -> None:
     app = Members()
     app.beat("a", instance="one")
     assert app.beat("again", instance="one").error == errors.UNRELEASED_INSTANCE_ID
@@ -358,7 +358,7 @@ def test_a_static_member_that_has_not_left_keeps_others_with_its_instance_id_out
 
 
 @pytest.mark.parametrize(("release", "error"), [("4.3", errors.GROUP_MAX_SIZE_REACHED), ("4.4", errors.NONE)])
-def test_since_4_4_a_static_member_may_come_back_to_a_group_that_is_full(release: str, error: str) -> None:
+def test_since_4_4_a_static_member_may_return_to_a_full_group(release: str, error: str) -> None:
     """KAFKA-20601."""
     app = Members(release, group_consumer_max_size=2)
     app.beat("a", instance="one")
@@ -369,7 +369,7 @@ def test_since_4_4_a_static_member_may_come_back_to_a_group_that_is_full(release
     assert app.beat("again", instance="one").error == error
 
 
-def test_a_static_member_that_does_not_come_back_is_no_member_after_its_session() -> None:
+def test_a_static_member_that_does_not_return_is_removed_after_its_session() -> None:
     app = Members()
     app.beat("a", instance="one")
     app.beat("a", LEAVE_STATIC_EPOCH, instance="one")
@@ -396,7 +396,7 @@ def test_a_static_member_that_does_not_come_back_is_no_member_after_its_session(
         ConsumerGroupHeartbeatRequest("g", "a", -3),
     ],
 )
-def test_a_heartbeat_that_makes_no_sense_is_refused(request_: ConsumerGroupHeartbeatRequest) -> None:
+def test_an_invalid_heartbeat_is_refused(request_: ConsumerGroupHeartbeatRequest) -> None:
     assert Members().ask(request_).error == errors.INVALID_REQUEST
 
 
@@ -435,7 +435,7 @@ def test_commits_are_fenced_by_member_epochs(release: str) -> None:
     assert app.committed() == (errors.NONE, 1)
 
 
-def test_a_commit_is_taken_of_what_a_member_is_still_to_give_up() -> None:
+def test_a_member_may_commit_partitions_that_it_must_still_revoke() -> None:
     app = Members()
     app.beat("a")
     app.wait(1)
@@ -444,7 +444,7 @@ def test_a_commit_is_taken_of_what_a_member_is_still_to_give_up() -> None:
     assert app.commit_of("a", 1, partition="t-1") == errors.NONE
 
 
-def test_who_is_no_member_commits_for_a_group_that_has_none() -> None:
+def test_a_consumer_that_is_no_member_may_commit_for_an_empty_group() -> None:
     app = Members()
     app.beat("a")
     app.beat("a", LEAVE_EPOCH)
@@ -452,7 +452,7 @@ def test_who_is_no_member_commits_for_a_group_that_has_none() -> None:
     assert app.committed() == (errors.NONE, 7)
 
 
-def test_the_mutant_takes_commits_of_any_epoch() -> None:
+def test_the_mutant_accepts_commits_of_any_epoch() -> None:
     app = Members(behaviours={"member_epochs_fence_commits": False})
     app.pair()
     assert app.commit_of("a", 1, partition="t-1") == errors.NONE
@@ -466,7 +466,7 @@ def test_the_mutant_takes_commits_of_any_epoch() -> None:
         ("4.4", errors.STALE_MEMBER_EPOCH, errors.GROUP_ID_NOT_FOUND),
     ],
 )
-def test_since_4_4_a_transaction_is_told_why_its_commit_is_refused(
+def test_since_4_4_a_refused_transactional_commit_gets_a_specific_error(
     release: str, stale: str, unknown: str
 ) -> None:
     """KIP-1319."""
@@ -487,7 +487,7 @@ def test_since_4_4_a_transaction_is_told_why_its_commit_is_refused(
         (NO_MEMBER, NO_GENERATION, errors.NONE),
     ],
 )
-def test_who_asks_for_offsets_says_as_which_member(member: str, epoch: int, error: str) -> None:
+def test_an_offset_fetch_is_fenced_by_member_id_and_epoch(member: str, epoch: int, error: str) -> None:
     app = Members()
     app.pair()
     answer = app.ask(OffsetFetchRequest("g", ("t-0",), member=member, epoch=epoch))
@@ -498,7 +498,7 @@ def test_who_asks_for_offsets_says_as_which_member(member: str, epoch: int, erro
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
-def test_a_successor_goes_on_with_members_epochs_and_what_they_own(release: str) -> None:
+def test_a_successor_knows_members_epochs_and_assignments(release: str) -> None:
     app = Members(release)
     app.pair()
     app.commit_of("a", 2, 9)
@@ -522,7 +522,7 @@ def test_a_successor_goes_on_with_members_epochs_and_what_they_own(release: str)
     assert app.beat("a").error == errors.NONE
 
 
-def test_compaction_leaves_a_successor_all_that_it_needs() -> None:
+def test_compaction_keeps_all_records_that_a_successor_needs() -> None:
     app = Members(offsets_topic_segment_bytes=400)
     app.pair()
     for _ in range(COMMITS):
@@ -539,7 +539,7 @@ def test_compaction_leaves_a_successor_all_that_it_needs() -> None:
     assert (app.beat("a", owned=("t-0",)).error, app.beat("b", owned=("t-1",)).error) == (errors.NONE,) * 2
 
 
-def test_what_is_not_replicated_is_told_to_nobody() -> None:
+def test_an_unreplicated_change_is_not_revealed_to_members() -> None:
     app = Members()
     followers = [broker for broker in range(3) if broker != app.coordinator]
     app.beat("a")
@@ -585,7 +585,7 @@ REQUESTS = (
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_what_rests_on_a_write_is_told_when_that_is_committed(request_: Any) -> None:
+def test_an_answer_that_depends_on_a_write_waits_until_it_is_committed(request_: Any) -> None:
     app = with_a_write_under_way()
     answers = app.send(request_)
     app.wait(1)
@@ -599,7 +599,7 @@ def test_what_rests_on_a_write_is_told_when_that_is_committed(request_: Any) -> 
     ("request_", "error"),
     [(REQUESTS[0], errors.COORDINATOR_NOT_AVAILABLE), (REQUESTS[1], errors.NOT_COORDINATOR)],
 )
-def test_who_waits_in_vain_for_a_write_is_told_so_when_its_own_time_is_over(
+def test_a_request_that_waits_for_a_write_fails_after_its_own_timeout(
     request_: Any, error: str
 ) -> None:
     """A coordinator that has been replaced and does not know it goes on so: nothing that it has written is ever committed."""
@@ -616,6 +616,6 @@ def test_who_waits_in_vain_for_a_write_is_told_so_when_its_own_time_is_over(
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_coordinator_may_answer_from_memory(request_: Any) -> None:
+def test_a_coordinator_that_does_not_wait_for_writes_answers_from_memory(request_: Any) -> None:
     app = with_a_write_under_way(behaviours={"group_answers_wait_for_writes": False})
     assert app.ask(request_).error == errors.NONE

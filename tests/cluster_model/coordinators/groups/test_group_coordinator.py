@@ -158,7 +158,7 @@ def test_a_group_gets_a_generation_and_its_members_their_partitions(release: str
     assert app.states()[-1] == (STABLE, leader.generation)
 
 
-def test_an_empty_group_waits_for_more_members_and_longer_while_they_come() -> None:
+def test_an_empty_group_waits_for_more_members_and_longer_as_they_join() -> None:
     app = Application()
     first = app.join()
     app.wait(2.5)
@@ -169,13 +169,13 @@ def test_an_empty_group_waits_for_more_members_and_longer_while_they_come() -> N
     assert first[0].generation == second[0].generation == 1
 
 
-def test_who_has_no_member_id_is_given_one_from_2_2_on() -> None:
+def test_since_2_2_a_consumer_gets_a_member_id_before_it_joins() -> None:
     request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE)
     assert Application("2.4").ask(request).error == errors.MEMBER_ID_REQUIRED
     assert not Application("2.0").send(request)
 
 
-def test_heartbeats_say_that_a_group_rebalances_and_a_commit_is_taken_meanwhile() -> None:
+def test_during_a_rebalance_heartbeats_report_it_and_commits_are_accepted() -> None:
     app = Application()
     member = app.member()
     beat = HeartbeatRequest("g", 1, member.member, NO_INSTANCE)
@@ -195,14 +195,14 @@ def test_heartbeats_say_that_a_group_rebalances_and_a_commit_is_taken_meanwhile(
     assert app.committed() == (errors.NONE, 5)
 
 
-def test_a_mutant_takes_commits_of_another_generation() -> None:
+def test_the_mutant_accepts_commits_of_another_generation() -> None:
     app = Application(behaviours={"commits_fenced": False})
     app.member()
     assert app.commit(0, "nobody", 6) == errors.NONE
     assert app.committed() == (errors.NONE, 6)
 
 
-def test_who_is_no_member_commits_while_the_group_is_empty() -> None:
+def test_a_consumer_that_is_no_member_may_commit_while_the_group_is_empty() -> None:
     app = Application()
     assert app.commit(NO_GENERATION, NO_MEMBER, 3) == errors.NONE
     assert app.commit(0, "m", 3) == errors.UNKNOWN_MEMBER_ID
@@ -212,7 +212,7 @@ def test_who_is_no_member_commits_while_the_group_is_empty() -> None:
     assert app.commit(NO_GENERATION, NO_MEMBER, 4) == errors.NONE
 
 
-def test_who_leaves_is_replaced_at_once_and_who_dies_when_its_session_ends() -> None:
+def test_a_leaving_member_is_replaced_at_once_and_a_dead_one_after_its_session() -> None:
     app = Application()
     member = app.member()
     other = app.join()
@@ -234,7 +234,7 @@ def test_who_leaves_is_replaced_at_once_and_who_dies_when_its_session_ends() -> 
     assert app.states()[-1] == (EMPTY, 4)
 
 
-def test_a_member_that_does_not_join_again_is_left_behind() -> None:
+def test_a_member_that_does_not_rejoin_is_removed_after_the_rebalance_timeout() -> None:
     app = Application()
     member = app.member()
     other = app.join()
@@ -246,7 +246,7 @@ def test_a_member_that_does_not_join_again_is_left_behind() -> None:
     assert app.ask(HeartbeatRequest("g", 1, member.member, NO_INSTANCE)).error == errors.UNKNOWN_MEMBER_ID
 
 
-def test_a_static_member_that_comes_back_gets_its_partitions_and_its_former_life_is_fenced() -> None:
+def test_a_static_member_that_returns_gets_its_partitions_and_fences_its_former_session() -> None:
     app = Application()
     former = app.member(instance="one")
     back = app.join(instance="one")
@@ -269,7 +269,7 @@ def test_a_static_member_that_comes_back_gets_its_partitions_and_its_former_life
         ("3.9", errors.NONE, errors.NONE),
     ],
 )
-def test_who_leaves_before_it_has_joined_is_asked_whose_instance_it_names_up_to_2_8(
+def test_up_to_2_8_a_pending_member_cannot_leave_with_an_instance_id(
     release: str, known: str, unknown: str
 ) -> None:
     app = Application(release)
@@ -285,13 +285,13 @@ def test_who_leaves_before_it_has_joined_is_asked_whose_instance_it_names_up_to_
 
 
 @pytest.mark.parametrize("seconds", [5, 2_000])
-def test_sessions_are_as_long_as_the_broker_allows(seconds: int) -> None:
+def test_a_session_timeout_outside_of_the_brokers_limits_is_refused(seconds: int) -> None:
     app = Application()
     request = JoinGroupRequest("g", seconds * US_PER_SECOND, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE)
     assert app.ask(request).error == errors.INVALID_SESSION_TIMEOUT
 
 
-def test_members_without_an_assignor_in_common_are_no_group() -> None:
+def test_members_without_a_common_assignor_cannot_form_a_group() -> None:
     app = Application()
     app.member()
     request = JoinGroupRequest(
@@ -304,7 +304,7 @@ def test_members_without_an_assignor_in_common_are_no_group() -> None:
     ("release", "chosen"), [("2.4", "roundrobin"), ("3.9", "roundrobin"), ("4.3", "range")]
 )
 @pytest.mark.parametrize("prefers", [("range", "roundrobin"), ("roundrobin", "range")])
-def test_where_two_assignors_have_as_many_votes_the_coordinators_hash_table_decides(
+def test_a_tie_between_assignors_is_decided_by_the_coordinators_hash_table(
     release: str, chosen: str, prefers: tuple[str, str]
 ) -> None:
     app = Application(release)
@@ -316,7 +316,7 @@ def test_where_two_assignors_have_as_many_votes_the_coordinators_hash_table_deci
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
-def test_a_successor_knows_the_generation_and_what_was_committed(release: str) -> None:
+def test_a_successor_knows_the_generation_and_the_committed_offsets(release: str) -> None:
     app = Application(release, group_max_session_timeout_ms=1_800_000)
     answers = app.join()
     app.wait(3.2)
@@ -347,7 +347,7 @@ def _end(app: Application, producer_id: int, control: str) -> None:
 
 @pytest.mark.parametrize("release", ["2.4", "3.9"])
 @pytest.mark.parametrize("control", [COMMIT, ABORT])
-def test_what_a_transaction_commits_counts_with_its_marker(release: str, control: str) -> None:
+def test_offsets_of_a_transaction_take_effect_with_its_marker(release: str, control: str) -> None:
     app = Application(release, UNVERIFIED)
     app.commit(NO_GENERATION, NO_MEMBER, 1)
     answer = app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
@@ -366,13 +366,13 @@ def test_what_a_transaction_commits_counts_with_its_marker(release: str, control
     ("release", "error"),
     [("2.4", errors.NONE), ("3.6", errors.NONE), ("3.9", errors.COORDINATOR_NOT_AVAILABLE)],
 )
-def test_offsets_are_taken_in_a_transaction_that_nobody_knows_up_to_3_6(release: str, error: str) -> None:
+def test_up_to_3_6_offsets_are_accepted_in_an_unknown_transaction(release: str, error: str) -> None:
     """A group coordinator asks about them from 3.7 on (KAFKA-15784), leaders of partitions from 3.6 on; here nobody could say."""
     app = Application(release)
     assert app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9})).partitions == {"t-0": error}
 
 
-def test_an_open_transaction_is_known_to_a_successor() -> None:
+def test_a_successor_knows_the_offsets_of_an_open_transaction() -> None:
     app = Application(behaviours=UNVERIFIED)
     app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
     app.cluster.crash_broker(app.coordinator, power_loss=False)
@@ -381,7 +381,7 @@ def test_an_open_transaction_is_known_to_a_successor() -> None:
     assert app.committed(require_stable=True)[0] == errors.UNSTABLE_OFFSET_COMMIT
 
 
-def test_a_transaction_of_a_member_of_the_past_is_fenced() -> None:
+def test_a_transactional_commit_of_a_former_member_is_fenced() -> None:
     app = Application(behaviours=UNVERIFIED)
     member = app.member()
     request = TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}, 0, member.member)
@@ -391,7 +391,7 @@ def test_a_transaction_of_a_member_of_the_past_is_fenced() -> None:
 
 
 @pytest.mark.parametrize(("release", "expires"), [("2.0", True), ("2.4", False)])
-def test_offsets_of_a_group_with_members_expired_up_to_2_0(release: str, expires: bool) -> None:
+def test_up_to_2_0_offsets_of_a_group_with_members_expire(release: str, expires: bool) -> None:
     app = Application(
         release,
         offsets_retention_minutes=1,
@@ -420,7 +420,7 @@ def forgetful() -> Application:
     )
 
 
-def test_offsets_of_an_empty_group_go_together_however_late_one_was_committed() -> None:
+def test_offsets_of_an_empty_group_expire_together_regardless_of_their_commit_times() -> None:
     app = forgetful()
     member = app.member().member
     app.commit(1, member, 7)
@@ -432,7 +432,7 @@ def test_offsets_of_an_empty_group_go_together_however_late_one_was_committed() 
     assert app.committed() == (errors.NONE, -1)
 
 
-def test_offsets_of_a_group_that_never_had_members_go_by_their_commit() -> None:
+def test_offsets_of_a_group_that_never_had_members_expire_by_commit_time() -> None:
     app = forgetful()
     app.commit(NO_GENERATION, NO_MEMBER, 5)
     app.wait(40)
@@ -461,7 +461,7 @@ def test_a_group_belongs_to_the_partition_of_its_id() -> None:
 
 @pytest.mark.parametrize(("release", "waits"), [("3.9", False), ("4.0", True)])
 @pytest.mark.parametrize("leaves", [True, False])
-def test_since_4_0_a_member_is_answered_when_what_was_written_before_is_committed(
+def test_since_4_0_an_answer_waits_until_earlier_writes_are_committed(
     release: str, *, waits: bool, leaves: bool
 ) -> None:
     app = Application(release)
@@ -482,7 +482,7 @@ def test_since_4_0_a_member_is_answered_when_what_was_written_before_is_committe
     assert [answer.error for answer in answers] == [errors.NONE]
 
 
-def test_a_coordinator_answers_although_its_isr_is_too_small_for_acks_all() -> None:
+def test_a_coordinator_answers_even_if_its_isr_is_too_small_for_acks_all() -> None:
     app = Application("4.0", min_insync_replicas=2)
     member = app.member()
     app.wait(2)
@@ -497,7 +497,7 @@ def test_a_coordinator_answers_although_its_isr_is_too_small_for_acks_all() -> N
     assert app.committed(require_stable=True) == (errors.NONE, -1)
 
 
-def test_since_4_0_a_commit_counts_that_was_stored_after_its_client_had_waited_in_vain() -> None:
+def test_since_4_0_a_commit_stored_after_its_timeout_takes_effect() -> None:
     app = Application("4.0")
     member = app.member()
     followers = [broker for broker in range(3) if broker != app.coordinator]
