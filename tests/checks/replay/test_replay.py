@@ -253,15 +253,15 @@ def test_the_last_stable_offsets_of_a_trace_are_those_of_the_logs() -> None:
 
     def assert_as_in_the_logs() -> None:
         nonlocal seen
-        for event in list(cluster.made.trace.events)[seen:]:
+        for event in list(cluster.model.trace.events)[seen:]:
             state.advance(event)
             seen += 1
         for broker, replica in state.partitions["t-0"].replicas.items():
-            log = cluster.made.brokers[broker].replicas.partitions["t-0"].log
+            log = cluster.model.brokers[broker].replicas.partitions["t-0"].log
             assert (replica.high_watermark, replica.lso) == (log.high_watermark, log.last_stable_offset)
 
     for number, committed in enumerate((True, False, True)):
-        producer = cluster.begun()
+        producer = cluster.start_producer()
         cluster.add(producer, "t-0")
         cluster.write(producer, "t-0", str(number), 0)
         assert_as_in_the_logs()

@@ -1,4 +1,4 @@
-"""Internal topics: where a key belongs, how they are created, and what their leaders write and read."""
+"""Internal topics: the partitions of keys, their settings, and the records of coordinators."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ RECORDS = [
 ]
 
 
-def cluster(release: str = "3.9") -> Cluster:
+def start_cluster(release: str = "3.9") -> Cluster:
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=number) for number in range(3)),
         topics=(
@@ -44,16 +44,16 @@ def cluster(release: str = "3.9") -> Cluster:
         ),
         settings={"offsets.topic.num.partitions": 5},
     )
-    made = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
-    made.start()
-    return made
+    cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
+    cluster.start()
+    return cluster
 
 
 @pytest.mark.parametrize(
-    ("text", "hashed"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31))]
+    ("text", "digest"), [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(2**31))]
 )
-def test_a_string_has_the_same_hash_as_in_java(text: str, hashed: int) -> None:
-    assert java_hash(text) == hashed
+def test_a_string_has_the_same_hash_as_in_java(text: str, digest: int) -> None:
+    assert java_hash(text) == digest
 
 
 @pytest.mark.parametrize(("key", "number"), [("console-consumer-49366", 19), ("polygenelubricants", 0)])
@@ -69,93 +69,93 @@ def test_the_transaction_topic_requires_two_in_sync_replicas_and_no_unclean_elec
 
 
 def test_clients_do_not_see_internal_topics() -> None:
-    made = cluster()
-    assert made.partition_names() == ("t-0",)
-    assert made.topic_names() == ("t",)
-    assert made.internal_partitions() == tuple(f"{CONSUMER_OFFSETS}-{number}" for number in range(5))
-    assert set(made.brokers[0].metadata.response().partitions) == {"t-0"}
+    cluster = start_cluster()
+    assert cluster.partition_names() == ("t-0",)
+    assert cluster.topic_names() == ("t",)
+    assert cluster.internal_partitions() == tuple(f"{CONSUMER_OFFSETS}-{number}" for number in range(5))
+    assert set(cluster.brokers[0].metadata.response().partitions) == {"t-0"}
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
 def test_a_successor_reads_the_records_of_its_predecessor(release: str) -> None:
-    made = cluster(release)
-    first = made.brokers[2]
+    cluster = start_cluster(release)
+    first = cluster.brokers[2]
     assert first.replicas.partitions[f"{CONSUMER_OFFSETS}-2"].is_leader()
     done: list[str] = []
-    log = CoordinatorLog(CONSUMER_OFFSETS, made.host(made.processes[2]), first.replicas)
+    log = CoordinatorLog(CONSUMER_OFFSETS, cluster.host(cluster.processes[2]), first.replicas)
     log.append(2, RECORDS, US_PER_SECOND, done.append)
     assert not done
-    made.simulator.run_until(US_PER_SECOND)
+    cluster.simulator.run_until(US_PER_SECOND)
     assert done == [errors.NONE]
     for broker in (0, 1):
         other = CoordinatorLog(
-            CONSUMER_OFFSETS, made.host(made.processes[broker]), made.brokers[broker].replicas
+            CONSUMER_OFFSETS, cluster.host(cluster.processes[broker]), cluster.brokers[broker].replicas
         )
         assert [record for batch in other.batches(2) for record in records_of(batch)] == RECORDS
 
 
 def test_an_append_that_is_not_replicated_in_time_is_reported_and_stays_in_the_log() -> None:
-    made = cluster()
-    leader = made.brokers[2]
+    cluster = start_cluster()
+    leader = cluster.brokers[2]
     done: list[str] = []
-    log = CoordinatorLog(CONSUMER_OFFSETS, made.host(made.processes[2]), leader.replicas)
+    log = CoordinatorLog(CONSUMER_OFFSETS, cluster.host(cluster.processes[2]), leader.replicas)
     for broker in (0, 1):
-        made.pause_broker(broker)
+        cluster.pause_broker(broker)
     log.append(2, RECORDS, US_PER_SECOND, done.append)
-    made.simulator.run_until(2 * US_PER_SECOND)
+    cluster.simulator.run_until(2 * US_PER_SECOND)
     assert done == [errors.REQUEST_TIMED_OUT]
     assert [record for batch in log.batches(2) for record in records_of(batch)] == RECORDS
 
 
 class _Coordinator:
     def __init__(self) -> None:
-        self.told: list[tuple[int, int | None]] = []
+        self.calls: list[tuple[int, int | None]] = []
 
     def elected(self, partition: int, leader_epoch: int) -> None:
-        self.told.append((partition, leader_epoch))
+        self.calls.append((partition, leader_epoch))
 
     def resigned(self, partition: int) -> None:
-        self.told.append((partition, None))
+        self.calls.append((partition, None))
 
 
 @pytest.mark.parametrize("release", ["2.4", "3.9"])
 def test_a_coordinator_is_notified_when_its_broker_gains_or_loses_leadership(release: str) -> None:
-    made = cluster(release)
+    cluster = start_cluster(release)
     coordinators = {}
     for number in (0, 1):
-        coordinators[number] = made.brokers[number]._coordinators[CONSUMER_OFFSETS] = _Coordinator()
-    made.crash_broker(2, power_loss=False)
-    made.simulator.run_until(30 * US_PER_SECOND)
-    state = made.partition_state(f"{CONSUMER_OFFSETS}-2")
+        coordinators[number] = cluster.brokers[number]._coordinators[CONSUMER_OFFSETS] = _Coordinator()
+    cluster.crash_broker(2, power_loss=False)
+    cluster.simulator.run_until(30 * US_PER_SECOND)
+    state = cluster.partition_state(f"{CONSUMER_OFFSETS}-2")
     assert state is not None
-    assert (2, state.leader_epoch) in coordinators[state.leader].told
-    made.start_broker(2)
-    made.simulator.run_until(60 * US_PER_SECOND)
-    made.elect_preferred_leaders()
-    made.simulator.run_until(70 * US_PER_SECOND)
-    assert coordinators[state.leader].told[-1] == (2, None)
+    assert (2, state.leader_epoch) in coordinators[state.leader].calls
+    cluster.start_broker(2)
+    cluster.simulator.run_until(60 * US_PER_SECOND)
+    cluster.elect_preferred_leaders()
+    cluster.simulator.run_until(70 * US_PER_SECOND)
+    assert coordinators[state.leader].calls[-1] == (2, None)
 
 
-def _asked(made: Cluster, broker: int, request: Any) -> Any:
+def _ask(cluster: Cluster, broker: int, request: Any) -> Any:
     answers: list[Any] = []
-    host = made.host(Process("asks"))
+    host = cluster.host(Process("client"))
     client = NetworkClient(host, f"broker-{broker}", "client", 10 * US_PER_SECOND)
     client.send(request, lambda answer, _: answers.append(answer))
-    made.simulator.run_until(made.simulator.now_us + US_PER_SECOND)
+    cluster.simulator.run_until(cluster.simulator.now_us + US_PER_SECOND)
     return answers[0]
 
 
 def test_any_broker_finds_the_coordinator_of_a_group() -> None:
-    made = cluster()
+    cluster = start_cluster()
     number = partition_for("g", 5)
     for broker in range(3):
-        answer = _asked(made, broker, FindCoordinatorRequest(CONSUMER_OFFSETS, "g"))
+        answer = _ask(cluster, broker, FindCoordinatorRequest(CONSUMER_OFFSETS, "g"))
         assert (answer.error, answer.node) == (errors.NONE, number % 3)
 
 
 def test_a_group_without_a_partition_leader_has_no_coordinator() -> None:
-    made = cluster()
-    answer = _asked(made, 0, FindCoordinatorRequest(TRANSACTION_STATE, "id"))
+    cluster = start_cluster()
+    answer = _ask(cluster, 0, FindCoordinatorRequest(TRANSACTION_STATE, "id"))
     assert (answer.error, answer.node) == (errors.COORDINATOR_NOT_AVAILABLE, -1)
 
 

@@ -1,4 +1,4 @@
-"""Transactions as brokers have them: what a coordinator answers, writes and has others write, whatever fails on the way."""
+"""Transactions on brokers: the answers, records and markers of a coordinator, and its failures."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,27 +39,27 @@ COORDINATED = f"{TRANSACTION_STATE}-{partition_for('id', 3)}"
 
 
 def fences(cluster: TransactionsCluster) -> list[tuple[str, bool]]:
-    """Return where it will be which transactions coordinators have aborted, and whether for their timeout."""
-    told: list[tuple[str, bool]] = []
+    """Return a list that will get each aborted transactional id, and whether it timed out."""
+    aborted: list[tuple[str, bool]] = []
 
     def fenced(_at_us: int, _broker: int, transactional_id: str, is_timed_out: bool) -> None:
-        told.append((transactional_id, is_timed_out))
+        aborted.append((transactional_id, is_timed_out))
 
-    cluster.made.trace.subscribe(events.OpenTransactionFenced, fenced)
-    return told
+    cluster.model.trace.subscribe(events.OpenTransactionFenced, fenced)
+    return aborted
 
 
 def metadata_of(cluster: TransactionsCluster) -> TransactionMetadata:
-    """Return what the coordinator knows of the id."""
-    found = cluster.made.brokers[cluster.coordinator()]._transactions._states.find("id")
-    assert found.metadata is not None
-    return found.metadata
+    """Return the coordinator's state of the transactional id."""
+    lookup = cluster.model.brokers[cluster.coordinator()]._transactions._states.find("id")
+    assert lookup.metadata is not None
+    return lookup.metadata
 
 
 def open_transaction(cluster: TransactionsCluster, *partitions: str) -> tuple[int, int]:
-    """Have a producer write a record to each partition in its transaction, and return its id and epoch."""
-    producer = cluster.begun()
-    if not cluster.made.behaviours.transactions.transactions_v2:
+    """Write a record to each partition in a new transaction; return producer id and epoch."""
+    producer = cluster.start_producer()
+    if not cluster.model.behaviours.transactions.transactions_v2:
         assert cluster.add(producer, *partitions) == errors.NONE
     for partition in partitions:
         assert cluster.write(producer, partition, f"{partition} one") == errors.NONE
@@ -67,24 +67,27 @@ def open_transaction(cluster: TransactionsCluster, *partitions: str) -> tuple[in
 
 
 def fail_over(cluster: TransactionsCluster) -> int:
-    """Have another broker coordinate the id, and return which one did."""
+    """Let another broker become the coordinator; return the former one."""
     former = cluster.coordinator()
-    cluster.made.crash_broker(former, power_loss=False)
+    cluster.model.crash_broker(former, power_loss=False)
     cluster.run(30)
     assert cluster.coordinator() not in (former, -1)
     return former
 
 
 def hold_markers(cluster: TransactionsCluster, partition: str) -> Callable[..., None]:
-    """Have the leader of a partition leave requests to write markers alone; return what has it handle them, but for the first ones."""
-    handlers = cluster.made.brokers[cluster.leader(partition)]._handlers
-    held: list[Any] = []
+    """Let the leader of a partition hold requests to write markers.
+
+    Return a function that lets it handle them, except for the first *lost* ones.
+    """
+    handlers = cluster.model.brokers[cluster.leader(partition)]._handlers
+    requests: list[Any] = []
     handle = handlers[WriteTxnMarkersRequest]
-    handlers[WriteTxnMarkersRequest] = held.append
+    handlers[WriteTxnMarkersRequest] = requests.append
 
     def release(lost: int = 0) -> None:
         handlers[WriteTxnMarkersRequest] = handle
-        for message in held[lost:]:
+        for message in requests[lost:]:
             handle(message)
 
     return release
@@ -127,8 +130,8 @@ def test_a_log_reports_the_begin_and_the_end_of_a_transaction() -> None:
     producer = open_transaction(cluster, "t-0")
     cluster.write(producer, "t-0", "second", 1)
     cluster.end(producer, committed=False)
-    begun = cluster.told(events.TransactionBegun)
-    ended = cluster.told(events.TransactionMarkerWritten)
+    begun = cluster.events_of(events.TransactionBegun)
+    ended = cluster.events_of(events.TransactionMarkerWritten)
     assert sorted(event.broker for event in begun) == sorted(event.broker for event in ended) == [0, 1, 2]
     assert {(event.partition, event.producer_id, event.first_offset) for event in begun} == {
         ("t-0", producer[0], 0)
@@ -139,7 +142,7 @@ def test_a_log_reports_the_begin_and_the_end_of_a_transaction() -> None:
 @pytest.mark.parametrize("committed", [True, False])
 def test_offsets_of_a_group_take_effect_with_the_transaction(committed: bool) -> None:
     cluster = TransactionsCluster()
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     assert cluster.add_offsets(producer) == errors.NONE
     offsets = f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}"
     assert list(metadata_of(cluster).partitions) == [offsets]
@@ -149,11 +152,11 @@ def test_offsets_of_a_group_take_effect_with_the_transaction(committed: bool) ->
     assert cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"][0] == errors.UNSTABLE_OFFSET_COMMIT
     cluster.end(producer, committed=committed)
     assert cluster.markers(offsets) == [COMMIT if committed else ABORT]
-    found = cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"]
-    assert found == (errors.NONE, 7 if committed else NO_OFFSET_COMMITTED)
+    result = cluster.ask(cluster.leader(offsets), fetch).partitions["t-0"]
+    assert result == (errors.NONE, 7 if committed else NO_OFFSET_COMMITTED)
 
 
-# Who may do what
+# Fencing
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_a_new_producer_fences_its_predecessor_and_aborts_its_open_transaction(
     fenced = fences(cluster)
     zombie = open_transaction(cluster, "t-0")
     assert cluster.init().error == errors.CONCURRENT_TRANSACTIONS
-    successor = cluster.begun()
+    successor = cluster.start_producer()
     assert successor[0] == zombie[0]
     assert successor[1] > zombie[1] + 1
     assert cluster.markers("t-0") == [ABORT]
@@ -187,7 +190,7 @@ def test_mutant_coordinators_and_leaders_accept_writes_of_a_zombie() -> None:
     cluster = TransactionsCluster("2.4", transactional_epoch_checked=False)
     zombie = open_transaction(cluster, "t-0")
     cluster.init()
-    successor = cluster.begun()
+    successor = cluster.start_producer()
     assert cluster.add(successor, "t-0") == errors.NONE
     assert cluster.add(zombie, "t-0") == errors.NONE
     assert cluster.write(successor, "t-0", "new") == errors.NONE
@@ -202,7 +205,7 @@ def test_only_the_coordinator_serves_a_transactional_id_and_only_its_current_pro
     request: Any = InitProducerIdRequest("id", TIMEOUT_US)
     assert cluster.ask(other, request).error == errors.NOT_COORDINATOR
     assert cluster.add((7, 0), "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
-    producer_id, epoch = cluster.begun()
+    producer_id, epoch = cluster.start_producer()
     assert cluster.add((producer_id + 1, epoch), "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
     assert cluster.end((producer_id + 1, epoch)).error == errors.INVALID_PRODUCER_ID_MAPPING
     assert cluster.add((producer_id, epoch + 1), "t-0") == errors.PRODUCER_FENCED
@@ -223,7 +226,7 @@ def test_a_transaction_timeout_above_the_brokers_maximum_is_refused(timeout_us: 
 def test_a_producer_that_continues_after_an_error_gets_one_new_epoch_even_if_it_repeats_the_request() -> None:
     """KIP-360."""
     cluster = TransactionsCluster()
-    producer_id, epoch = cluster.begun()
+    producer_id, epoch = cluster.start_producer()
     for _ in range(2):
         answer = cluster.init(producer_id=producer_id, epoch=epoch)
         assert (answer.error, answer.producer_id, answer.producer_epoch) == (
@@ -231,7 +234,7 @@ def test_a_producer_that_continues_after_an_error_gets_one_new_epoch_even_if_it_
             producer_id,
             epoch + 1,
         )
-    successor = cluster.begun()
+    successor = cluster.start_producer()
     assert successor == (producer_id, epoch + 2)
     assert cluster.init(producer_id=producer_id, epoch=epoch + 1).error == errors.PRODUCER_FENCED
     assert cluster.init(producer_id=producer_id + 5, epoch=epoch + 2).error == errors.PRODUCER_FENCED
@@ -239,10 +242,10 @@ def test_a_producer_that_continues_after_an_error_gets_one_new_epoch_even_if_it_
 
 def test_a_producer_with_exhausted_epochs_gets_another_id() -> None:
     cluster = TransactionsCluster()
-    producer_id, _ = cluster.begun()
+    producer_id, _ = cluster.start_producer()
     metadata = metadata_of(cluster)
     metadata.current = replace(metadata.current, producer_epoch=EPOCH_MAX - 1)
-    rotated = cluster.begun()
+    rotated = cluster.start_producer()
     assert rotated[0] != producer_id
     assert rotated[1] == 0
     answer = cluster.init(producer_id=producer_id, epoch=EPOCH_MAX - 1)
@@ -252,7 +255,7 @@ def test_a_producer_with_exhausted_epochs_gets_another_id() -> None:
 @pytest.mark.parametrize("release", V1)
 def test_a_repeated_end_of_a_transaction_succeeds_and_the_opposite_end_fails(release: str) -> None:
     cluster = TransactionsCluster(release)
-    assert cluster.end(cluster.begun()).error == errors.INVALID_TXN_STATE
+    assert cluster.end(cluster.start_producer()).error == errors.INVALID_TXN_STATE
     producer = open_transaction(cluster, "t-0")
     assert cluster.end(producer).error == errors.NONE
     assert cluster.end(producer).error == errors.NONE
@@ -300,18 +303,18 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborte
 
 
 def test_a_timeout_is_reported_only_once_the_abort_is_in_the_log() -> None:
-    """The checks before that, every ten seconds, are in vain: too few replicas take what the coordinator writes."""
+    """Earlier attempts, every ten seconds, fail because too few replicas are in sync."""
     cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 2})
     fenced = fences(cluster)
     open_transaction(cluster, "t-0")
     coordinator = cluster.coordinator()
     others = [broker for broker in range(3) if broker != coordinator]
     for broker in others:
-        cluster.made.crash_broker(broker, power_loss=False)
+        cluster.model.crash_broker(broker, power_loss=False)
     cluster.run(110)
     assert fenced == []
     for broker in others:
-        cluster.made.start_broker(broker)
+        cluster.model.start_broker(broker)
     cluster.run(60)
     assert cluster.states()[-1] == "CompleteAbort"
     assert fenced == [("id", True)]
@@ -324,7 +327,7 @@ def test_an_unused_transactional_id_expires() -> None:
             "transaction.remove.expired.transaction.cleanup.interval.ms": 10_000,
         }
     )
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     cluster.run(40)
     assert cluster.states() == ["Empty", "Dead"]
     assert cluster.add(producer, "t-0") == errors.INVALID_PRODUCER_ID_MAPPING
@@ -347,22 +350,24 @@ def test_a_new_coordinator_knows_open_transactions(release: str) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_new_coordinator_completes_transactions_that_its_predecessor_has_prepared(release: str, committed: bool) -> None:
-    """The leader of one partition has its marker, that of the other has not, when the coordinator dies."""
+def test_a_new_coordinator_completes_transactions_that_its_predecessor_has_prepared(
+    release: str, committed: bool
+) -> None:
+    """When the coordinator crashes, only one of two partitions has its marker."""
     cluster = TransactionsCluster(release)
     coordinator = cluster.coordinator()
-    lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
-    producer = open_transaction(cluster, lost, kept)
+    lost, completed = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, lost, completed)
     release_markers = hold_markers(cluster, lost)
     assert cluster.end(producer, committed=committed).error == errors.NONE
     kind = COMMIT if committed else ABORT
-    assert (cluster.markers(lost), cluster.markers(kept)) == ([], [kind])
-    cluster.made.crash_broker(coordinator, power_loss=False)
+    assert (cluster.markers(lost), cluster.markers(completed)) == ([], [kind])
+    cluster.model.crash_broker(coordinator, power_loss=False)
     cluster.run(30)
     release_markers()
     cluster.run(2)
-    assert set(cluster.markers(lost)) == set(cluster.markers(kept)) == {kind}
-    assert len(cluster.markers(kept)) > 1
+    assert set(cluster.markers(lost)) == set(cluster.markers(completed)) == {kind}
+    assert len(cluster.markers(completed)) > 1
     assert cluster.committed(lost) == ([f"{lost} one"] if committed else [])
     assert cluster.states()[-1] == ("CompleteCommit" if committed else "CompleteAbort")
 
@@ -370,22 +375,23 @@ def test_a_new_coordinator_completes_transactions_that_its_predecessor_has_prepa
 def test_the_mutant_coordinator_aborts_a_prepared_commit_after_a_failover() -> None:
     cluster = TransactionsCluster(prepared_commit_finished=False)
     coordinator = cluster.coordinator()
-    lost, kept = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
-    producer = open_transaction(cluster, lost, kept)
+    lost, completed = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, lost, completed)
     release = hold_markers(cluster, lost)
     assert cluster.end(producer).error == errors.NONE
-    cluster.made.crash_broker(coordinator, power_loss=False)
+    cluster.model.crash_broker(coordinator, power_loss=False)
     cluster.run(30)
     release(lost=1)
     cluster.run(2)
     assert cluster.markers(lost) == [ABORT]
-    assert (cluster.committed(lost), cluster.committed(kept)) == ([], [f"{kept} one"])
+    assert (cluster.committed(lost), cluster.committed(completed)) == ([], [f"{completed} one"])
 
 
 def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
-    """Return a producer, and a partition that its coordinator has put into the transaction without any follower.
+    """Return a producer, and a partition that the coordinator added without any follower.
 
-    The coordinator was deposed since and is elected again, alone in the ISR: with ELR nothing is committed until a second replica is in it.
+    The coordinator has since been deposed and elected again, alone in the ISR. With ELR nothing is
+    committed until a second replica is in the ISR.
     """
     coordinator = cluster.coordinator()
     led, other = (
@@ -394,14 +400,14 @@ def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
     )
     producer = open_transaction(cluster, other)
     for broker in {0, 1, 2} - {coordinator}:
-        cluster.made.pause_broker(broker)
+        cluster.model.pause_broker(broker)
     cluster.send(coordinator, AddPartitionsToTxnRequest("id", *producer, (led,)))
     cluster.run(20)
     assert led not in metadata_of(cluster).current.partitions
-    cluster.made.pause_broker(coordinator)
+    cluster.model.pause_broker(coordinator)
     cluster.run(20)
     assert cluster.coordinator() == -1
-    cluster.made.resume_broker(coordinator)
+    cluster.model.resume_broker(coordinator)
     cluster.run(5)
     assert cluster.coordinator() == cluster.leader(led) == coordinator
     return producer, led
@@ -410,7 +416,7 @@ def elected_alone(cluster: TransactionsCluster) -> tuple[tuple[int, int], str]:
 def test_a_new_coordinator_relies_on_uncommitted_records() -> None:
     cluster = TransactionsCluster("4.3")
     producer, partition = elected_alone(cluster)
-    log = cluster.made.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
+    log = cluster.model.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
     assert log.high_watermark < log.log_end_offset
     assert cluster.write(producer, partition, "one") == errors.NONE
 
@@ -419,15 +425,15 @@ def test_a_repaired_coordinator_loads_only_once_its_log_is_committed() -> None:
     cluster = TransactionsCluster("4.3", transactions_loaded_once_committed=True)
     producer, partition = elected_alone(cluster)
     assert cluster.write(producer, partition, "one") == errors.NOT_ENOUGH_REPLICAS
-    # It asks again for its log to be committed after 30 s.
+    # After 30 s it waits again for its log to be committed.
     cluster.run(40)
     assert cluster.ask(cluster.coordinator(), EndTxnRequest("id", *producer, True)).error == (
         errors.COORDINATOR_LOAD_IN_PROGRESS
     )
     for broker in {0, 1, 2} - {cluster.coordinator()}:
-        cluster.made.resume_broker(broker)
+        cluster.model.resume_broker(broker)
     cluster.run(20)
-    log = cluster.made.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
+    log = cluster.model.brokers[cluster.coordinator()].replicas.partitions[COORDINATED].log
     assert log.high_watermark == log.log_end_offset
     assert cluster.end(producer).error != errors.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -440,7 +446,7 @@ def test_a_marker_waits_for_a_leader_of_its_partition() -> None:
     hold_markers(cluster, partition)
     assert cluster.end(producer).error == errors.NONE
     assert cluster.states()[-1] == "PrepareCommit"
-    cluster.made.crash_broker(cluster.leader(partition), power_loss=False)
+    cluster.model.crash_broker(cluster.leader(partition), power_loss=False)
     cluster.run(40)
     assert cluster.committed(partition) == [f"{partition} one"]
     assert cluster.states()[-1] == "CompleteCommit"
@@ -466,9 +472,9 @@ def test_a_former_coordinator_cannot_end_transactions() -> None:
 
 def test_a_loading_coordinator_refuses_requests_and_a_deposed_one_has_no_state() -> None:
     cluster = TransactionsCluster()
-    cluster.begun()
+    cluster.start_producer()
     fail_over(cluster)
-    broker = cluster.made.brokers[cluster.coordinator()]
+    broker = cluster.model.brokers[cluster.coordinator()]
     number = partition_for("id", 3)
     broker._transactions.elected(number, 99)
     request = InitProducerIdRequest("id", TIMEOUT_US)
@@ -481,8 +487,8 @@ def test_a_loading_coordinator_refuses_requests_and_a_deposed_one_has_no_state()
 
 def test_a_transition_that_cannot_be_written_does_not_take_effect() -> None:
     cluster = TransactionsCluster(settings={"transaction.state.log.min.isr": 3})
-    producer = cluster.begun()
-    cluster.made.crash_broker((cluster.coordinator() + 1) % 3, power_loss=False)
+    producer = cluster.start_producer()
+    cluster.model.crash_broker((cluster.coordinator() + 1) % 3, power_loss=False)
     cluster.run(60)
     assert cluster.add(producer, "t-0") == errors.COORDINATOR_NOT_AVAILABLE
     metadata = metadata_of(cluster)
@@ -501,7 +507,7 @@ def test_mutant_leaders_serve_open_transactions_to_read_committed() -> None:
     assert cluster.committed("t-0") == ["t-0 one"]
 
 
-# What leaders ask coordinators
+# Verification by leaders
 
 
 @pytest.mark.parametrize(
@@ -517,7 +523,7 @@ def test_a_leader_adds_or_verifies_its_partition_on_the_first_batch_of_a_transac
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     assert cluster.write(producer, "t-0", "a") == error
     assert ("t-0" in metadata_of(cluster).partitions) == (release == "4.3")
 
@@ -530,19 +536,19 @@ def test_a_batch_after_the_marker_leaves_no_hanging_transaction_since_kip_890(
     producer = open_transaction(cluster, "t-0")
     cluster.end(producer, committed=False)
     assert (cluster.write(producer, "t-0", "late", 1) == errors.NONE) == hangs
-    log = cluster.made.brokers[cluster.leader("t-0")].replicas.partitions["t-0"].log
+    log = cluster.model.brokers[cluster.leader("t-0")].replicas.partitions["t-0"].log
     assert (log.last_stable_offset < log.high_watermark) == hangs
 
 
 def test_a_leader_that_cannot_verify_a_transaction_returns_a_retriable_error() -> None:
     cluster = TransactionsCluster()
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     cluster.add(producer, "t-0")
     coordinator = cluster.coordinator()
     leader = next(broker for broker in range(3) if broker != coordinator)
     partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) == leader)
     cluster.add(producer, partition)
-    cluster.made.crash_broker(coordinator, power_loss=False)
+    cluster.model.crash_broker(coordinator, power_loss=False)
     assert cluster.write(producer, partition, "a") == errors.NOT_ENOUGH_REPLICAS
     cluster.run(30)
     assert cluster.write(producer, partition, "a") == errors.NONE
@@ -552,12 +558,12 @@ def test_a_leader_that_cannot_verify_a_transaction_returns_a_retriable_error() -
 def test_a_leader_verifies_a_transaction_while_its_disk_is_slow(release: str) -> None:
     cluster = TransactionsCluster(release)
     leader = cluster.leader("t-0")
-    cluster.made.slow_disk(leader, 50_000)
+    cluster.model.slow_disk(leader, 50_000)
     producer = open_transaction(cluster, "t-0")
     assert cluster.write(producer, "t-0", "more", 1) == errors.NONE
     cluster.end(producer)
     assert cluster.committed("t-0") == ["t-0 one", "more"]
-    following = cluster.begun()
+    following = cluster.start_producer()
     assert (cluster.write(following, "t-0", "other") == errors.NONE) == (release == "4.3")
 
 
@@ -569,17 +575,19 @@ def test_a_leader_verifies_a_transaction_while_its_disk_is_slow(release: str) ->
         ("4.3", errors.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_since_4_1_a_batch_of_a_former_epoch_is_refused_without_verification(release: str, error: str) -> None:
-    """The coordinator knows nothing of the id that it is asked about, the leader something of the producer (KAFKA-18042)."""
+def test_since_4_1_a_batch_of_a_former_epoch_is_refused_without_verification(
+    release: str, error: str
+) -> None:
+    """The coordinator does not know the id, but the leader knows the producer (KAFKA-18042)."""
     cluster = TransactionsCluster(release)
     leader = cluster.leader("t-0")
     later = RecordBatch(("a",), 10**9, 1, 0, size_bytes=80)
     cluster.ask(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": later}, ""))
-    assert cluster.write((10**9, 0), "t-0", "b", transactional_id="nobody") == error
-    assert cluster.write((10**9, 2), "t-0", "c", transactional_id="nobody") == (
+    assert cluster.write((10**9, 0), "t-0", "b", transactional_id="unknown") == error
+    assert cluster.write((10**9, 2), "t-0", "c", transactional_id="unknown") == (
         errors.INVALID_PRODUCER_ID_MAPPING
     )
-    log = cluster.made.brokers[leader].replicas.partitions["t-0"].log
+    log = cluster.model.brokers[leader].replicas.partitions["t-0"].log
     assert [batch.values for batch in log.batches] == [("a",)]
 
 
@@ -591,18 +599,18 @@ def test_since_4_1_offsets_of_a_former_epoch_are_refused_without_verification(
     release: str, error: str
 ) -> None:
     cluster = TransactionsCluster(release)
-    former = cluster.begun()
-    producer = cluster.begun()
+    former = cluster.start_producer()
+    producer = cluster.start_producer()
     coordinator = cluster.leader(f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}")
 
-    def committed(transactional_id: str, of: tuple[int, int]) -> str:
-        request = TxnOffsetCommitRequest(transactional_id, "g", *of, {"t-0": 1})
+    def committed(transactional_id: str, epoch_of: tuple[int, int]) -> str:
+        request = TxnOffsetCommitRequest(transactional_id, "g", *epoch_of, {"t-0": 1})
         return str(cluster.ask(coordinator, request).partitions["t-0"])
 
     cluster.add_offsets(producer)
     assert committed("id", producer) == errors.NONE
     cluster.end(producer)
-    assert committed("nobody", former) == error
+    assert committed("unknown", former) == error
 
 
 @patches_the_model
@@ -618,38 +626,38 @@ def test_since_4_1_offsets_of_a_former_epoch_are_refused_without_verification(
 def test_a_leader_appends_nothing_if_the_transaction_has_ended_during_verification(
     release: str, raised: int, error: str
 ) -> None:
-    """It asks, the transaction is aborted, and the answer that it was open comes after that.
+    """The answer that the transaction is open arrives after its abort.
 
-    Where it was aborted with a later epoch, the producer has been fenced, and is told so (KAFKA-19690).
+    If it was aborted in a later epoch, the producer is fenced and gets that error (KAFKA-19690).
     """
     cluster = TransactionsCluster(release)
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     cluster.add(producer, "t-0", "t-1")
     leader = cluster.leader("t-0")
-    log = cluster.made.brokers[leader].replicas.partitions["t-0"].log
-    asked: list[Any] = []
-    verification = cluster.made.brokers[leader].replicas._verification
-    verification.verify = lambda *fields: asked.append(fields[-1])  # type: ignore[method-assign]
+    log = cluster.model.brokers[leader].replicas.partitions["t-0"].log
+    callbacks: list[Any] = []
+    verification = cluster.model.brokers[leader].replicas._verification
+    verification.verify = lambda *fields: callbacks.append(fields[-1])  # type: ignore[method-assign]
     batch = RecordBatch(("a",), *producer, 0, is_transactional=True)
     answers = cluster.send(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": batch}, "id"))
     cluster.run(1)
-    assert (len(asked), answers) == (1, [])
+    assert (len(callbacks), answers) == (1, [])
     marker = TxnMarker(producer[0], producer[1] + raised, 5, False, ("t-0",))
-    other = cluster.made.host(Process("other"))
+    other = cluster.model.host(Process("other"))
     NetworkClient(other, f"broker-{leader}", "client", US_PER_SECOND).send(
         WriteTxnMarkersRequest((marker,)), lambda *_: None
     )
     cluster.run(1)
-    asked[0]({"t-0": errors.NONE})
+    callbacks[0]({"t-0": errors.NONE})
     cluster.run(1)
     assert answers[0].partitions["t-0"] == (error, -1)
     assert [stored.control_type for stored in log.batches] == [ABORT]
 
 
 def test_a_batch_waits_for_the_verification_of_an_earlier_batch() -> None:
-    """Else the first one would be out of order for good when it comes again (KAFKA-14920)."""
+    """Otherwise a retry of the first batch would be out of order forever (KAFKA-14920)."""
     cluster = TransactionsCluster("3.9")
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     assert cluster.write(producer, "t-0", "first", 0) == errors.TRANSACTION_ABORTABLE
     assert cluster.add(producer, "t-0") == errors.NONE
     assert cluster.write(producer, "t-0", "second", 1) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -709,7 +717,7 @@ def test_with_v2_a_repeated_end_gets_the_same_answer() -> None:
 
 def test_with_v2_an_empty_transaction_can_be_aborted_but_not_committed() -> None:
     cluster = TransactionsCluster("4.3")
-    producer = cluster.begun()
+    producer = cluster.start_producer()
     assert cluster.end(producer).error == errors.INVALID_TXN_STATE
     answer = cluster.end(producer, committed=False)
     assert (answer.error, answer.producer_epoch) == (errors.NONE, producer[1] + 1)
@@ -732,7 +740,7 @@ def test_with_v2_a_producer_with_exhausted_epochs_continues_with_another_id() ->
 
 def test_two_producers_on_one_broker_have_separate_transactions() -> None:
     cluster = TransactionsCluster()
-    one, other = cluster.begun("id"), cluster.begun("other")
+    one, other = cluster.start_producer("id"), cluster.start_producer("other")
     assert one[0] != other[0]
     for producer, name in ((one, "id"), (other, "other")):
         cluster.add(producer, "t-0", transactional_id=name)
@@ -749,6 +757,6 @@ def test_runs_with_transactions_are_deterministic() -> None:
         cluster = TransactionsCluster("4.3")
         cluster.end(open_transaction(cluster, "t-0", "t-1", "t-2"))
         fail_over(cluster)
-        return list(cluster.made.trace.events)
+        return list(cluster.model.trace.events)
 
     assert run() == run()

@@ -47,13 +47,13 @@ E = TypeVar("E", bound=events.Event)
 
 
 class TransactionsCluster:
-    """Three brokers that lead a partition of each topic each; all requests of a test are by one client."""
+    """Three brokers, each of which leads one partition of every topic, and one client."""
 
     def __init__(
         self, release: str = "3.9", settings: dict[str, Value] | None = None, **switches: Any
     ) -> None:
-        given = {**SETTINGS, **(settings or {})}
-        config = broker_config(release, given)
+        settings = {**SETTINGS, **(settings or {})}
+        config = broker_config(release, settings)
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(3)),
             topics=(
@@ -61,20 +61,20 @@ class TransactionsCluster:
                 internal_topic(TRANSACTION_STATE, config),
                 internal_topic(CONSUMER_OFFSETS, config),
             ),
-            settings=given,
+            settings=settings,
         )
         behaviours = behaviours_in(release).with_switches(**switches)
-        self.made = Cluster(spec, release, behaviours, Choices.from_seed(0))
-        self.made.start()
-        self._host = self.made.host(Process("client"))
+        self.model = Cluster(spec, release, behaviours, Choices.from_seed(0))
+        self.model.start()
+        self._host = self.model.host(Process("client"))
         self._clients: dict[int, NetworkClient] = {}
 
     def run(self, seconds: float = 1) -> None:
-        simulator = self.made.simulator
+        simulator = self.model.simulator
         simulator.run_until(simulator.now_us + int(seconds * US_PER_SECOND))
 
     def leader(self, partition: str) -> int:
-        state = self.made.partition_state(partition)
+        state = self.model.partition_state(partition)
         assert state is not None
         return state.leader
 
@@ -82,7 +82,7 @@ class TransactionsCluster:
         return self.leader(f"{TRANSACTION_STATE}-{partition_for(transactional_id, 3)}")
 
     def send(self, broker: int, request: Any) -> list[Any]:
-        """Send a request, and return where its answer will be."""
+        """Send a request, and return a list that will get its answer."""
         answers: list[Any] = []
         client = self._clients.get(broker)
         if client is None:
@@ -98,7 +98,7 @@ class TransactionsCluster:
         assert answers, f"no answer to {request}"
         return answers[0]
 
-    # Of a transactional producer
+    # A transactional producer
 
     def init(
         self, transactional_id: str = "id", producer_id: int = NO_PRODUCER_ID, epoch: int = NO_EPOCH
@@ -108,8 +108,8 @@ class TransactionsCluster:
         assert isinstance(answer, InitProducerIdResponse)
         return answer
 
-    def begun(self, transactional_id: str = "id") -> tuple[int, int]:
-        """Return the id and epoch of a producer, once nothing of another one is open."""
+    def start_producer(self, transactional_id: str = "id") -> tuple[int, int]:
+        """Return id and epoch of a producer, once its predecessor's transaction is aborted."""
         for _ in range(5):
             answer = self.init(transactional_id)
             if answer.error != errors.CONCURRENT_TRANSACTIONS:
@@ -119,8 +119,8 @@ class TransactionsCluster:
 
     def add(self, producer: tuple[int, int], *partitions: str, transactional_id: str = "id") -> str:
         request = AddPartitionsToTxnRequest(transactional_id, *producer, partitions)
-        answered: dict[str, str] = self.ask(self.coordinator(transactional_id), request).partitions
-        (error,) = set(answered.values())
+        outcomes: dict[str, str] = self.ask(self.coordinator(transactional_id), request).partitions
+        (error,) = set(outcomes.values())
         return error
 
     def add_offsets(self, producer: tuple[int, int], group: str = "g") -> str:
@@ -145,21 +145,21 @@ class TransactionsCluster:
         assert isinstance(answer, EndTxnResponse)
         return answer
 
-    # What has come of it
+    # Results
 
     def read(self, partition: str, isolation: int = READ_COMMITTED) -> FetchedPartition:
         request = FetchRequest(-1, 0, 1 << 20, {partition: (0, -1)}, isolation)
-        found = self.ask(self.leader(partition), request).partitions[partition]
-        assert isinstance(found, FetchedPartition)
-        return found
+        fetched = self.ask(self.leader(partition), request).partitions[partition]
+        assert isinstance(fetched, FetchedPartition)
+        return fetched
 
     def committed(self, partition: str) -> list[str]:
-        """Return what a consumer with read_committed gets: what is not of a transaction that was aborted."""
-        found = self.read(partition)
+        """Return the values that a consumer with read_committed gets."""
+        fetched = self.read(partition)
         values: list[str] = []
         aborted: set[int] = set()
-        waiting = sorted(found.aborted, key=lambda known: known[1])
-        for batch in found.batches:
+        waiting = sorted(fetched.aborted, key=lambda transaction: transaction[1])
+        for batch in fetched.batches:
             while waiting and waiting[0][1] <= batch.base_offset:
                 aborted.add(waiting.pop(0)[0])
             if batch.is_control:
@@ -169,17 +169,17 @@ class TransactionsCluster:
         return values
 
     def markers(self, partition: str) -> list[str | None]:
-        """Return how transactions have ended in a partition, by its leader's log."""
-        log = self.made.brokers[self.leader(partition)].replicas.partitions[partition].log
+        """Return the types of the markers in the leader's log of a partition."""
+        log = self.model.brokers[self.leader(partition)].replicas.partitions[partition].log
         return [batch.control_type for batch in log.batches if batch.is_control]
 
     def states(self, transactional_id: str = "id") -> list[str]:
-        """Return the states that an id has been in."""
+        """Return the successive states of a transactional id."""
         return [
             event.state
-            for event in self.told(events.TransactionStateChanged)
+            for event in self.events_of(events.TransactionStateChanged)
             if event.transactional_id == transactional_id
         ]
 
-    def told(self, kind: type[E]) -> list[E]:
-        return list(select(self.made.trace.events, kind))
+    def events_of(self, kind: type[E]) -> list[E]:
+        return list(select(self.model.trace.events, kind))

@@ -1,4 +1,4 @@
-"""The coordinator of groups with the protocol of KIP-848, asked by single requests: who gets what, who is refused, what a successor knows."""
+"""The coordinator of groups with KIP-848: assignments, fencing, commits and failovers."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,9 +40,9 @@ CLASSIC_JOIN = JoinGroupRequest("g", 10 * US_PER_SECOND, REBALANCE_US, NO_MEMBER
 
 
 class Members(Application):
-    """Sends heartbeats of members by their names, with what each has been told.
+    """Sends heartbeats of named members, each with its last epoch.
 
-    Groups begin at epoch 0, as before 4.3: an epoch is how often something has happened.
+    Groups begin in epoch 0, as before 4.3, so that an epoch counts the changes of the group.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Members(Application):
         return answer
 
     def pair(self) -> None:
-        """Have two members with a partition each, in epoch 2."""
+        """Add two members with one partition each, in epoch 2."""
         self.beat("a")
         self.wait(1)
         self.beat("b")
@@ -125,9 +125,9 @@ def test_a_partition_is_assigned_once_its_former_owner_has_confirmed_the_revocat
     app.wait(1)
     joined = app.beat("b")
     assert (joined.epoch, joined.assignment) == (2, ())
-    told = app.beat("a")
-    assert (told.epoch, told.assignment) == (1, ("t-0",))
-    # It says nothing of what it owns, then that it owns all of it still.
+    answer = app.beat("a")
+    assert (answer.epoch, answer.assignment) == (1, ("t-0",))
+    # It does not name its partitions, then it still owns all of them.
     assert app.beat("a").epoch == 1
     assert app.beat("a", owned=BOTH).epoch == 1
     assert app.beat("b").assignment is None
@@ -143,7 +143,7 @@ def test_a_static_member_keeps_its_instance_id_without_naming_it_in_each_heartbe
     app.beat("b")
     app.wait(1)
     app.beat("a")
-    # Static members come first: by their names the other one would.
+    # Static members come first; by member id the other one would.
     assert app.beat("b").assignment == ("t-0",)
 
 
@@ -154,9 +154,9 @@ def test_a_member_that_unsubscribes_gives_up_partitions_before_the_next_target_a
     app = Members(behaviours={"assignment_follows_subscription": follows})
     app.beat("a")
     other = ConsumerGroupHeartbeatRequest("g", "a", 1, topics=("u",))
-    told = app.ask(other)
-    assert (told.epoch, told.assignment) == (1, () if follows else None)
-    # It says that it owns nothing of that any more: what it is to have is the next target's affair.
+    answer = app.ask(other)
+    assert (answer.epoch, answer.assignment) == (1, () if follows else None)
+    # It owns nothing, and waits for the next target.
     assert app.beat("a", owned=()).epoch == 1
     app.wait(1)
     assert app.beat("a", owned=()).epoch == 2
@@ -167,7 +167,7 @@ def test_a_rebalance_does_not_wait_for_members_without_partitions_to_revoke() ->
     app.pair()
     app.wait(1)
     assert app.beat("c").epoch == 3
-    # Of three members one gets nothing; who keeps what it has is in the new epoch with its next heartbeat.
+    # One of three members gets nothing. The others enter the new epoch with their next heartbeats.
     assert (app.beat("a").epoch, app.beat("b").epoch) == (3, 3)
 
 
@@ -178,15 +178,15 @@ def test_the_mutant_assigns_a_partition_that_another_member_owns() -> None:
     assert app.beat("b").assignment == ("t-1",)
 
 
-@pytest.mark.parametrize(("release", "made"), [("4.0", [1, 2, 3]), ("4.3", [1, 3])])
-def test_since_4_3_target_assignments_are_a_second_apart(release: str, made: list[int]) -> None:
+@pytest.mark.parametrize(("release", "epochs"), [("4.0", [1, 2, 3]), ("4.3", [1, 3])])
+def test_since_4_3_target_assignments_are_a_second_apart(release: str, epochs: list[int]) -> None:
     app = Members(release)
     app.beat("a")
     joined = app.beat("b")
     assert joined.epoch == (2 if release == "4.0" else 1)
     app.wait(1)
     app.beat("c")
-    assert [event.epoch for event in select(app.cluster.trace.events, TargetAssigned)] == made
+    assert [event.epoch for event in select(app.cluster.trace.events, TargetAssigned)] == epochs
 
 
 def test_a_member_chooses_the_assignor_if_the_broker_supports_it() -> None:
@@ -200,20 +200,20 @@ def test_a_member_chooses_the_assignor_if_the_broker_supports_it() -> None:
 def test_since_4_4_a_group_assigns_when_most_members_prefer_another_assignor(
     release: str, epochs: list[int]
 ) -> None:
-    """KAFKA-20434. The broker's first assignor counts where no member prefers one."""
+    """KAFKA-20434. Without preferences the broker's first assignor counts."""
     app = Members(release, group_consumer_assignment_interval_ms=0, group_consumer_assignors="range,uniform")
     assignors = (None, "range", "uniform", "uniform")
     assert [app.beat("a", assignor=assignor).epoch for assignor in assignors] == epochs
-    made = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
-    assert made == ["range", "uniform"][: epochs[-1]]
+    used = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
+    assert used == ["range", "uniform"][: epochs[-1]]
 
 
 def test_a_tie_between_assignors_goes_to_the_first_in_a_java_hash_table() -> None:
     app = Members(group_consumer_assignment_interval_ms=0)
     for member, assignor in [("a", "range"), ("b", "range"), ("c", "uniform"), ("d", "uniform")]:
         app.beat(member, assignor=assignor)
-    made = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
-    assert made == ["range", "range", "range", "uniform"]
+    used = [event.assignor for event in select(app.cluster.trace.events, TargetAssigned)]
+    assert used == ["range", "range", "range", "uniform"]
 
 
 @pytest.mark.parametrize(("release", "assignment"), [("4.3", ()), ("4.4", BOTH)])
@@ -228,24 +228,24 @@ def test_since_4_4_the_first_member_of_an_emptied_group_does_not_wait_for_the_as
 
 
 @pytest.mark.parametrize(
-    ("release", "while_there", "when_gone"),
+    ("release", "while_member", "after_leaving"),
     [
         ("4.3", errors.UNRELEASED_INSTANCE_ID, errors.UNKNOWN_MEMBER_ID),
         ("4.4", errors.NONE, errors.UNRELEASED_INSTANCE_ID),
     ],
 )
 def test_since_4_4_a_member_with_a_new_instance_id_releases_its_former_one(
-    release: str, while_there: str, when_gone: str
+    release: str, while_member: str, after_leaving: str
 ) -> None:
     app = Members(release)
     app.beat("a", instance="one")
     app.beat("a", JOIN_EPOCH, instance="two")
-    assert app.beat("b", instance="one").error == while_there
+    assert app.beat("b", instance="one").error == while_member
     app.beat("a", LEAVE_EPOCH, instance="two")
-    assert app.beat("c", instance="one").error == when_gone
+    assert app.beat("c", instance="one").error == after_leaving
 
 
-# Who is no member any more
+# Leaving and fencing
 
 
 def test_the_partitions_of_a_leaving_member_go_to_the_others() -> None:
@@ -288,9 +288,9 @@ def test_a_member_with_a_wrong_epoch_is_fenced() -> None:
     app.pair()
     assert app.beat("a", 3).error == errors.FENCED_MEMBER_EPOCH
     assert app.beat("a", 1, owned=BOTH).error == errors.FENCED_MEMBER_EPOCH
-    # The answer that took it into epoch 2 may have been lost.
+    # The answer with epoch 2 may have been lost.
     assert app.beat("a", 1, owned=("t-0",)).epoch == 2
-    assert app.beat("nobody", 2).error == errors.UNKNOWN_MEMBER_ID
+    assert app.beat("unknown", 2).error == errors.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize(("release", "error"), [("4.0", errors.FENCED_MEMBER_EPOCH), ("4.3", errors.NONE)])
@@ -323,7 +323,7 @@ def test_a_static_member_that_returns_gets_its_partitions_back() -> None:
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
 def test_a_member_that_becomes_static_has_no_partitions_until_the_next_target(release: str) -> None:
-    """The coordinator looks its target up by an instance that it does not know yet."""
+    """The coordinator looks up its target by an instance id that it does not know yet."""
     app = Members(release)
     app.beat("a")
     app.wait(1)
@@ -337,10 +337,8 @@ def test_a_member_that_becomes_static_has_no_partitions_until_the_next_target(re
     assert app.beat("a", instance="one").assignment == BOTH
 
 
-def test_a_member_that_replaces_a_static_one_gets_its_own_former_partitions_in_the_next_heartbeat() -> (
-    None
-):
-    """Its coordinator has written by then that it has given that up."""
+def test_a_member_that_replaces_a_static_one_gets_its_own_former_partitions_in_the_next_heartbeat() -> None:
+    """By then the coordinator has written that these partitions are free."""
     app = Members(group_consumer_assignment_interval_ms=0, group_consumer_assignors="range")
     assert app.beat("a", instance="two").assignment == BOTH
     assert app.beat("b", instance="one").assignment == ()
@@ -378,7 +376,7 @@ def test_a_static_member_that_does_not_return_is_removed_after_its_session() -> 
     assert app.beat("b", 1, instance="one").error == errors.UNKNOWN_MEMBER_ID
 
 
-# What makes no sense
+# Invalid requests
 
 
 @pytest.mark.parametrize(
@@ -425,11 +423,11 @@ def test_commits_are_fenced_by_member_epochs(release: str) -> None:
     app.pair()
     assert app.commit_of("a", 2) == errors.NONE
     assert app.commit_of("a", 3) == errors.STALE_MEMBER_EPOCH
-    assert app.commit_of("nobody", 2) == errors.UNKNOWN_MEMBER_ID
+    assert app.commit_of("unknown", 2) == errors.UNKNOWN_MEMBER_ID
     assert app.commit_of(NO_MEMBER, NO_GENERATION) == errors.UNKNOWN_MEMBER_ID
-    # It has had t-0 since epoch 1, and has given up t-1.
-    taken = errors.NONE if release == "4.3" else errors.STALE_MEMBER_EPOCH
-    assert app.commit_of("a", 1) == taken
+    # It has owned t-0 since epoch 1, and has revoked t-1.
+    expected = errors.NONE if release == "4.3" else errors.STALE_MEMBER_EPOCH
+    assert app.commit_of("a", 1) == expected
     assert app.commit_of("a", 1, partition="t-1") == errors.STALE_MEMBER_EPOCH
     assert app.commit_of("b", 1, partition="t-1") == errors.STALE_MEMBER_EPOCH
     assert app.committed() == (errors.NONE, 1)
@@ -456,7 +454,7 @@ def test_the_mutant_accepts_commits_of_any_epoch() -> None:
     app = Members(behaviours={"member_epochs_fence_commits": False})
     app.pair()
     assert app.commit_of("a", 1, partition="t-1") == errors.NONE
-    assert app.commit_of("nobody", 9) == errors.NONE
+    assert app.commit_of("unknown", 9) == errors.NONE
 
 
 @pytest.mark.parametrize(
@@ -470,7 +468,7 @@ def test_since_4_4_a_refused_transactional_commit_gets_a_specific_error(
     release: str, stale: str, unknown: str
 ) -> None:
     """KIP-1319."""
-    # The coordinator of transactions, which is asked first, knows no such transaction.
+    # Without verification, because the transaction coordinator knows no such transaction.
     app = Members(release, behaviours={"transaction_verification": False})
     app.pair()
     request = TxnOffsetCommitRequest("tx", "g", 1, 0, {"t-1": 3}, 1, "a", NO_INSTANCE)
@@ -483,7 +481,7 @@ def test_since_4_4_a_refused_transactional_commit_gets_a_specific_error(
     [
         ("a", 2, errors.NONE),
         ("a", 1, errors.STALE_MEMBER_EPOCH),
-        ("nobody", 2, errors.UNKNOWN_MEMBER_ID),
+        ("unknown", 2, errors.UNKNOWN_MEMBER_ID),
         (NO_MEMBER, NO_GENERATION, errors.NONE),
     ],
 )
@@ -494,7 +492,7 @@ def test_an_offset_fetch_is_fenced_by_member_id_and_epoch(member: str, epoch: in
     assert answer.error == error
 
 
-# What a successor knows
+# Failovers
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.3"])
@@ -504,7 +502,7 @@ def test_a_successor_knows_members_epochs_and_assignments(release: str) -> None:
     app.commit_of("a", 2, 9)
     app.wait(1)
     app.beat("c")
-    told = app.beat("b")
+    answer = app.beat("b")
     former = app.coordinator
     app.cluster.crash_broker(former, power_loss=False)
     app.wait(20)
@@ -516,8 +514,8 @@ def test_a_successor_knows_members_epochs_and_assignments(release: str) -> None:
         for event in select(app.cluster.trace.events, MemberReconciled)
         if event.broker == app.coordinator
     ]
-    assert loaded[:3] == [("a", 2, ("t-0",)), ("b", told.epoch, ("t-1",)), ("c", 3, ())]
-    # Sessions begin anew with it.
+    assert loaded[:3] == [("a", 2, ("t-0",)), ("b", answer.epoch, ("t-1",)), ("c", 3, ())]
+    # Sessions restart on the new coordinator.
     app.wait(SESSION_S - 2)
     assert app.beat("a").error == errors.NONE
 
@@ -554,13 +552,16 @@ def test_an_unreplicated_change_is_not_revealed_to_members() -> None:
         coordinator,
     )
     app.wait(0.2)
-    heard = app.send(ConsumerGroupHeartbeatRequest("g", "a", 1), coordinator)
+    heartbeats = app.send(ConsumerGroupHeartbeatRequest("g", "a", 1), coordinator)
     app.wait(2)
-    assert joined == heard == []
+    assert joined == heartbeats == []
 
 
-def with_a_write_under_way(release: str = "4.3", behaviours: dict[str, Any] | None = None) -> Members:
-    """Return a group of a member "a", whose coordinator has just written what another group commits: the followers stand still."""
+def with_uncommitted_write(release: str = "4.3", behaviours: dict[str, Any] | None = None) -> Members:
+    """Return a group with a member "a" and an uncommitted write of its coordinator.
+
+    The write is the commit of another group, which the paused followers do not replicate.
+    """
     app = Members(release, behaviours)
     app.beat("a")
     app.wait(1)
@@ -586,7 +587,7 @@ REQUESTS = (
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_an_answer_that_depends_on_a_write_waits_until_it_is_committed(request_: Any) -> None:
-    app = with_a_write_under_way()
+    app = with_uncommitted_write()
     answers = app.send(request_)
     app.wait(1)
     assert answers == []
@@ -599,11 +600,9 @@ def test_an_answer_that_depends_on_a_write_waits_until_it_is_committed(request_:
     ("request_", "error"),
     [(REQUESTS[0], errors.COORDINATOR_NOT_AVAILABLE), (REQUESTS[1], errors.NOT_COORDINATOR)],
 )
-def test_a_request_that_waits_for_a_write_fails_after_its_own_timeout(
-    request_: Any, error: str
-) -> None:
-    """A coordinator that has been replaced and does not know it goes on so: nothing that it has written is ever committed."""
-    app = with_a_write_under_way()
+def test_a_request_that_waits_for_a_write_fails_after_its_own_timeout(request_: Any, error: str) -> None:
+    """A coordinator that does not know that it was replaced behaves like this permanently."""
+    app = with_uncommitted_write()
     app.wait(1)
     answers = app.send(request_)
     app.wait(4.9)
@@ -617,5 +616,5 @@ def test_a_request_that_waits_for_a_write_fails_after_its_own_timeout(
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_a_coordinator_that_does_not_wait_for_writes_answers_from_memory(request_: Any) -> None:
-    app = with_a_write_under_way(behaviours={"group_answers_wait_for_writes": False})
+    app = with_uncommitted_write(behaviours={"group_answers_wait_for_writes": False})
     assert app.ask(request_).error == errors.NONE

@@ -1,4 +1,4 @@
-"""The coordinator of groups, asked by single requests: its states, who is refused, what a successor knows."""
+"""The group coordinator and single requests: its states, refusals and failovers."""
 
 from typing import Any
 
@@ -45,23 +45,23 @@ PARTITION = f"{CONSUMER_OFFSETS}-0"
 
 
 UNVERIFIED = {"transaction_verification": False}
-"""Nobody coordinates transactions here, who could say what belongs to one (KIP-890)."""
+"""There is no transaction coordinator here that could verify a transaction (KIP-890)."""
 
 
 class Application:
-    """Sends requests to whoever coordinates, each over a connection of its own, and keeps the answers."""
+    """Sends requests to the current coordinator, each over its own connection."""
 
     def __init__(
         self, release: str = "3.9", behaviours: dict[str, Any] | None = None, **settings: Value
     ) -> None:
-        given = {**SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}
+        options = {**SETTINGS, **{name.replace("_", "."): value for name, value in settings.items()}}
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(3)),
             topics=(
                 TopicSpec(name="t", partitions=2, replication_factor=3),
-                internal_topic(CONSUMER_OFFSETS, broker_config(release, given)),
+                internal_topic(CONSUMER_OFFSETS, broker_config(release, options)),
             ),
-            settings=given,
+            settings=options,
         )
         switches = RELEASES[release].behaviours.with_switches(**(behaviours or {}))
         self.cluster = Cluster(spec, release, switches, Choices.from_seed(0))
@@ -92,7 +92,7 @@ class Application:
         return answers[0]
 
     def join(self, member: str = NO_MEMBER, instance: str = NO_INSTANCE, protocols: Any = RANGE) -> list[Any]:
-        """Join, with the id that one is given first where the release gives one."""
+        """Join, with a member id from the coordinator if the release requires one."""
         request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, member, instance, protocols)
         if (
             member == NO_MEMBER
@@ -105,7 +105,7 @@ class Application:
         return self.send(request)
 
     def member(self, instance: str = NO_INSTANCE) -> Any:
-        """Return what the only member of a new group is told, which has its partitions then."""
+        """Add the only member of a new group with its partitions; return the answer to its join."""
         answers = self.join(instance=instance)
         self.wait(3.2)
         joined = answers[0]
@@ -122,8 +122,8 @@ class Application:
 
     def committed(self, *, require_stable: bool = False) -> tuple[str, int]:
         answer = self.ask(OffsetFetchRequest("g", ("t-0",), require_stable))
-        found: tuple[str, int] = answer.partitions["t-0"]
-        return found
+        result: tuple[str, int] = answer.partitions["t-0"]
+        return result
 
     def states(self) -> list[tuple[str, int]]:
         return [
@@ -140,7 +140,7 @@ def test_a_group_gets_a_generation_and_its_members_their_partitions(release: str
     app.wait(6.5)
     leader, follower = first[0], second[0] if second else None
     if follower is None or leader.generation != follower.generation:
-        # Without a delay of the first rebalance the first member has a generation of its own, and joins again.
+        # Without the delay, the first member has a generation of its own, and joins again.
         leader = app.join(leader.member)
         app.wait()
         leader, follower = leader[0], second[0]
@@ -191,14 +191,14 @@ def test_during_a_rebalance_heartbeats_report_it_and_commits_are_accepted() -> N
     assert app.states()[-1] == (COMPLETING_REBALANCE, 2)
     assert app.commit(1, member.member, 6) == errors.ILLEGAL_GENERATION
     assert app.commit(2, member.member, 6) == errors.REBALANCE_IN_PROGRESS
-    assert app.commit(2, "nobody", 6) == errors.UNKNOWN_MEMBER_ID
+    assert app.commit(2, "unknown", 6) == errors.UNKNOWN_MEMBER_ID
     assert app.committed() == (errors.NONE, 5)
 
 
 def test_the_mutant_accepts_commits_of_another_generation() -> None:
     app = Application(behaviours={"commits_fenced": False})
     app.member()
-    assert app.commit(0, "nobody", 6) == errors.NONE
+    assert app.commit(0, "unknown", 6) == errors.NONE
     assert app.committed() == (errors.NONE, 6)
 
 
@@ -262,7 +262,7 @@ def test_a_static_member_that_returns_gets_its_partitions_and_fences_its_former_
 
 
 @pytest.mark.parametrize(
-    ("release", "known", "unknown"),
+    ("release", "known_id", "unknown_id"),
     [
         ("2.4", errors.FENCED_INSTANCE_ID, errors.UNKNOWN_SERVER_ERROR),
         ("2.8", errors.FENCED_INSTANCE_ID, errors.UNKNOWN_SERVER_ERROR),
@@ -270,17 +270,17 @@ def test_a_static_member_that_returns_gets_its_partitions_and_fences_its_former_
     ],
 )
 def test_up_to_2_8_a_pending_member_cannot_leave_with_an_instance_id(
-    release: str, known: str, unknown: str
+    release: str, known_id: str, unknown_id: str
 ) -> None:
     app = Application(release)
     app.member(instance="one")
 
-    def left(instance: str) -> str:
-        given = app.ask(JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE))
-        assert given.error == errors.MEMBER_ID_REQUIRED
-        return str(app.ask(LeaveGroupRequest("g", given.member, instance)).error)
+    def leave(instance: str) -> str:
+        answer = app.ask(JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE))
+        assert answer.error == errors.MEMBER_ID_REQUIRED
+        return str(app.ask(LeaveGroupRequest("g", answer.member, instance)).error)
 
-    assert (left("one"), left("two")) == (known, unknown)
+    assert (leave("one"), leave("two")) == (known_id, unknown_id)
     assert app.states()[-1] == (STABLE, 1)
 
 
@@ -301,18 +301,18 @@ def test_members_without_a_common_assignor_cannot_form_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "chosen"), [("2.4", "roundrobin"), ("3.9", "roundrobin"), ("4.3", "range")]
+    ("release", "assignor"), [("2.4", "roundrobin"), ("3.9", "roundrobin"), ("4.3", "range")]
 )
 @pytest.mark.parametrize("prefers", [("range", "roundrobin"), ("roundrobin", "range")])
 def test_a_tie_between_assignors_is_decided_by_the_coordinators_hash_table(
-    release: str, chosen: str, prefers: tuple[str, str]
+    release: str, assignor: str, prefers: tuple[str, str]
 ) -> None:
     app = Application(release)
     subscription = Subscription(("t",))
     first = app.join(protocols=tuple((name, subscription) for name in prefers))
     second = app.join(protocols=tuple((name, subscription) for name in reversed(prefers)))
     app.wait(6.5)
-    assert [first[0].protocol, second[0].protocol] == [chosen, chosen]
+    assert [first[0].protocol, second[0].protocol] == [assignor, assignor]
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9"])
@@ -338,7 +338,7 @@ def test_a_successor_knows_the_generation_and_the_committed_offsets(release: str
 
 
 def _end(app: Application, producer_id: int, control: str) -> None:
-    """End a transaction: what the leader does when it gets a marker (WriteTxnMarkers)."""
+    """End a transaction, like a leader that gets a marker (WriteTxnMarkers)."""
     leader = app.cluster.brokers[app.coordinator]
     marker = RecordBatch((), producer_id, 0, is_transactional=True, control_type=control)
     leader.replicas.append_records({PARTITION: marker}, -1, US_PER_SECOND, lambda _: None)
@@ -367,7 +367,10 @@ def test_offsets_of_a_transaction_take_effect_with_its_marker(release: str, cont
     [("2.4", errors.NONE), ("3.6", errors.NONE), ("3.9", errors.COORDINATOR_NOT_AVAILABLE)],
 )
 def test_up_to_3_6_offsets_are_accepted_in_an_unknown_transaction(release: str, error: str) -> None:
-    """A group coordinator asks about them from 3.7 on (KAFKA-15784), leaders of partitions from 3.6 on; here nobody could say."""
+    """A group coordinator verifies transactions since 3.7 (KAFKA-15784), leaders since 3.6.
+
+    Here there is no coordinator that could verify one.
+    """
     app = Application(release)
     assert app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9})).partitions == {"t-0": error}
 
@@ -412,7 +415,7 @@ def test_up_to_2_0_offsets_of_a_group_with_members_expire(release: str, expires:
     assert len(list(select(app.cluster.trace.events, OffsetsExpired))) == 1
 
 
-def forgetful() -> Application:
+def with_short_retention() -> Application:
     return Application(
         offsets_retention_minutes=1,
         offsets_retention_check_interval_ms=30_000,
@@ -421,19 +424,19 @@ def forgetful() -> Application:
 
 
 def test_offsets_of_an_empty_group_expire_together_regardless_of_their_commit_times() -> None:
-    app = forgetful()
+    app = with_short_retention()
     member = app.member().member
     app.commit(1, member, 7)
     app.ask(LeaveGroupRequest("g", member))
     app.wait(40)
-    # Nobody's commit, as of an administrator who sets the group back.
+    # A commit without a member, like that of an administrator who resets the group.
     assert app.commit(NO_GENERATION, NO_MEMBER, 5) == errors.NONE
     app.wait(55)
     assert app.committed() == (errors.NONE, -1)
 
 
 def test_offsets_of_a_group_that_never_had_members_expire_by_commit_time() -> None:
-    app = forgetful()
+    app = with_short_retention()
     app.commit(NO_GENERATION, NO_MEMBER, 5)
     app.wait(40)
     app.commit(NO_GENERATION, NO_MEMBER, 6)
@@ -444,7 +447,7 @@ def test_offsets_of_a_group_that_never_had_members_expire_by_commit_time() -> No
 
 
 def test_offsets_of_topics_that_no_member_reads_expire_while_a_group_has_members() -> None:
-    app = forgetful()
+    app = with_short_retention()
     member = app.member().member
     request = OffsetCommitRequest("g", 1, member, NO_INSTANCE, {"t-0": 7, "u-0": 9})
     assert app.ask(request).partitions == {"t-0": errors.NONE, "u-0": errors.NONE}
@@ -455,7 +458,7 @@ def test_offsets_of_topics_that_no_member_reads_expire_while_a_group_has_members
 
 
 def test_a_group_belongs_to_the_partition_of_its_id() -> None:
-    """The document that tells of this group names partition 11, which is a slip of it."""
+    """The document with this example names partition 11, which is an error."""
     assert partition_for("console-consumer-49366", 50) == 19
 
 
