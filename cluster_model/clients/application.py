@@ -154,20 +154,20 @@ class Application:
         return {name: offset for name, offset in offsets.items() if offset is not None}
 
     def let_go(self) -> None:
-        """Continue if it is held, and hold it nowhere."""
+        """Continue if it is held, and hold it nowhere else."""
         self.hold_point.hold = None
         step, self._held_step, self.held_at = self._held_step, None, None
         if step is not None:
             self._take(step)
 
     def close(self) -> None:
-        """Close its clients instead of the next poll, and end."""
+        """Close its clients at the next poll, and end."""
         self._is_closing = True
         if self._on_polled is not None:
             self.consumer.return_nothing()
 
     def abandon(self) -> None:
-        """The process dies."""
+        """End with a crash of the process."""
         self._has_ended = True
         if self.producer is not None:
             self.producer.abandon()
@@ -228,7 +228,7 @@ class Application:
         return _LATER
 
     def _end(self, error: str) -> None:
-        """End the application, after an error or because it was to close."""
+        """End the application after an error, or because it was closed."""
         if not self._has_ended:
             self._has_ended = True
             if error != NONE:

@@ -173,7 +173,7 @@ class ClientMetadata:
         self._on_update()
 
     def _listed_nodes(self, response: MetadataResponse) -> dict[int, NetworkClient]:
-        """Return the nodes that the client knows of after this response."""
+        """Return the nodes that the client knows of once it has this response."""
         for broker in response.brokers:
             self._later.pop(broker, None)
         return {broker: node for broker, node in self.connections.items() if broker not in self._later}

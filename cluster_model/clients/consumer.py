@@ -109,7 +109,7 @@ class Consumer:
         self.high_watermarks: dict[str, int] = {}
         # With read_committed: the last stable offset in the last answer.
         self._stable_end: dict[str, int] = {}
-        # The end of the hole that compaction left at the end of a log which was read completely.
+        # The ends of logs whose last records compaction has removed, once the others are read.
         self._hole_end: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
@@ -302,7 +302,7 @@ class Consumer:
         if self._isolation_level == protocol.READ_COMMITTED:
             self._stable_end[partition] = fetched.last_stable_offset
         if not fetched.batches and fetched.corrupt_offset < 0 and fetched.hw > self.position[partition]:
-            # With read_committed this may also be an open transaction.
+            # With read_committed the cause may also be an open transaction.
             self._hole_end[partition] = (
                 fetched.last_stable_offset if self._isolation_level == protocol.READ_COMMITTED else fetched.hw
             )
@@ -354,7 +354,7 @@ class Consumer:
         return leader
 
     def _clear_stale_read_replicas(self) -> None:
-        """Drop read replicas read_replica in another leader epoch (``maybeValidatePosition``)."""
+        """Drop read replicas from an older leader epoch (``maybeValidatePosition``)."""
         epochs = self._metadata.leader_epochs
         for partition, read_replica in tuple(self._read_replicas.items()):
             if epochs.get(partition) != read_replica.leader_epoch:

@@ -374,7 +374,7 @@ class ConsumerMembership(GroupMember):
             self._revoke(tuple(self.owned), lost=True)
 
     def _send_leave(self, on_complete: Callable[[Any, Any], None]) -> bool:
-        """Send the heartbeat that leaves, once; return whether that was possible."""
+        """Send a heartbeat that leaves the group; return False if it cannot or has left before."""
         connection, config = self._lookup.connection(), self._config
         if connection is None or self.epoch == JOIN_EPOCH:
             return False

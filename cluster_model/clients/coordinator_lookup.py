@@ -80,7 +80,7 @@ class CoordinatorLookup:
             self._send_lookup(None)
 
     def forget(self) -> None:
-        """Forget the coordinator: it has refused that role, or it is gone."""
+        """Forget the coordinator: it is no longer the coordinator, or it is gone."""
         self._node = None
 
     def _connection_to(self, node: int) -> NetworkClient:

@@ -13,7 +13,10 @@ _WHOLE: Final = 1_000_000
 
 
 class ExponentialBackoff:
-    """A delay that doubles with each failure, unless the first one reaches the maximum."""
+    """A delay that doubles with each failure, up to a maximum.
+
+    It is constant if the maximum is not above the first delay.
+    """
 
     __slots__ = ("_initial_us", "_max_us", "_stream")
 

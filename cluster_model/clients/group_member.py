@@ -90,7 +90,7 @@ class GroupListener(Protocol):
         """Note the outcome of a commit."""
 
     def group_failed(self, error: str) -> None:
-        """End: the application gets an exception that another poll would repeat."""
+        """End the application: another poll would only repeat the exception."""
 
 
 class GroupMember:

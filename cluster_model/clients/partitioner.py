@@ -86,8 +86,7 @@ class Partitioner:
             others = [name for name in nearby if name != partition]
             self._sticky = pick(self._stream, others or nearby)
         elif len(self._partitions) > 1:
-            # Pick one of the others without listing them: numbers from the current one on move up
-            # by one.
+            # Pick one of the others without listing them: skip the current number.
             number = self._stream.below(len(self._partitions) - 1)
             self._sticky = self._partitions[number + (number >= self._numbers[partition])]
 

@@ -7,9 +7,8 @@ back. In a process on real brokers
 returns. An application therefore does the same things in the same order on both. Differences
 between clients belong in a driver.
 
-An application can be held at a step with a name: the driver announces the step, and then waits
-until the application is killed or may continue. The answer to a failed step is the name of the
-error in Kafka, and `NONE` to a successful one.
+The driver announces each step with a name. A fault can hold the application there, and then kill it
+or let it continue. The answer to a failed step is the name of the error in Kafka, otherwise `NONE`.
 """
 
 # Plain Python: generators that receive the answers to their steps.
@@ -270,8 +269,7 @@ class ExactlyOnce(ApplicationProgram):
     steps = (POLL, BEGIN, PROCESS, SEND, SEND_OFFSETS, COMMIT, ABORT)
 
     def run(self) -> Program:
-        # First end the transaction that a former session left open: the committed offsets depend on
-        # it.
+        # First end the transaction that a former session left open: it may have offsets to commit.
         error: str = yield InitTransactions()
         return (yield from super().run()) if error == NONE else error
 

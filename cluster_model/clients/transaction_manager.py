@@ -643,8 +643,7 @@ class TransactionManager:
         """Handle a batch that was given up (``maybeTransitionToErrorState``)."""
         if self.state == FATAL_ERROR:
             return
-        # Before KIP-588 a leader's INVALID_PRODUCER_EPOCH meant that another session has taken
-        # over.
+        # Before KIP-588 a leader's INVALID_PRODUCER_EPOCH meant that a successor has taken over.
         is_fenced = error == errors.PRODUCER_FENCED or (
             error == errors.INVALID_PRODUCER_EPOCH and not self._switches.producer_fenced_error
         )

@@ -232,7 +232,7 @@ class HeartbeatRequest(Request):
 
 @dataclass(slots=True)
 class HeartbeatResponse:
-    """Only an error, such as that the group rebalances."""
+    """Only an error, which may say that the group rebalances."""
 
     api: ClassVar[str] = "Heartbeat"
     error: str

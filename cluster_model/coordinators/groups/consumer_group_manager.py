@@ -156,8 +156,7 @@ class ConsumerGroupManager:
         if error != errors.NONE or member is None:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
-        # If the sender replaces a static member, its own partitions become free once that is
-        # written.
+        # If the sender replaces a static member, its own partitions are free once that is written.
         abandoned = sender.current.owns() if sender is not None and sender is not member else ()
         consumers.hold(abandoned)
         before = self._summary(consumers)
@@ -242,7 +241,7 @@ class ConsumerGroupManager:
     def _member_of(
         self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
     ) -> tuple[str, ConsumerGroupMember | None, list[CoordinatorRecord]]:
-        """Return the error or the sender of a heartbeat. A new member is not in its group yet."""
+        """Return an error, the sender of a heartbeat and records; a new member is not added yet."""
         sender = consumers.members.get(request.member)
         if request.instance == NO_INSTANCE:
             if sender is None and request.epoch != JOIN_EPOCH:

@@ -28,8 +28,9 @@ def next_assignment(
     has_new_subscription: bool = False,
     follows_subscription: bool = False,
 ) -> CurrentAssignment:
-    """Return a member's assignment after a heartbeat that names *owned*, or None if it names none.
+    """Return a member's current assignment after its heartbeat.
 
+    *owned* are the partitions that the heartbeat names; None if it leaves them out.
     *target* is its part of the target assignment. With *waits_for_owners* it gets a partition only
     when no other member owns it; without that is a mutant. With *follows_subscription* it has no
     partition of a topic to which it does not subscribe, even if the target still includes one.

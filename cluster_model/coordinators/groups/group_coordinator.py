@@ -345,8 +345,7 @@ class GroupCoordinator:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
             elif self._switches.impossible_requests_answered:
-                # The coordinator throws an IllegalStateException, and otherwise ignores the
-                # request.
+                # The coordinator only throws an IllegalStateException.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
         error = self._member_error(group, request.member, request.instance, joins=True)
@@ -398,8 +397,7 @@ class GroupCoordinator:
         self._restart_session(group, member)
         member.protocols = request.protocols
         if self._generation_continues(group):
-            # Without `skip_assignment`, a leader would assign. So its former member id counts as
-            # leader.
+            # Without `skip_assignment` a leader would assign, so the former member id leads.
             if self._switches.static_leader_skips_assignment:
                 response = self._joined(group, member)
                 response.skip_assignment = was_leader
@@ -456,7 +454,7 @@ class GroupCoordinator:
             self._try_complete_join(group)
 
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
-        """Wait until all members have joined again, or the rebalance timeout is over.
+        """Begin a rebalance, and wait until all members have joined again or its timeout is over.
 
         It models ``prepareRebalance``, ``DelayedJoin`` and ``InitialDelayedJoin``. An empty group
         waits for a delay, possibly 0, for members that are about to start (KIP-134). It does not
@@ -693,7 +691,7 @@ class GroupCoordinator:
         else:
             answer(errors.NONE)
 
-    def _counts_anyway(self, error: str) -> bool:
+    def _counts_despite(self, error: str) -> bool:
         """Return whether a write counts although its client no longer waits for it.
 
         Since 4.0 it does: it is in memory, and answers wait for the log.
@@ -932,7 +930,7 @@ class GroupCoordinator:
                 group.in_flight[name] -= 1
                 if not group.in_flight[name]:
                     del group.in_flight[name]
-                if error == errors.NONE or self._counts_anyway(error):
+                if error == errors.NONE or self._counts_despite(error):
                     group.apply_offset(name, committed[name])
             if error == errors.NONE and self._is_here(group):
                 pairs = tuple(offsets.items())
@@ -1029,7 +1027,7 @@ class GroupCoordinator:
         pending.update(committed)
 
         def stored(error: str) -> None:
-            if error != errors.NONE and not self._counts_anyway(error):
+            if error != errors.NONE and not self._counts_despite(error):
                 pending = group.pending_offsets.get(request.producer_id, {})
                 for name, offset in committed.items():
                     if pending.get(name) is offset:

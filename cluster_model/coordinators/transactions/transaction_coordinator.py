@@ -461,8 +461,7 @@ class TransactionCoordinator:
             return
         assert is_current, "a transition of another coordinator epoch"
         if not self._switches.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
-            # It was prepared in an epoch that no producer has (`later_epoch_cannot_end`), and stays
-            # prepared.
+            # It stays prepared, in an epoch that no producer has (`later_epoch_cannot_end`).
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)

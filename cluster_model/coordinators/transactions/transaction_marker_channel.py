@@ -79,7 +79,7 @@ class TransactionMarkerChannel:
         self._is_closed = False
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Send no more markers."""
         self._is_closed = True
         for client in self._clients.values():
             client.close()
@@ -113,7 +113,7 @@ class TransactionMarkerChannel:
         by_leader: dict[int, list[str]] = {}
         for name in marker.partitions:
             if self._metadata.leader_and_epoch(name) is None:
-                ending.metadata.partitions.pop(name, None)  # It is likely to be deleted.
+                ending.metadata.partitions.pop(name, None)  # It was probably deleted.
             else:
                 by_leader.setdefault(self._metadata.live_leader(name), []).append(name)
         for leader, names in by_leader.items():

@@ -24,7 +24,7 @@ _LOAD_US: Final = 10 * US_PER_MS
 """How long a coordinator takes to load a partition with records, which a thread does in Kafka."""
 
 _COMMIT_WAIT_US: Final = 30 * US_PER_SECOND
-"""How long a coordinator that loads only committed records waits for the commit at a time."""
+"""The timeout of a wait for the commit of the log. The coordinator then waits again."""
 
 _UNAVAILABLE: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -50,7 +50,7 @@ class _Loaded:
 
 
 class TransactionStateManager:
-    """The state of this broker's coordinator.
+    """The transactional ids in the loaded partitions of this broker, and their log.
 
     *on_ongoing* is called if there is a transaction that may have to be aborted later,
     *on_prepared* with a transaction whose end a former coordinator has prepared. With
