@@ -260,8 +260,8 @@ class Consumer:
             self._not_answered(session)
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
-                asked = session.asked.get(partition)
-                if asked is None or self.position.get(partition) != asked[0]:
+                fetch_position = session.asked.get(partition)
+                if fetch_position is None or self.position.get(partition) != fetch_position[0]:
                     continue
                 if fetched.error != errors.NONE:
                     self._refused(leader, partition, fetched)

@@ -181,7 +181,7 @@ class ConsumerCoordinator(GroupMember):
         )
         timeout_us = max(config.request_timeout_us, config.max_poll_interval_us + _JOIN_LAPSE_US)
         connection.send(request, self._joined, timeout_us=timeout_us)
-        self._listener.poll_goes_on()
+        self._listener.resume_poll()
 
     def _subscription(self, assignor: str) -> Subscription:
         if assignor == STICKY and not self._is_cooperative:

@@ -137,8 +137,8 @@ class ConsumerMembership(GroupMember):
             self._release_lost()
             self._join()
         if self._in_next_poll is not None:
-            go_on, self._in_next_poll = self._in_next_poll, None
-            go_on()
+            resume, self._in_next_poll = self._in_next_poll, None
+            resume()
         if self.state == RECONCILING:
             self._maybe_reconcile()
         if self._auto_commits:
@@ -296,7 +296,7 @@ class ConsumerMembership(GroupMember):
         else:
             self._revoke_and_assign(reconciliation, target)
 
-    def _commit_before_revocation(self, ends_us: int, go_on: Callable[[], None]) -> None:
+    def _commit_before_revocation(self, ends_us: int, resume: Callable[[], None]) -> None:
         """Commit polled offsets, with retries until *ends_us*.
 
         After a stale epoch a retry may have the current one. See
@@ -308,7 +308,7 @@ class ConsumerMembership(GroupMember):
             if (is_stale or error in RETRIABLE) and self._host.clock.now_us < ends_us:
                 self._host.set_timer(self._config.retry_backoff_us, attempt)
             else:
-                go_on()
+                resume()
 
         def attempt(_: Any) -> None:
             if not self._is_closed:

@@ -184,7 +184,7 @@ class GroupConsumer(Consumer):
         if self._phase == _POLLING and self._buffer and not self.coordinator.blocks_poll:
             self._return_records()
 
-    def poll_goes_on(self) -> None:
+    def resume_poll(self) -> None:
         self._schedule_poll()
 
     def _return_records(self) -> None:

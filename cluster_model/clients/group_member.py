@@ -80,7 +80,7 @@ class GroupListener(Protocol):
     def partitions_paused(self, partitions: Sequence[str]) -> None:
         """Return no more records of partitions that are about to be revoked."""
 
-    def poll_goes_on(self) -> None:
+    def resume_poll(self) -> None:
         """Let a waiting poll return its records."""
 
     def committing(self, offsets: Mapping[str, int]) -> None:
@@ -182,8 +182,8 @@ class GroupMember:
 
     def _coordinator_found(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for go_on in waiting:
-            go_on()
+        for resume in waiting:
+            resume()
         self._poll_again()
 
     def _revoke(self, partitions: Sequence[str], *, lost: bool) -> None:

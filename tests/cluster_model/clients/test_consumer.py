@@ -124,9 +124,9 @@ def test_a_consumer_stays_before_a_corrupt_batch_until_a_leader_serves_a_good_on
     fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, good, corrupt_offset=1)}))
     assert reader.position == {"t-0": 1}
     host.advance(100_000)
-    again = newest(host, FetchRequest)
-    assert again.body.partitions == {"t-0": (1, 3)}
-    again.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
+    retry = newest(host, FetchRequest)
+    assert retry.body.partitions == {"t-0": (1, 3)}
+    retry.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
     assert (reader.position, reader.has_read_to_end()) == ({"t-0": 1}, False)
     assert host.named("corrupt_batch") == [("host", 1, "t-0", 1)]
     host.advance(100_000)

@@ -63,7 +63,7 @@ def test_since_3_7_a_refusal_names_the_new_leader(release: str, is_named: bool) 
     assert result.expected
     trace = result.evidence.trace
     assert any(rejected.sender.startswith("consumer") for rejected in select(trace, RequestRejected))
-    failed = {failed.values: failed.at_us for failed in select(trace, SendFailed)}
-    assert failed
-    waits = [again.at_us - failed[again.values] for again in select(trace, SentAgain)]
+    failures = {event.values: event.at_us for event in select(trace, SendFailed)}
+    assert failures
+    waits = [event.at_us - failures[event.values] for event in select(trace, SentAgain)]
     assert all(wait < 2 * MS for wait in waits) == is_named

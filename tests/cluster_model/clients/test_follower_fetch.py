@@ -173,7 +173,7 @@ def test_since_kafka_14379_a_lost_connection_returns_a_consumer_to_the_leader(cl
 
 
 def test_a_position_out_of_range_is_reset_by_the_leader_even_if_a_follower_refused_it() -> None:
-    """The follower's answer may come after the consumer has departures it (``Fetcher``)."""
+    """The follower's answer may come after the consumer has left it (``Fetcher``)."""
     reading = Reading()
     fetch = reading.newest(FetchRequest)
     reading.refresh_metadata(1, 4)

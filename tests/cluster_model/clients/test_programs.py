@@ -126,10 +126,10 @@ def test_a_sink_stores_each_record_with_its_offset() -> None:
 def test_finished_records_decide_which_offsets_are_committed(delivery: str, first: int, second: int) -> None:
     workers = WorkerRecords(delivery)
     workers.add(TWO)
-    held, quick = workers.begin(), workers.begin()
+    slow, quick = workers.begin(), workers.begin()
     workers.finish(*quick)
     assert workers.to_commit({"in-0": 2}) == {"in-0": first}
-    workers.finish(*held)
+    workers.finish(*slow)
     assert workers.to_commit({"in-0": 2}) == {"in-0": second}
     assert workers.is_done()
 
@@ -137,11 +137,11 @@ def test_finished_records_decide_which_offsets_are_committed(delivery: str, firs
 def test_a_finished_record_of_a_forgotten_partition_does_not_count() -> None:
     workers = WorkerRecords(HIGHEST_FINISHED)
     workers.add(TWO)
-    held = workers.begin()
+    record = workers.begin()
     workers.forget(["in-0"])
     assert not workers.waiting
     workers.add({"in-0": [(0, "a")]})
-    workers.finish(*held)
+    workers.finish(*record)
     assert workers.to_commit({"in-0": 1}) == {}
 
 

@@ -185,9 +185,9 @@ def test_during_a_rebalance_heartbeats_report_it_and_commits_are_accepted() -> N
     assert app.ask(beat).error == errors.REBALANCE_IN_PROGRESS
     assert app.commit(1, member.member, 5) == errors.NONE
     assert app.committed() == (errors.NONE, 5)
-    again = app.join(member.member)
+    rejoined = app.join(member.member)
     app.wait()
-    assert again[0].generation == 2
+    assert rejoined[0].generation == 2
     assert app.states()[-1] == (COMPLETING_REBALANCE, 2)
     assert app.commit(1, member.member, 6) == errors.ILLEGAL_GENERATION
     assert app.commit(2, member.member, 6) == errors.REBALANCE_IN_PROGRESS
@@ -216,10 +216,10 @@ def test_a_leaving_member_is_replaced_at_once_and_a_dead_one_after_its_session()
     app = Application()
     member = app.member()
     other = app.join()
-    again = app.join(member.member)
+    rejoined = app.join(member.member)
     app.wait()
     plan = {member.member: ("t-0",), other[0].member: ("t-1",)}
-    app.ask(SyncGroupRequest("g", 2, again[0].member, NO_INSTANCE, plan))
+    app.ask(SyncGroupRequest("g", 2, rejoined[0].member, NO_INSTANCE, plan))
     app.ask(SyncGroupRequest("g", 2, other[0].member, NO_INSTANCE))
     app.ask(LeaveGroupRequest("g", other[0].member))
     assert app.states()[-1] == (PREPARING_REBALANCE, 2)
