@@ -164,7 +164,7 @@ class GroupCoordinator:
     def elected(self, partition: int, leader_epoch: int) -> None:
         """Load the groups of a partition, unless they are loaded.
 
-        In Kafka another thread reads the log. Clients are not served before.
+        In Kafka another thread reads the log. Clients are not served until then.
         """
         is_new = partition not in self._epochs
         self._epochs[partition] = leader_epoch
@@ -366,7 +366,7 @@ class GroupCoordinator:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
             # It has missed the answer, or joins without need: the generation continues.
-            if member.id == group.leader and self._lacks_assignor(group):
+            if member.id == group.leader and self._fails_without_assignor(group):
                 return
             self._restart_session(group, member)
             answer(self._joined(group, member))
@@ -619,10 +619,10 @@ class GroupCoordinator:
             answer(SyncGroupResponse(errors.NONE, member.partitions))
             return
         member.on_sync = answer
-        if member.id == group.leader and not self._lacks_assignor(group):
+        if member.id == group.leader and not self._fails_without_assignor(group):
             self._store_assignment(group, request.assignments)
 
-    def _lacks_assignor(self, group: Group) -> bool:
+    def _fails_without_assignor(self, group: Group) -> bool:
         """Return whether the coordinator fails because a member lacks the group's assignor.
 
         It fails when it answers the leader or writes the generation.
