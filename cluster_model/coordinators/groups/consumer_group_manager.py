@@ -510,7 +510,7 @@ class ConsumerGroupManager:
             and self._is_member(group, consumers, member)
             and member.revocations == revocation
         ):
-            reason = f"{member.subscriber.client} does not give up its partitions"
+            reason = f"{member.subscriber.client} does not give up what it is to give up"
             self._fence(group, consumers, member, reason)
 
     # Sessions
