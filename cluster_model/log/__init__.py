@@ -1,1 +1,1 @@
-"""A replica's log and its disk: batches, leader epochs, producer states, flushing and checkpoints."""
+"""The log of a replica and its disk: batches, leader epochs, producer states and checkpoints."""

@@ -1,9 +1,9 @@
 """A broker's disk: logs with a flushed and an unflushed part, and checkpoint files.
 
-A process crash keeps everything, for what is not flushed is in the page cache.
-Power loss keeps what was flushed. Checkpoint files are written with fsync and
-renamed into place (``CheckpointFile.scala``), so they survive both; they can be stale.
-A batch may be damaged: its bytes are there and do not match its CRC.
+A process crash loses nothing, because unflushed data is in the page cache. A power loss keeps only
+flushed data. Checkpoint files are written with fsync and renamed into place
+(``CheckpointFile.scala``), so they survive both, but they can be stale. A batch may be damaged:
+its bytes are there and do not match its CRC.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,13 +28,12 @@ SEGMENT_US: Final = 7 * 24 * 3_600 * 10**6
 """Kafka's default of ``segment.ms``."""
 
 NO_DIR: Final = -1
-"""The log directory of a log that there is not."""
+"""The log directory of a log that does not exist."""
 
 TORN: Final = "torn"
-"""A batch of which power loss has left a part: it was being written back, and had not been flushed."""
+"""A batch that was only partly written back when the power failed."""
 ROTTEN: Final = "rotten"
-"""A batch that the disk has damaged after it was stored."""
-
+"""A batch that the disk damaged after it was stored."""
 
 _last_offset: Final = attrgetter("last_offset")
 _base_offset: Final = attrgetter("base_offset")
@@ -42,10 +41,10 @@ _base_offset: Final = attrgetter("base_offset")
 
 @dataclass(slots=True, eq=False)
 class LogSegment:
-    """A file of a log (``LogSegment.scala``): where it begins, how large it is, and of when its first batch is.
+    """A file of a log (``LogSegment.scala``).
 
-    ``modified_us`` is when something was last appended to it, and ``modified_end`` up to where it went then, which is noted of
-    logs that are compacted.
+    ``modified_us`` is the time of the last append and ``modified_end`` the end offset after it.
+    Only compacted logs record them.
     """
 
     base_offset: int
@@ -61,12 +60,13 @@ def _first_segment() -> list[LogSegment]:
 
 @dataclass(slots=True, eq=False)
 class LogFile:
-    """The stored batches of one replica, in order, and how many records are flushed.
+    """The stored batches of one replica, in order, and the offset up to which they are flushed.
 
-    ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset``
-    is the offset after the last record. ``producer_snapshots`` say what its beginnings tell of producers, oldest first.
-    ``segments`` are the files that hold the batches, the active one last. ``damaged`` says of which batches, by base
-    offset, the CRC is wrong, and why: `TORN` or `ROTTEN`. Batches are shared by replicas, so it cannot stand in them.
+    ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset`` is the
+    offset after the last record. ``producer_snapshots`` are ordered by offset. ``segments`` are the
+    files that hold the batches, the active one last. ``damaged`` maps the base offset of each batch
+    with a wrong CRC to the reason, `TORN` or `ROTTEN`. Replicas share batches, so the batch itself
+    cannot hold it.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -81,20 +81,20 @@ class LogFile:
     """Whether the log is compacted (``cleanup.policy``), so that it may have holes."""
     damaged: dict[int, str] = field(default_factory=dict)
     log_start_offset: int = 0
-    """Where the log began for the last process that had it open, whatever the checkpoint says."""
+    """The log start offset in the last process that opened the log, whatever the checkpoint has."""
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
-    """The transaction indexes of the segments (``TransactionIndex.java``), in the order of the markers."""
+    """Where the log started in the last process that opened it, whatever the checkpoint says."""
 
     @property
     def intact_end(self) -> int:
-        """The offset up to which a reader gets records: the end of the log, or the first batch with a wrong CRC."""
+        """Where reading ends: at the log end or at the first batch with a wrong CRC."""
         return min(self.damaged, default=self.log_end_offset)
 
     def append(self, batch: RecordBatch) -> None:
-        """Write a batch (into the page cache), into a new segment if it is too large or too late for the active one.
+        """Write a batch into the page cache. Roll a new segment if the active one is full or old.
 
-        Too late by its timestamp and that of the segment's first batch (``LogSegment.shouldRoll``): a log that is not written to
-        begins no segment.
+        The age is the batch's timestamp minus that of the segment's first batch
+        (``LogSegment.shouldRoll``), so a log without writes rolls no segment.
         """
         segment = self.segments[-1]
         timestamp_us = batch.max_timestamp_us
@@ -112,10 +112,13 @@ class LogFile:
         self.log_end_offset = batch.next_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that has a record at or after *offset*, and end there; all, and begin there, if that is below the first segment."""
+        """Drop every batch that has a record at or after *offset*, and end there.
+
+        An offset below the first segment drops the whole log, which then begins at that offset.
+        """
         segments = self.segments
         if offset < segments[0].base_offset:
-            self.start_anew_at(offset)
+            self.truncate_fully_and_start_at(offset)
             return
         end = min(self.log_end_offset, offset)
         while self.batches and self.batches[-1].next_offset > offset:
@@ -124,9 +127,11 @@ class LogFile:
             while segments[-1].base_offset > batch.base_offset:
                 segments.pop()
             segments[-1].size_bytes -= batch.size_bytes
-        # Also where that is in the midst of a batch: one below the log start is cut there (``Log.truncateTo``).
+        # The offset may be in the middle of a batch: truncation below the log start ends there
+        # (``Log.truncateTo``).
         self.log_end_offset = end
-        # A segment goes that begins at the end, unless it tells where that is: compaction may have emptied what is before it.
+        # Drop a segment that begins at the end, unless only its base offset records the end:
+        # compaction may have removed every batch before it.
         last = self.batches[-1].next_offset if self.batches else segments[0].base_offset
         while len(segments) > 1 and segments[-1].base_offset > (end if last < end else end - 1):
             segments.pop()
@@ -139,8 +144,8 @@ class LogFile:
         self.flushed_offset = min(self.flushed_offset, self.log_end_offset)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
-    def start_anew_at(self, offset: int) -> None:
-        """Have no record, and the next one at an offset (``Log.truncateFullyAndStartAt``)."""
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop every record; the next one gets the offset (``Log.truncateFullyAndStartAt``)."""
         self.batches.clear()
         self.base_offsets.clear()
         self.producer_snapshots.clear()
@@ -150,42 +155,45 @@ class LogFile:
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
 
     def delete_segments(self, count: int) -> None:
-        """Delete the oldest segments; where that is all of them, a new one begins at the end (``Log.deleteSegments``)."""
+        """Delete the oldest segments.
+
+        If that is all of them, start a new one at the end (``Log.deleteSegments``).
+        """
         segments = self.segments
         if count == len(segments):
             segments.append(LogSegment(self.log_end_offset))
         del segments[:count]
         begin = segments[0].base_offset
-        gone = bisect_left(self.base_offsets, begin)
-        del self.batches[:gone]
-        del self.base_offsets[:gone]
+        batch_count = bisect_left(self.base_offsets, begin)
+        del self.batches[:batch_count]
+        del self.base_offsets[:batch_count]
         if self.damaged:
             self.damaged = {place: how for place, how in self.damaged.items() if place >= begin}
         if self.aborted_transactions:
-            known = bisect_left(self.aborted_transactions, begin, key=_last_offset)
-            del self.aborted_transactions[:known]
+            del self.aborted_transactions[: bisect_left(self.aborted_transactions, begin, key=_last_offset)]
         self.flushed_offset = max(self.flushed_offset, begin)
 
     def aborted_between(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions that reach into a range of offsets, as producer id and first offset.
+        """Return the aborted transactions that overlap a range, as (producer id, first offset).
 
-        After ``TransactionIndex.collectAbortedTxns``: it looks no further than to one of which the log says that nothing before the
-        end was open any more.
+        After ``TransactionIndex.collectAbortedTxns``: the search ends at the first entry whose last
+        stable offset reaches the end of the range.
         """
-        known = self.aborted_transactions
-        found = []
-        for place in range(bisect_left(known, offset, key=_last_offset), len(known)):
-            if known[place].first_offset < end_offset:
-                found.append((known[place].producer_id, known[place].first_offset))
-            if known[place].last_stable_offset >= end_offset:
+        index = self.aborted_transactions
+        aborted = []
+        for place in range(bisect_left(index, offset, key=_last_offset), len(index)):
+            if index[place].first_offset < end_offset:
+                aborted.append((index[place].producer_id, index[place].first_offset))
+            if index[place].last_stable_offset >= end_offset:
                 break
-        return tuple(found)
+        return tuple(aborted)
 
     def indexed_end(self, begin: int, end: int) -> int:
-        """Return where a range of offsets of one segment ends as the offset index has it: with the segment where that has no entry.
+        """Round the end of a range within one segment up to the next entry of the offset index.
 
-        An entry is made once so many bytes have been appended since the last (``LogSegment.append``). Which batches have one is not
-        kept here: the one counts that is so many bytes away.
+        Without such an entry, return the end of the segment. Kafka adds an entry after
+        ``index.interval.bytes`` (``LogSegment.append``). The model does not store which batches
+        have one: it takes the batch that is so many bytes past the end of the range.
         """
         behind = 0
         for place in range(bisect_left(self.base_offsets, end), len(self.batches)):
@@ -196,11 +204,11 @@ class LogFile:
         return self.segments[number].base_offset if number < len(self.segments) else self.log_end_offset
 
     def largest_timestamp_us(self, number: int) -> int:
-        """Return of when the latest batch in a segment is (``LogSegment.largestTimestamp``)."""
+        """Return the timestamp of a segment's latest batch (``LogSegment.largestTimestamp``)."""
         return max([batch.max_timestamp_us for batch in self.batches_of(number)], default=0)
 
     def batches_of(self, number: int, count: int = 1) -> list[RecordBatch]:
-        """Return the batches in some segments, from one on."""
+        """Return the batches in *count* segments from segment *number* on."""
         segments = self.segments
         begin = bisect_left(self.base_offsets, segments[number].base_offset)
         end = len(self.batches)
@@ -209,9 +217,10 @@ class LogFile:
         return self.batches[begin:end]
 
     def replace_segments(self, number: int, count: int, batches: list[RecordBatch]) -> None:
-        """Put one segment with other batches in the place of some (``Log.replaceSegments``).
+        """Replace *count* segments by one segment with these batches (``Log.replaceSegments``).
 
-        It is flushed before that, and counts as modified when the last of them was.
+        The new segment is flushed first. It inherits the modification time of the last one
+        replaced.
         """
         old = self.segments[number : number + count]
         begin = bisect_left(self.base_offsets, old[0].base_offset)
@@ -227,13 +236,15 @@ class LogFile:
         )
         self.segments[number : number + count] = [cleaned]
         if self.damaged:
-            known = frozenset(self.base_offsets)
-            self.damaged = {place: how for place, how in self.damaged.items() if place in known}
+            remaining = frozenset(self.base_offsets)
+            self.damaged = {place: how for place, how in self.damaged.items() if place in remaining}
 
     def read_end_offset(self) -> int:
-        """Return where the log ends by what it has: after its last batch, or where its last segment begins.
+        """Return the log end as a restart reads it from the files.
 
-        After ``LogSegment.readNextOffset``. Of offsets that compaction has left empty behind the last batch nothing tells.
+        It is the end of the last batch or the base offset of the last segment
+        (``LogSegment.readNextOffset``). The files have no record of the offsets after the last
+        batch whose records compaction removed.
         """
         last = self.batches[-1].next_offset if self.batches else 0
         return max(last, self.segments[-1].base_offset)
@@ -244,11 +255,11 @@ class LogFile:
         return sum([segment.size_bytes for segment in self.segments])
 
     def lose_power(self, torn_after: int | None = None) -> None:
-        """Keep what was flushed.
+        """Drop everything that was not flushed.
 
-        With *torn_after* the operating system has written back so many batches of the rest, and was in the middle of the
-        next one, which is torn. It writes pages in any order, but recovery keeps nothing beyond the first gap, so that a
-        beginning is all that can survive.
+        With *torn_after*, the operating system had written back that many unflushed batches and was
+        in the middle of the next one, which is torn. It writes pages in any order, but recovery
+        keeps nothing beyond the first gap, so only a prefix can survive.
         """
         if torn_after is None:
             self.truncate_to(self.flushed_offset)
@@ -260,31 +271,31 @@ class LogFile:
             self.damaged[batch.base_offset] = TORN
 
     def place_of(self, offset: int) -> int | None:
-        """Return where in ``batches`` the one is that has an offset, None if none has."""
+        """Return the index in ``batches`` of the batch with an offset, None if there is none."""
         place = bisect_right(self.base_offsets, offset) - 1
         return place if place >= 0 and offset < self.batches[place].next_offset else None
 
     def place_at(self, offset: int) -> int:
-        """Return where in ``batches`` reading from an offset begins: with the one that has it, or the next one."""
+        """Return the index in ``batches`` of the batch with an offset, else of the next batch."""
         place = bisect_right(self.base_offsets, offset) - 1
         return place if place >= 0 and offset < self.batches[place].next_offset else place + 1
 
     def damage(self, offset: int) -> None:
-        """Have the batch that has an offset no longer match its CRC."""
+        """Damage the batch that contains an offset, so that it no longer matches its CRC."""
         place = self.place_of(offset)
         if place is not None:
             self.damaged.setdefault(self.base_offsets[place], ROTTEN)
 
     def recovery_base(self, recovery_point: int) -> int:
-        """Return where recovery begins: with the segment that has the recovery point (``Log.recoverLog``)."""
+        """Return the start of the segment that contains the recovery point (``Log.recoverLog``)."""
         bases = (segment.base_offset for segment in reversed(self.segments))
         return next((base for base in bases if base <= recovery_point), self.segments[0].base_offset)
 
     def recover(self, recovery_point: int) -> str | None:
-        """Check the batches that may not have been flushed, and cut the log at the first bad CRC; return why it was bad.
+        """Cut the log at the first bad CRC among batches that may be unflushed; return the reason.
 
-        After ``LogSegment.recover``: all that follows a bad batch is deleted, be it good or not. Damage in older segments
-        stays, because it is not looked at.
+        After ``LogSegment.recover``: everything after a bad batch is deleted, whether it is good or
+        not. Damage in older segments stays, because recovery does not read them.
         """
         if not self.damaged:
             return None
@@ -292,57 +303,60 @@ class LogFile:
         bad = min((offset for offset in self.damaged if offset >= begin), default=None)
         if bad is None:
             return None
-        why = self.damaged[bad]
+        reason = self.damaged[bad]
         self.truncate_to(bad)
-        return why
+        return reason
 
     def lose(self) -> None:
-        """Keep nothing: the disk is another one. Code that holds this log holds the new, empty one."""
-        self.start_anew_at(0)
+        """Drop everything, because the disk was replaced.
+
+        Code that refers to this log sees the empty one.
+        """
+        self.truncate_fully_and_start_at(0)
 
 
 @dataclass(slots=True, eq=False)
 class RoomLimit:
-    """What keeps a log directory from taking more than so many bytes: it was to take ``room_bytes``, ``left`` of them are free.
+    """A limit on what a log directory still takes: ``room_bytes`` at first, ``free_bytes`` now.
 
-    One that had no room for an append stays used up, whatever is deleted.
+    Once an append does not fit, the limit stays used up, even if segments are deleted later.
     """
 
     room_bytes: int
-    left: int
+    free_bytes: int
     is_used_up: bool
 
     def take(self, size_bytes: int) -> None:
-        self.is_used_up = self.is_used_up or size_bytes > self.left
-        self.left = max(self.left - size_bytes, 0)
+        self.is_used_up = self.is_used_up or size_bytes > self.free_bytes
+        self.free_bytes = max(self.free_bytes - size_bytes, 0)
 
 
 @dataclass(slots=True, eq=False)
 class Disk:
-    """What a broker finds again after a restart."""
+    """Everything of a broker that survives a restart."""
 
     log_files: dict[str, LogFile] = field(default_factory=dict)
     epoch_checkpoints: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     checkpoints: dict[str, dict[str, int]] = field(default_factory=dict)
     log_dirs: int = 1
-    """How many log directories there are (``log.dirs``), each on a disk of its own."""
+    """The number of log directories (``log.dirs``), each on a disk of its own."""
     metadata_log_dir: int = NO_DIR
-    """The log directory with the metadata log of KRaft (``metadata.log.dir``), `NO_DIR` where there is none."""
+    """The log directory of KRaft's metadata log (``metadata.log.dir``), `NO_DIR` without one."""
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directories to which nothing can be written, known to the broker or not."""
+    """The log directories that cannot be written, whether the broker has noticed or not."""
     room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
-    """What limits how much more can be written to log directories, or that anything can be."""
+    """The limits in force on each log directory. One that is used up makes the directory fail."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
-    """The partitions whose epoch checkpoint is not what the epoch cache has written."""
+    """The partitions whose epoch checkpoint is not the one that the epoch cache wrote last."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directories without ``clean_shutdown_file``, for they could not be written to."""
+    """The log directory of KRaft's metadata (``metadata.log.dir``), `NO_DIR` without one."""
     write_us: int = 0
-    """How long an append has to wait for the disk, after those before it; 0 where the page cache takes it at once."""
+    """How long each append occupies the disk. 0: the page cache takes appends at once."""
     delays_us: list[int] = field(default_factory=list)
-    """What makes it wait: all that slows the disk at once adds up."""
+    """The delays in force at the same time. ``write_us`` is their sum."""
     clean_shutdown_file: bool = False
-    """``.kafka_cleanshutdown``, with which the logs need no recovery (``Log.CleanShutdownFile``)."""
+    """The limits on each log directory. One that is used up makes the directory fail."""
 
     def log_file(self, partition: str) -> LogFile:
         """Return the log file of a partition's replica, a new one if there is none."""
@@ -357,33 +371,39 @@ class Disk:
         return self.checkpoints.get(name, {}).get(partition, 0)
 
     def dir_of(self, partition: str) -> int:
-        """Return the log directory that has a partition's log, `NO_DIR` where none has."""
+        """Return the log directory of a partition's log, `NO_DIR` without one."""
         return self.dir_by_partition.get(partition, NO_DIR)
 
     def place(self, partition: str) -> int:
-        """Return the log directory of a partition's log; a new one goes where there are the fewest (``nextLogDirs``)."""
-        found = self.dir_of(partition)
-        if found == NO_DIR:
+        """Return the log directory of a partition's log.
+
+        A new log goes to the one with the fewest (``nextLogDirs``).
+        """
+        log_dir = self.dir_of(partition)
+        if log_dir == NO_DIR:
             dirs = [number for number in range(self.log_dirs) if number not in self.failed_dirs] or [0]
-            found = dirs[0]
+            log_dir = dirs[0]
             if len(dirs) > 1:
                 logs = Counter(self.dir_by_partition.values())
-                found = min(dirs, key=logs.__getitem__)
-            self.dir_by_partition[partition] = found
-        return found
+                log_dir = min(dirs, key=logs.__getitem__)
+            self.dir_by_partition[partition] = log_dir
+        return log_dir
 
     def is_writable(self, partition: str) -> bool:
-        """Return whether a partition's log can be appended to, and flushed."""
+        """Return whether a partition's log can be appended to and flushed."""
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
 
     def limit_room(self, log_dir: int, room_bytes: int) -> None:
-        """Have a log directory take so much more; nothing at all once that is used up."""
+        """Let a log directory take *room_bytes* more.
+
+        Once that is used up, it takes nothing at all.
+        """
         limit = RoomLimit(room_bytes, room_bytes, is_used_up=room_bytes <= 0)
         self.room_limits.setdefault(log_dir, []).append(limit)
         self._note_failure(log_dir)
 
     def lift_limit(self, log_dir: int, room_bytes: int) -> None:
-        """Undo one `limit_room`; what else limits the directory stays in force."""
+        """Undo one `limit_room`; other limits of the directory stay in force."""
         limits = self.room_limits.get(log_dir, [])
         place = next((place for place, limit in enumerate(limits) if limit.room_bytes == room_bytes), None)
         if place is not None:
@@ -393,7 +413,10 @@ class Disk:
         self._note_failure(log_dir)
 
     def take_room(self, partition: str, size_bytes: int) -> None:
-        """Use room of a log directory that fills up, or give it back; where there is not enough, it fails."""
+        """Take room in a log directory that fills up, or give it back.
+
+        Without enough room the directory fails.
+        """
         log_dir = self.dir_of(partition)
         limits = self.room_limits.get(log_dir, ())
         for limit in limits:
@@ -408,25 +431,28 @@ class Disk:
             self.failed_dirs.pop(log_dir, None)
 
     def slow_down(self, write_us: int) -> None:
-        """Have each append wait so much longer."""
+        """Make each append wait *write_us* longer."""
         self.delays_us.append(write_us)
         self.write_us = sum(self.delays_us)
 
     def speed_up(self, write_us: int) -> None:
-        """Undo one `slow_down`; what has been repaired meanwhile is as it is."""
+        """Undo one `slow_down`, unless `repair` has already undone it."""
         if write_us in self.delays_us:
             self.delays_us.remove(write_us)
         self.write_us = sum(self.delays_us)
 
     def repair(self) -> None:
-        """Take whatever is written, at once, and have room enough."""
+        """End every failure, limit and delay."""
         self.failed_dirs.clear()
         self.room_limits.clear()
         self.delays_us.clear()
         self.write_us = 0
 
     def lose_power(self, torn_after: int | None = None) -> list[tuple[str, int, int]]:
-        """Keep what was flushed (`LogFile.lose_power`); return of which logs that was less than before: from where, to where."""
+        """Drop unflushed data (`LogFile.lose_power`).
+
+        Return the partitions that lost some, with the new and the old log end offset.
+        """
         lost = []
         for partition, log_file in self.log_files.items():
             end_offset, size = log_file.log_end_offset, self.size_of(partition)
@@ -437,17 +463,20 @@ class Disk:
         return lost
 
     def size_of(self, partition: str) -> int:
-        """Return the size of a log where it matters, on a disk that fills up; else 0."""
+        """Return the size of a log; 0 without a limit on room, because then nothing needs it."""
         log_file = self.log_files.get(partition) if self.room_limits else None
         return 0 if log_file is None else log_file.size_bytes
 
     def room_changed(self, partition: str, size_before: int) -> None:
-        """Give back the room of what a log has no more, whose `size_of` was another."""
+        """Take or give back room after a log changed. *size_before* is its earlier `size_of`."""
         if self.room_limits:
             self.take_room(partition, self.size_of(partition) - size_before)
 
     def lose(self) -> None:
-        """Be another disk, an empty one; who holds a log file or an epoch checkpoint of this one holds the new one's."""
+        """Become another, empty disk.
+
+        References to log files and epoch checkpoints stay valid, but see empty ones.
+        """
         for log_file in self.log_files.values():
             log_file.lose()
         for entries in self.epoch_checkpoints.values():
@@ -461,9 +490,9 @@ class Disk:
         self.clean_shutdown_file = False
 
     def delete(self, partition: str) -> int:
-        """Keep nothing of a partition's replica (``LogManager.asyncDelete``); return where its log ended.
+        """Delete a partition's replica (``LogManager.asyncDelete``); return where its log ended.
 
-        Who still holds its log file holds what was deleted.
+        Code that still refers to the log file sees the deleted one.
         """
         size = self.size_of(partition)
         deleted = self.log_files.pop(partition, None)

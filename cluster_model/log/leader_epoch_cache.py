@@ -1,7 +1,6 @@
 """Leader epochs of a log: which leader epoch started at which offset (KIP-101).
 
-After ``LeaderEpochFileCache.scala``. On disk it is ``leader-epoch-checkpoint``,
-which Kafka writes whenever the cache changes.
+After ``LeaderEpochFileCache.scala``. Kafka writes every change to ``leader-epoch-checkpoint``.
 """
 
 from typing import Final
@@ -23,14 +22,14 @@ class LeaderEpochCache:
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
     def start_offset(self, log_end_offset: int) -> int:
-        """Return where the first epoch starts, the LEO when there is none."""
+        """Return where the first epoch starts, the log end offset when there is none."""
         return self.entries[0][1] if self.entries else log_end_offset
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that *epoch* starts at *start_offset*; entries that contradict it are dropped.
+        """Record that *epoch* starts at *start_offset*, and drop entries that contradict it.
 
-        An epoch that never wrote anything loses its entry to the next one that starts
-        at the same offset (``truncateAndAppend``).
+        An epoch without records loses its entry to the next epoch that starts at the same offset
+        (``truncateAndAppend``).
         """
         entries = self.entries
         if entries:
@@ -46,9 +45,10 @@ class LeaderEpochCache:
     ) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch that is not above the requested one.
 
-        The latest epoch ends at the LEO, another one where the next higher starts. A
-        requested epoch below the first entry: (requested epoch, first start offset), undefined unless
-        *answers_below_first*. Above all entries, or without any: undefined.
+        The latest epoch ends at the log end offset, any other one where the next starts. For a
+        requested epoch below the first entry the result is (requested epoch, first start offset),
+        or undefined without *answers_below_first*. Above all entries, or without any, the result is
+        undefined.
         """
         entries = self.entries
         if requested_epoch == UNDEFINED_EPOCH or not entries:
@@ -67,17 +67,20 @@ class LeaderEpochCache:
         return entries[position][0], entries[position + 1][1]
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Have the epoch of *start_offset* begin there, and drop those before it."""
+        """Let the epoch that contains *start_offset* begin there, and drop earlier epochs."""
         entries = self.entries
-        gone = 0
-        while gone < len(entries) and entries[gone][1] <= start_offset:
-            gone += 1
-        if gone and entries[gone - 1][1] != start_offset:
-            entries[gone - 1] = (entries[gone - 1][0], start_offset)
-        del entries[: max(gone - 1, 0)]
+        count = 0
+        while count < len(entries) and entries[count][1] <= start_offset:
+            count += 1
+        if count and entries[count - 1][1] != start_offset:
+            entries[count - 1] = (entries[count - 1][0], start_offset)
+        del entries[: max(count - 1, 0)]
 
     def prepend(self, below: "LeaderEpochCache") -> None:
-        """Put entries that start below the first one before it; an epoch that both have starts where it does in *below*."""
+        """Insert the entries of *below* before the first one.
+
+        An epoch in both starts where *below* has it.
+        """
         entries = self.entries
         while entries and entries[0][0] <= below.latest_epoch():
             del entries[0]

@@ -1,8 +1,10 @@
-"""Compaction: of each key the latest record stays (``LogCleaner.scala``, ``LogCleanerManager.scala``).
+"""Compaction keeps the latest record of each key.
 
-A broker has one cleaner. It looks every ``log.cleaner.backoff.ms`` at the logs with ``cleanup.policy=compact``, takes the one with the
-largest share of bytes that were not cleaned yet, and goes on until none is dirty enough. It asks no other broker: leader and follower clean
-at times of their own, and what they have physically differs. Offsets never change, so that readers meet holes.
+After ``LogCleaner.scala`` and ``LogCleanerManager.scala``. A broker has one cleaner. Every
+``log.cleaner.backoff.ms`` it compares the logs with ``cleanup.policy=compact``, cleans the one with
+the largest share of dirty bytes, and repeats this until none is dirty enough. It does not
+coordinate with other brokers: leader and follower clean at different times, so their stored records
+differ. Offsets never change, so readers meet holes.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +14,7 @@ from typing import Final
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import CheckpointWritten, LogCleaned, LogFlushed
 from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
-from harrow.cluster_model.log.producer_state import SNAPSHOTS_KEPT, AbortedTransaction, ProducerStates
+from harrow.cluster_model.log.producer_state import SNAPSHOTS_RETAINED, AbortedTransaction, ProducerStates
 from harrow.cluster_model.log.record_batch import NO_TIME, RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release.profiles import Behaviours
@@ -21,16 +23,17 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
 
 _ALWAYS_US: Final = -(10**18)
-"""Before any time: the tombstones of a log that was never cleaned stay."""
+"""Earlier than any time, so that a log that was never cleaned keeps its tombstones."""
 _NEVER_US: Final = 10**15
 """Longer than a campaign lasts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogToClean:
-    """What of a log can be cleaned: from an offset to the beginning of a segment, and how much it is of what was to be read.
+    """The cleanable range of a log, up to the base offset of a segment, and its size.
 
-    ``is_bounded``: more will be cleanable with time, or as the high watermark rises, without anything being appended.
+    ``is_bounded``: more becomes cleanable without an append, as time passes or the high watermark
+    rises.
     """
 
     first_dirty_offset: int
@@ -42,7 +45,7 @@ class LogToClean:
 
     @property
     def cleanable_ratio(self) -> float:
-        """How large the dirty part is of what cleaning would read."""
+        """The dirty share of the bytes that cleaning would read."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
@@ -55,10 +58,12 @@ def cleanable(
     now_us: int,
     behaviours: Behaviours,
 ) -> LogToClean:
-    """Return what of a log can be cleaned (``LogCleanerManager.cleanableOffsets``, ``calculateCleanableBytes``).
+    """Return the cleanable range of a log.
 
-    Neither the active segment, nor what is above the last stable offset, nor what is younger than ``min.compaction.lag.ms``. Whole
-    segments: the one that has the first uncleanable offset is left alone.
+    After ``LogCleanerManager.cleanableOffsets`` and ``calculateCleanableBytes``. Cleaning spares
+    the active segment, everything above the last stable offset, and records younger than
+    ``min.compaction.lag.ms``. It cleans whole segments, so it also spares the one that contains the
+    first uncleanable offset.
     """
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -80,7 +85,8 @@ def cleanable(
         ]
         bound = min([bound, *recent[:1]])
     end = max(first_dirty, segments[_segment_of(file, bound)].base_offset if bound < active else active)
-    # An unaligned dirty offset has a segment, of which nothing may be dirty (KAFKA-8764, KAFKA-9826).
+    # A dirty offset within a segment counts the whole segment, even if none of it is dirty
+    # (KAFKA-8764, KAFKA-9826).
     to_clean = [number for number in dirty if segments[number].base_offset < end] if first_dirty < end else []
     oldest = min([segments[number].first_timestamp_us for number in dirty], default=now_us)
     return LogToClean(
@@ -94,7 +100,7 @@ def cleanable(
 
 
 def _segment_of(file: LogFile, offset: int) -> int:
-    """Return which segment has an offset, or would have it."""
+    """Return the index of the segment that contains an offset or would contain it."""
     bases = range(len(file.segments) - 1, -1, -1)
     return next((number for number in bases if file.segments[number].base_offset <= offset), 0)
 
@@ -136,7 +142,8 @@ class Cleaner:
         for transaction in file.aborted_transactions:
             self._aborted.setdefault(transaction.producer_id, []).append(transaction)
         self._latest = self._offset_map()
-        # Of each producer the last record: its batch stays, be it empty, for the sequence number (KAFKA-5490).
+        # The batch with a producer's last record stays, even empty, to keep the sequence number
+        # (KAFKA-5490).
         self._last_offsets = {
             producer_id: entry.batches[-1][2] + entry.batches[-1][1] - entry.batches[-1][0]
             for producer_id, entry in log.producers.entries.items()
@@ -145,9 +152,9 @@ class Cleaner:
         self.removed: list[int] = []
 
     def _offset_map(self) -> dict[str, int]:
-        """Return the offset that stays of each key that the dirty part has: the latest."""
+        """Return the latest offset of each key in the dirty part: the record that stays."""
         begin, end = self._range.first_dirty_offset, self._range.first_uncleanable_offset
-        found: dict[str, int] = {}
+        offsets: dict[str, int] = {}
         for batch in self._file.batches[self._file.place_at(begin) :]:
             if batch.base_offset >= end:
                 break
@@ -158,22 +165,25 @@ class Cleaner:
                 if (
                     key is not None
                     and offset >= begin
-                    and (self._switches.cleaner_keeps_latest or key not in found)
+                    and (self._switches.cleaner_keeps_latest or key not in offsets)
                 ):
-                    found[key] = offset
-        return found
+                    offsets[key] = offset
+        return offsets
 
     def _is_aborted(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is of a transaction that was aborted: its records go, and none goes for their sake (``CleanedTransactionMetadata``)."""
+        """Return whether a batch belongs to an aborted transaction.
+
+        Cleaning removes its records, and they replace no others (``CleanedTransactionMetadata``).
+        """
         return bool(self._aborted) and any(
-            known.first_offset <= batch.base_offset < known.last_offset
-            for known in self._aborted.get(batch.producer_id, ())
+            transaction.first_offset <= batch.base_offset < transaction.last_offset
+            for transaction in self._aborted.get(batch.producer_id, ())
         )
 
     def clean(self) -> None:
-        """Clean all segments up to the end, those that were cleaned before as well: several that fit become one."""
+        """Clean all segments up to the end, even clean ones, and merge those that fit into one."""
         file, end = self._file, self._range.first_uncleanable_offset
-        self._remember_producers(end)
+        self._snapshot_producers(end)
         horizon_us = self._legacy_delete_horizon_us()
         number = 0
         while number < len(file.segments) - 1 and file.segments[number].base_offset < end:
@@ -185,31 +195,37 @@ class Cleaner:
             ):
                 size += file.segments[number + count].size_bytes
                 count += 1
-            kept: list[RecordBatch] = []
-            for each in range(number, number + count):
-                retains_deletes = file.segments[each].modified_us > horizon_us
-                for batch in file.batches_of(each):
-                    self._clean_into(kept, batch, retains_deletes=retains_deletes)
-            file.replace_segments(number, count, kept)
+            cleaned: list[RecordBatch] = []
+            for old in range(number, number + count):
+                retains_deletes = file.segments[old].modified_us > horizon_us
+                for batch in file.batches_of(old):
+                    self._clean_into(cleaned, batch, retains_deletes=retains_deletes)
+            file.replace_segments(number, count, cleaned)
             number += 1
 
-    def _remember_producers(self, end: int) -> None:
-        """Keep what the log says of its producers: Kafka has a snapshot of them for each segment, which outlives the records."""
+    def _snapshot_producers(self, end: int) -> None:
+        """Save the producer states before their records go.
+
+        Kafka has a snapshot per segment for that.
+        """
         file, snapshots = self._file, self._file.producer_snapshots
-        known = ProducerStates(self._behaviours).snapshot_at(end, file.batches, snapshots)
+        at_end = ProducerStates(self._behaviours).snapshot_at(end, file.batches, snapshots)
         older = [snapshot for snapshot in snapshots if snapshot.offset < end]
         newer = [snapshot for snapshot in snapshots if snapshot.offset > end]
-        snapshots[:] = [*older, known, *newer][-SNAPSHOTS_KEPT:]
+        snapshots[:] = [*older, at_end, *newer][-SNAPSHOTS_RETAINED:]
 
     def _legacy_delete_horizon_us(self) -> int:
-        """Return since when a segment may be unmodified for its tombstones to stay: before KIP-534 that was all that was known."""
+        """Return the time of last modification after which a segment keeps its tombstones.
+
+        Before KIP-534 a broker had no other horizon.
+        """
         clean = [s.modified_us for s in self._file.segments if s.base_offset < self._range.first_dirty_offset]
         return clean[-1] - self._config.delete_retention_us if clean else _ALWAYS_US
 
-    def _clean_into(self, kept: list[RecordBatch], batch: RecordBatch, *, retains_deletes: bool) -> None:
+    def _clean_into(self, cleaned: list[RecordBatch], batch: RecordBatch, *, retains_deletes: bool) -> None:
         keyed = batch.keyed
         if keyed is None:
-            kept.append(batch)
+            cleaned.append(batch)
             return
         if not self._switches.cleaner_retains_tombstones:
             retains_deletes = False
@@ -229,7 +245,7 @@ class Cleaner:
         if len(places) == len(keyed.keys) and (places or self._is_retained_empty(batch)):
             if horizon_us != keyed.delete_horizon_us:
                 batch = batch.with_records(places, horizon_us)
-            kept.append(batch)
+            cleaned.append(batch)
             return
         remaining = frozenset(places)
         self.removed += [
@@ -238,10 +254,10 @@ class Cleaner:
             if place not in remaining
         ]
         if places or self._is_retained_empty(batch):
-            kept.append(batch.with_records(places, horizon_us))
+            cleaned.append(batch.with_records(places, horizon_us))
 
     def _is_retained(self, key: str | None, offset: int) -> bool:
-        """Return whether a record is the latest of its key, as far as the dirty part has that key."""
+        """Return whether the dirty part has no later record of a record's key."""
         if key is None:
             return False
         latest = self._latest.get(key)
@@ -250,20 +266,21 @@ class Cleaner:
         return offset >= latest if self._switches.cleaner_keeps_latest else offset <= latest
 
     def _is_retained_empty(self, batch: RecordBatch) -> bool:
-        """Return whether a batch stays although none of its records does."""
+        """Return whether a batch without remaining records stays."""
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
         at_hw = self._switches.cleaner_retains_batch_at_hw
-        kept = self._log.high_watermark if at_hw else self._range.first_uncleanable_offset
-        return batch.next_offset == kept and self._switches.cleaner_retains_last_batch
+        end = self._log.high_watermark if at_hw else self._range.first_uncleanable_offset
+        return batch.next_offset == end and self._switches.cleaner_retains_last_batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogCleaner:
-    """The cleaner of a broker, its checkpoint and which logs it has to look at.
+    """The cleaner of a broker, with its checkpoint and the logs that wait for cleaning.
 
-    A log is looked at as long as it has complete segments that are dirty and may have to be cleaned before more is appended.
+    A log waits while it has complete dirty segments that may need cleaning without a further
+    append.
     """
 
     def __init__(
@@ -276,9 +293,9 @@ class LogCleaner:
         topics: Mapping[str, TopicConfig],
         behaviours: Behaviours,
         can_write: Callable[[str], bool],
-        on_size: Callable[[str, int], None],
+        on_cleaned: Callable[[str, int], None],
     ) -> None:
-        """*on_size* is told of a log that was cleaned and how large it had been."""
+        """Call *on_cleaned* with each log that was cleaned and its size before."""
         self._broker = broker
         self._host = host
         self._disk = disk
@@ -287,10 +304,10 @@ class LogCleaner:
         self._behaviours = behaviours
         self._switches = behaviours.log
         self._can_write = can_write
-        self._on_size = on_size
+        self._on_cleaned = on_cleaned
         self._waiting: dict[str, None] = {}
         self._is_stopped = False
-        self._task = PeriodicTask(host, period_us, self._look)
+        self._task = PeriodicTask(host, period_us, self._clean_filthiest)
 
     def start(self) -> None:
         self._task.start()
@@ -300,16 +317,17 @@ class LogCleaner:
 
     @property
     def _wall_us(self) -> int:
-        """What the machine's clock shows (``time.milliseconds``)."""
+        """The machine's wall clock (``time.milliseconds``)."""
         return self._host.clock.now_us + self._host.skew_us
 
     def appended(self, partition: str) -> None:
-        """A log with ``cleanup.policy=compact`` has grown, or was opened."""
+        """Handle an append to a log with ``cleanup.policy=compact``, or its opening."""
         file = self._disk.log_file(partition)
         segments, end, now_us = file.segments, file.log_end_offset, self._wall_us
         segments[-1].modified_us = now_us
         segments[-1].modified_end = end
-        # Others were begun meanwhile, and the one that was active before may have got some of what was appended.
+        # The append may have rolled several segments, and the previously active one may have got
+        # part of it.
         for number in range(len(segments) - 2, -1, -1):
             segment, end = segments[number], segments[number + 1].base_offset
             if segment.modified_end >= end:
@@ -320,7 +338,7 @@ class LogCleaner:
             self._task.request()
 
     def truncated(self, partition: str) -> None:
-        """Forget what was cleaned behind the beginning of a log's active segment (``maybeTruncateCheckpoint``)."""
+        """Limit the checkpoint to the start of the active segment (``maybeTruncateCheckpoint``)."""
         before = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {})
         active = self._disk.log_file(partition).segments[-1].base_offset
         if before.get(partition, 0) > active:
@@ -331,7 +349,7 @@ class LogCleaner:
         self._disk.write_checkpoint(CLEANER_OFFSET_CHECKPOINT, {**before, partition: offset})
         self._host.emit(CheckpointWritten, self._broker, CLEANER_OFFSET_CHECKPOINT, ((partition, offset),))
 
-    def _look(self) -> bool:
+    def _clean_filthiest(self) -> bool:
         """Clean one log after the other, the filthiest first (``grabFilthiestCompactedLog``)."""
         while not self._is_stopped:
             filthiest: tuple[str, LogToClean] | None = None
@@ -347,7 +365,10 @@ class LogCleaner:
         return False
 
     def _cleanable(self, partition: str) -> LogToClean | None:
-        """Return what of a log is to be cleaned now, None if it is not; one that has to grow first is not looked at again."""
+        """Return the range of a log to clean now, or None.
+
+        A log that must grow first stops waiting.
+        """
         log = self._logs.get(partition)
         file = self._disk.log_file(partition)
         if log is None or file.damaged:
@@ -372,7 +393,7 @@ class LogCleaner:
         size_before = file.size_bytes
         cleaner = Cleaner(log, file, dirty, self._topics[partition], self._wall_us, self._behaviours)
         cleaner.clean()
-        self._on_size(partition, size_before)
+        self._on_cleaned(partition, size_before)
         begin, end = dirty.first_dirty_offset, dirty.first_uncleanable_offset
         self._host.emit(
             LogCleaned, self._broker, partition, begin, end, tuple(cleaner.removed), file.size_bytes

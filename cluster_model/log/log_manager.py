@@ -35,9 +35,9 @@ from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _INITIAL_TASK_DELAY_US: Final = 30 * US_PER_SECOND
-"""How long after its start a broker looks first (``LogManager.InitialTaskDelayMs``)."""
+"""The delay of a broker's periodic tasks after its start (``LogManager.InitialTaskDelayMs``)."""
 _LOOK_AHEAD_US: Final = 60 * US_PER_SECOND
-"""How far ahead a look at old segments is planned: a timer holds all of its broker, also once that has died."""
+"""How far ahead a retention check may be planned: its timer keeps a dead broker in memory."""
 _NEVER_US: Final = 10**15
 """Longer than a campaign lasts."""
 
@@ -48,7 +48,7 @@ _log_end_offset: Final = attrgetter("log_end_offset")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogManager:
-    """The open logs of one broker, and the tasks that look after its disk."""
+    """The open logs of one broker, and the tasks that maintain its disk."""
 
     def __init__(
         self,
@@ -67,12 +67,13 @@ class LogManager:
         self._behaviours = behaviours
         self._logs: dict[str, UnifiedLog] = {}
         self._topics: dict[str, TopicConfig] = {}
-        # When each log was flushed last, of those that are to be flushed by time and are not.
+        # The logs with unflushed records and a ``flush.ms``, and when each log was last flushed.
         self._dirty: dict[str, None] = {}
         self._flushed_us: dict[str, int] = {}
         self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
         self._rolled: dict[str, None] = {}
-        # When something of each log may be past its retention, by log and in order; when it is looked for next.
+        # The earliest time that a segment of each log may pass its retention, by log and as a
+        # queue; the next check.
         self._retained_until_us: dict[str, int] = {}
         self._retention_queue: list[tuple[int, str]] = []
         self._retention_at_us: int | None = None
@@ -84,20 +85,24 @@ class LogManager:
             *(broker, host, disk, config.cleaner_backoff_us, self._logs, self._topics, behaviours),
             *(self.can_write, disk.room_changed),
         )
-        # Until the first look at logs to be flushed is planned, where that is the only one.
+        # When the broker started; None once its first flush is planned, if it flushes only once.
         self._started_us: int | None = None
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
-        # The log directories that this life of the broker knows to have failed: it does not try them again.
+        # The log directories that this process has noticed to have failed. It does not try them
+        # again.
         self.offline_dirs: dict[int, None] = {}
         self.is_halting = False
-        """Whether the broker is about to end at once: nothing is answered any more."""
+        """Whether the broker is about to halt. It no longer answers anything."""
         self.on_dir_failure: Callable[[int], None] = lambda _: None
         self.on_log_start: Callable[[str], None] = lambda _: None
 
     def start(self) -> None:
-        """Begin the periodic checkpoints. Of a clean shutdown nothing may be left for the next one that is none."""
+        """Start the periodic tasks.
+
+        The clean shutdown file counts for this start only, so remove it.
+        """
         self._was_shut_down = self._disk.clean_shutdown_file
         self._unclean_dirs = self._disk.unclean_dirs
         self._disk.clean_shutdown_file = False
@@ -117,7 +122,7 @@ class LogManager:
         return self._config.flush_scheduler_interval_us < _NEVER_US
 
     def _begin_flushing(self, _: None) -> None:
-        """Look for the first time; without a period that is the only one."""
+        """Flush for the first time, or for the only time without a period."""
         if self._flush_dirty() and self._flushes_periodically():
             self._flusher.request()
         if self._flushes_periodically():
@@ -133,15 +138,15 @@ class LogManager:
                 self._host.set_timer(left_us, self._begin_flushing)
 
     def open(self, partition: str) -> UnifiedLog:
-        """Open the log of a replica with what the disk has of it, recovered unless it was closed in good order."""
-        log_dir = self._disk.place(partition)  # A new log has its place from now on.
+        """Open the log of a replica from disk. Recover it unless it was shut down cleanly."""
+        log_dir = self._disk.place(partition)  # This also assigns a new log its directory.
         was_closed = self._was_shut_down and log_dir not in self._unclean_dirs
         size = self._disk.size_of(partition)
         was_cut = not was_closed and self._recover(partition)
         began_at = self._disk.log_file(partition).log_start_offset
         log = UnifiedLog(partition, self._disk, self._behaviours)
         self._disk.room_changed(partition, size)
-        self._tell_log_start(partition, log, began_at)
+        self._report_log_start(partition, log, began_at)
         self._logs[partition] = log
         topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
         self._flushed_us[partition] = self._host.clock.now_us
@@ -156,11 +161,12 @@ class LogManager:
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
         return log
 
-    def _tell_log_start(self, partition: str, log: UnifiedLog, before: int) -> None:
-        """Tell of a log that begins elsewhere than when it was open last.
+    def _report_log_start(self, partition: str, log: UnifiedLog, before: int) -> None:
+        """Report a log that starts at another offset than when it was last open.
 
-        That is where its segments do, or within the first one where the checkpoint says so, which is written now and then: it may
-        not have what a process has gone by, and it may still have what a truncation has undone.
+        An opened log starts with its first segment or at the checkpointed log start. That
+        checkpoint is written periodically: it may lack the last log start of the previous process,
+        or still have one that a truncation has undone.
         """
         start = log.log_start_offset
         if start > before:
@@ -170,20 +176,25 @@ class LogManager:
             self._host.emit(LogStartReverted, self._broker, partition, before, start)
 
     def _recover(self, partition: str) -> bool:
-        """Recover a log from its recovery point on, and its leader epochs with it; return whether it was cut."""
+        """Recover a log and its epochs from the recovery point; return whether it was cut."""
         file = self._disk.log_file(partition)
         recovery_point = self._disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, partition)
         before = file.log_end_offset
-        why = file.recover(recovery_point)
-        if why is not None:
-            self._host.emit(CorruptionCut, self._broker, partition, file.log_end_offset, before, why == TORN)
+        damage = file.recover(recovery_point)
+        if damage is not None:
+            self._host.emit(
+                CorruptionCut, self._broker, partition, file.log_end_offset, before, damage == TORN
+            )
         if partition in self._disk.stale_epochs:
             del self._disk.stale_epochs[partition]
             self._recover_epochs(partition, file.recovery_base(recovery_point))
-        return why is not None
+        return damage is not None
 
     def _recover_epochs(self, partition: str, begin: int) -> None:
-        """Note the leader epochs of what is recovered (``LogSegment.recover``): later ones than the file has, and above 0."""
+        """Add the epochs of recovered batches that are later than the checkpoint's.
+
+        After ``LogSegment.recover``. Epoch 0 gets no entry.
+        """
         cache = LeaderEpochCache()
         cache.entries = self._disk.epoch_checkpoint(partition)
         for batch in self._disk.log_file(partition).batches:
@@ -193,26 +204,26 @@ class LogManager:
     # Log directories
 
     def has_failed_dirs(self) -> bool:
-        """Return whether a log directory has failed, noticed or not."""
+        """Return whether a log directory has failed, whether the broker has noticed or not."""
         return bool(self.offline_dirs or self._disk.failed_dirs)
 
     def is_offline(self, partition: str) -> bool:
-        """Return whether a partition's log is in a log directory that is known to have failed."""
+        """Return whether a partition's log is in a directory that the broker has taken offline."""
         return bool(self.offline_dirs) and self._disk.dir_of(partition) in self.offline_dirs
 
     def has_live_dirs(self) -> bool:
-        """Return whether a log directory is left."""
+        """Return whether any log directory is still online."""
         return len(self.offline_dirs) < self._disk.log_dirs
 
     def can_write(self, partition: str) -> bool:
-        """Return whether a log can be written to; who tries it in vain has its directory taken offline."""
+        """Return whether a log can be written. If not, its directory goes offline."""
         if self._disk.is_writable(partition):
             return True
         self._dir_failed(self._disk.dir_of(partition))
         return False
 
     def can_append(self, partition: str, size_bytes: int) -> bool:
-        """Return whether a log takes so much more; for want of room, too, its directory is taken offline."""
+        """Return whether a log can take *size_bytes* more. If not, its directory goes offline."""
         if self._disk.room_limits:
             self._disk.take_room(partition, size_bytes)
         return self.can_write(partition)
@@ -226,11 +237,14 @@ class LogManager:
         return closed
 
     def stored_in(self, log_dir: int) -> tuple[str, ...]:
-        """Return the partitions that have their logs in a directory, open or not."""
+        """Return the partitions with logs in a directory, open or not."""
         return tuple(name for name, place in self._disk.dir_by_partition.items() if place == log_dir)
 
     def _dir_failed(self, log_dir: int) -> None:
-        """Have a failure dealt with at once, but by another thread (``LogDirFailureChannel``)."""
+        """Take a directory offline.
+
+        Another thread handles the failure at once (``LogDirFailureChannel``).
+        """
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
             self.is_halting = (
@@ -241,13 +255,14 @@ class LogManager:
             self._host.set_timer(0, self.on_dir_failure, log_dir)
 
     def has(self, partition: str) -> bool:
-        """Return whether there is a log of a partition, open or not."""
+        """Return whether the disk has a partition's log, open or not."""
         return partition in self._disk.log_files
 
     def delete(self, partition: str) -> None:
-        """Delete a log, which may be one that was not opened.
+        """Delete a log, open or not.
 
-        That is writing (``LogManager.asyncDelete`` renames it): see `can_write`.
+        Deletion writes to the directory (``LogManager.asyncDelete`` renames the log), so check
+        `can_write` first.
         """
         self._logs.pop(partition, None)
         self._dirty.pop(partition, None)
@@ -259,7 +274,7 @@ class LogManager:
         return self._logs[partition]
 
     def appended(self, partition: str) -> None:
-        """A log has grown: flush it if ``flush.messages`` are unflushed, and what is in older segments in any case."""
+        """Handle an append: flush after ``flush.messages``, plan cleaning and retention."""
         log, topic = self._logs[partition], self._topics[partition]
         if topic.compacts:
             self._cleaner.appended(partition)
@@ -277,14 +292,14 @@ class LogManager:
             self._plan_retention(partition, log, log.retained_until_us(topic))
 
     def _flush_older_segments(self, partition: str) -> None:
-        """Flush what is complete, as another thread does after each roll (``Log.roll``)."""
+        """Flush complete segments, as another thread does after each roll (``Log.roll``)."""
         del self._rolled[partition]
         log = self._logs.get(partition)
         if log is not None and self.can_write(partition) and log.flush(log.active_segment_base):
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _flush_dirty(self) -> bool:
-        """Flush what has not been flushed for ``flush.ms`` (``LogManager.flushDirtyLogs``)."""
+        """Flush the dirty logs last flushed ``flush.ms`` ago (``LogManager.flushDirtyLogs``)."""
         if self._is_stopped:
             return False
         now_us = self._host.clock.now_us
@@ -303,11 +318,11 @@ class LogManager:
             if log.log_start_offset != start:
                 self._start_offset_checkpoint.request()
             self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
-            # At once, or after a crash a recovery point could be ahead of its log.
+            # Without this, the recovery point could be ahead of the log after a crash.
             self._checkpoint_recovery_points()
 
     def truncate_fully_and_start_at(self, partition: str, offset: int) -> None:
-        """Drop a log, and go on where the leader's begins (``LogManager.truncateFullyAndStartAt``)."""
+        """Drop a log and continue at the leader's log start (``truncateFullyAndStartAt``)."""
         log = self._logs[partition]
         leo, size = log.log_end_offset, self._disk.size_of(partition)
         log.truncate_fully_and_start_at(offset)
@@ -322,15 +337,18 @@ class LogManager:
 
     @property
     def _wall_us(self) -> int:
-        """What the machine's clock shows, by which the age of records is told (``time.milliseconds``)."""
+        """The machine's wall clock, which decides the age of records (``time.milliseconds``)."""
         return self._host.clock.now_us + self._host.skew_us
 
     def clock_stepped(self) -> None:
-        """The machine's clock shows another time: something may be old already."""
+        """Handle a step of the wall clock, after which segments may already be old."""
         self._plan_retention_check()
 
     def increment_log_start(self, partition: str, offset: int, reason: str = LEADER_LOG_START) -> None:
-        """Have a follower's log begin where its leader's does, or a leader's where an administrator wants it (KIP-107)."""
+        """Raise the log start of a follower to its leader's, or of a leader for an administrator.
+
+        The latter is DeleteRecords (KIP-107).
+        """
         log = self._logs[partition]
         if log.increment_log_start_offset(offset):
             self._start_offset_checkpoint.request()
@@ -340,7 +358,10 @@ class LogManager:
                 self._plan_retention(partition, log, self._wall_us)
 
     def _plan_retention(self, partition: str, log: UnifiedLog, at_us: int | None) -> None:
-        """Look for old segments of a log at a time of the machine's clock, or before; None for never, as long as nothing happens to it."""
+        """Plan a retention check of a log at a wall clock time or before.
+
+        None plans no check until the log changes.
+        """
         if at_us is None:
             if log.log_end_offset > log.log_start_offset:
                 self._retained_until_us.setdefault(partition, _NEVER_US)
@@ -351,7 +372,7 @@ class LogManager:
             self._plan_retention_check()
 
     def _plan_retention_check(self) -> None:
-        """Look next when something may be old, at one of the times at which Kafka looks (``kafka-log-retention``)."""
+        """Plan the next check: the next ``kafka-log-retention`` that may find old segments."""
         began_us, queue = self._retention_began_us, self._retention_queue
         if began_us is None or not queue:
             return
@@ -366,7 +387,7 @@ class LogManager:
             self._host.set_timer(at_us - now_us, self._delete_old_segments, at_us)
 
     def _delete_old_segments(self, at_us: int) -> None:
-        """Look at the logs of which something may be old (``LogManager.cleanupLogs``)."""
+        """Check the logs that may have old segments (``LogManager.cleanupLogs``)."""
         if self._retention_at_us != at_us or self._is_stopped:
             return
         self._retention_at_us = None
@@ -379,13 +400,13 @@ class LogManager:
         self._plan_retention_check()
 
     def _due_for_retention(self, at_us: int) -> list[str]:
-        """Return the logs of which something was old before a time, and take them from the queue."""
-        queue, known = self._retention_queue, self._retained_until_us
+        """Remove the logs that may have segments older than a time from the queue; return them."""
+        queue, planned = self._retention_queue, self._retained_until_us
         due: list[str] = []
         while queue and queue[0][0] < at_us:
             since_us, partition = heappop(queue)
-            if known.get(partition) == since_us:
-                del known[partition]
+            if planned.get(partition) == since_us:
+                del planned[partition]
                 due.append(partition)
         return due
 
@@ -397,23 +418,23 @@ class LogManager:
         for reason, offset, size in deleted:
             self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
         if log.flushed_offset != flushed_before:
-            # What was deleted before it was flushed cannot be lost with the power any more.
+            # Retention deleted unflushed segments, so a power loss can no longer affect them.
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
         if deleted:
-            self._tell_high_watermark(partition, log, high_watermark)
+            self._report_high_watermark(partition, log, high_watermark)
             self._start_offset_checkpoint.request()
             self.on_log_start(partition)
         if log.is_beyond_retention_bytes(topic) or log.has_segments_below_start():
-            self._plan_retention(partition, log, now_us)  # What is not committed yet stays until it is.
+            self._plan_retention(partition, log, now_us)  # Old segments wait until they are committed.
         else:
             self._plan_retention(partition, log, log.retained_until_us(topic, by_latest=True))
 
-    def _tell_high_watermark(self, partition: str, log: UnifiedLog, before: int) -> None:
+    def _report_high_watermark(self, partition: str, log: UnifiedLog, before: int) -> None:
         if log.high_watermark != before:
             self._host.emit(HighWatermarkSet, self._broker, partition, log.high_watermark)
 
     def _checkpoint_log_starts(self) -> bool:
-        """Note where logs begin that begin within a segment (``LogManager.checkpointLogStartOffsets``)."""
+        """Checkpoint the log starts within a segment (``LogManager.checkpointLogStartOffsets``)."""
         before = self._disk.checkpoints.get(LOG_START_OFFSET_CHECKPOINT, {})
         changed = []
         for partition, log in self._logs.items():
@@ -426,19 +447,19 @@ class LogManager:
         return False
 
     def flush_all(self) -> None:
-        """Flush what is dirty, as the operating system does by and by."""
+        """Flush every log, as the operating system does sooner or later."""
         for partition, log in self._logs.items():
             self._flush(partition, log)
 
     def stop(self) -> None:
-        """Do nothing periodically any more (``KafkaScheduler.shutdown``)."""
+        """Stop the periodic tasks (``KafkaScheduler.shutdown``)."""
         self._is_stopped = True
         self._cleaner.stop()
 
     def shutdown(self) -> None:
-        """Flush every log, and note that nothing is left to be recovered (``LogManager.shutdown``).
+        """Flush every log and write the clean shutdown file (``LogManager.shutdown``).
 
-        The high watermarks come first: ``ReplicaManager.shutdown`` writes them.
+        High watermarks are written first, by ``ReplicaManager.shutdown``.
         """
         self._checkpoint_high_watermarks()
         if self._behaviours.log.shutdown_flushes_logs:
@@ -456,7 +477,8 @@ class LogManager:
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _checkpoint_high_watermarks(self) -> None:
-        # Each directory has a file of its own, which is written whether something has changed or not.
+        # Each directory has its own file, and a broker writes it even without changes, so it
+        # notices failures.
         for log_dir in self._disk.failed_dirs:
             self._dir_failed(log_dir)
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
@@ -468,7 +490,7 @@ class LogManager:
         )
 
     def _checkpoint(self, name: str, offset_of: Callable[[UnifiedLog], int]) -> None:
-        # What the file has of partitions that this process has not been told of yet stays.
+        # The file keeps its entries for partitions that this process does not host yet.
         before = self._disk.checkpoints.get(name, {})
         changed = [
             (partition, offset)

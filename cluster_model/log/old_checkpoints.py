@@ -1,4 +1,7 @@
-"""What a checkpoint file said some time ago, found in the trace: nothing is kept for a disk that never goes back in time."""
+"""Earlier contents of checkpoint files, read from the trace.
+
+The model stores no history for disks, because most never revert a checkpoint.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -51,9 +54,10 @@ def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: in
 def epochs_at(
     trace: Iterable[TraceEvent], broker: int, at_us: int, *, from_elections: bool
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the leader epochs that a broker's checkpoints had at a time, by partition.
+    """Return the leader epochs in a broker's checkpoints at a time, by partition.
 
-    *from_elections*: an epoch is noted when it begins, and not with its first batch (`epoch_entry_on_election`).
+    With *from_elections* an epoch gets its entry on election, not with its first batch
+    (`epoch_entry_on_election`).
     """
     caches: dict[str, LeaderEpochCache] = {}
     for raw in trace:

@@ -1,4 +1,4 @@
-"""What a log remembers of producers: the last batches of each, and their transactions (KIP-98).
+"""The producer state of a log: the last batches and the transaction of each producer (KIP-98).
 
 After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """
@@ -21,14 +21,15 @@ from harrow.cluster_model.log.record_batch import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 
-SNAPSHOTS_KEPT: Final = 8
+SNAPSHOTS_RETAINED: Final = 8
 _base_offset: Final = attrgetter("base_offset")
 
 
 class AbortedTransaction(NamedTuple):
     """A transaction that was aborted in a log (``AbortedTxn.java``).
 
-    Its producer, its first offset and that of its marker, and below which offset nothing was open once that was there.
+    ``last_offset`` is the offset of its marker. ``last_stable_offset`` is the log's last stable
+    offset once the marker was appended.
     """
 
     producer_id: int
@@ -38,9 +39,10 @@ class AbortedTransaction(NamedTuple):
 
 
 class ProducerStateEntry:
-    """The epoch of a producer id and its last batches as (first, last sequence, base offset).
+    """The epoch and the last batches of a producer id.
 
-    ``coordinator_epoch`` is that of the last marker: coordinators of older epochs end no transaction of this producer any more.
+    A batch is (first sequence, last sequence, base offset). ``coordinator_epoch`` comes from the
+    last marker. Coordinators with an older epoch can no longer end a transaction of this producer.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "last_sequence", "producer_epoch")
@@ -52,7 +54,6 @@ class ProducerStateEntry:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
 
     def copy(self) -> "ProducerStateEntry":
-        """Return one that is the same now and goes its own way."""
         copied = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
         copied.batches.extend(self.batches)
         copied.last_sequence = self.last_sequence
@@ -62,18 +63,19 @@ class ProducerStateEntry:
 
 @dataclass(slots=True)
 class Verification:
-    """A producer whose transaction a coordinator is, or was, asked about (``VerificationStateEntry.java``).
+    """A producer whose transaction is verified with the coordinator.
 
-    It is kept until something of the transaction stands in the log. ``lowest_sequence`` is that of the first of its batches that came,
-    in its newest epoch: those behind that one cannot begin the transaction.
+    After ``VerificationStateEntry.java``. The entry stays until the log has a batch of the
+    transaction. ``lowest_sequence`` is the lowest sequence number among its batches of the latest
+    epoch. Later batches cannot begin the transaction.
     """
 
     guard: int
     producer_epoch: int
     lowest_sequence: int
 
-    def saw(self, batch: RecordBatch) -> None:
-        """Take note of another batch that wants to be verified (``maybeUpdateLowestSequenceAndEpoch``)."""
+    def add(self, batch: RecordBatch) -> None:
+        """Add another batch to verify (``maybeUpdateLowestSequenceAndEpoch``)."""
         if batch.producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = batch.producer_epoch, batch.base_sequence
         elif batch.producer_epoch == self.producer_epoch:
@@ -82,7 +84,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """What a log says of its producers below ``offset`` (Kafka's ``.snapshot`` files)."""
+    """The producer state of a log below ``offset`` (Kafka's ``.snapshot`` files)."""
 
     offset: int
     entries: dict[int, ProducerStateEntry]
@@ -93,11 +95,11 @@ class ProducerSnapshot:
 class ProducerStates:
     """The producers of one log: ``entries`` by producer id.
 
-    ``ongoing_transactions`` has the first offset of each open transaction, by producer id;
-    ``unreplicated_transactions`` those that have ended, as first offset and offset of the control batch, until
-    the high watermark has passed that. Both are in the order in which they were appended. What is aborted goes into an index,
-    *aborted*, of the log itself. ``verifications`` are those of producers whose transactions the coordinator is asked about
-    (``VerificationStateEntry.java``).
+    ``ongoing_transactions`` has the first offset of each open transaction, by producer id.
+    ``unreplicated_transactions`` has transactions that have ended, as first offset and offset of
+    the control batch, until the high watermark passes that batch. Both are in append order. Aborted
+    transactions go into an index of the log itself, *aborted*. ``verifications`` has the producers
+    whose transactions are verified with the coordinator.
     """
 
     __slots__ = (
@@ -118,7 +120,7 @@ class ProducerStates:
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
         self.in_flight_max = behaviours.log.idempotent_in_flight_max
-        """How many requests of an idempotent producer may be in flight, and so may come again."""
+        """How many requests of an idempotent producer may be in flight and so be repeated."""
         self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
@@ -128,7 +130,7 @@ class ProducerStates:
 
     @property
     def batches_retained(self) -> int:
-        """How many batches of a producer are remembered; 0 for no producer state at all."""
+        """How many batches of each producer the log remembers; 0 for no producer state at all."""
         return self._switches.producer_batches_retained
 
     @property
@@ -142,19 +144,20 @@ class ProducerStates:
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             return None
         first, last = batch.base_sequence, batch.last_sequence
-        for known_first, known_last, base_offset in entry.batches:
-            if known_first == first and known_last == last:
+        for retained_first, retained_last, base_offset in entry.batches:
+            if retained_first == first and retained_last == last:
                 return base_offset
         return None
 
     def check(self, batch: RecordBatch, *, is_first: bool = False, is_whole: bool = False) -> str:
-        """Return the error that a leader answers to a batch that cannot follow the last one.
+        """Return the leader's error for a batch that cannot follow the last one.
 
-        *is_first* says that the log has never had a record, *is_whole* that nothing of it has been deleted. What a coordinator appends for a producer has no sequence number, so that
-        only the epoch is checked (``AppendOrigin.COORDINATOR``).
+        *is_first*: the log has never had a record. *is_whole*: none of its records was deleted.
+        Batches that a coordinator appends for a producer have no sequence number, so only their
+        epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self._switches.producer_batches_retained:
-            return errors.NONE  # It keeps no producer state at all, as before KIP-98.
+            return errors.NONE  # The broker keeps no producer state at all, as before KIP-98.
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
             return _check_marker(batch, entry)
@@ -181,14 +184,15 @@ class ProducerStates:
         if batch.base_sequence == expected:
             return errors.NONE
         if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.begin_anywhere:
-            return self._unknown_producer_error()  # Of its epoch there is a marker and nothing else.
+            return self._unknown_producer_error()  # The only batch of this epoch is a marker.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _may_begin_transaction(self, batch: RecordBatch, entry: ProducerStateEntry | None) -> bool:
         """Return whether a batch may be the first of a transaction that is being verified.
 
-        One that comes behind a batch which could not be verified waits for that to come again (KAFKA-14920). Of a producer of
-        which nothing is known here it has to be the first that was sent (KAFKA-18202).
+        If an earlier batch could not be verified, later ones wait until the producer repeats it
+        (KAFKA-14920). A producer without state in this log must begin with its first batch
+        (KAFKA-18202).
         """
         verification = self.verifications.get(batch.producer_id)
         if verification is None or not self._switches.sequence_check:
@@ -216,11 +220,14 @@ class ProducerStates:
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_at_zero else errors.NONE
 
     def _unknown_producer_error(self) -> str:
-        is_told = self._switches.unknown_producer_id_error
-        return errors.UNKNOWN_PRODUCER_ID if is_told else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        has_error = self._switches.unknown_producer_id_error
+        return errors.UNKNOWN_PRODUCER_ID if has_error else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _is_fenced(self, batch: RecordBatch) -> bool:
-        """Return whether a batch of an older epoch is refused: known-bad leaders take it from a transactional producer."""
+        """Return whether a batch of an older epoch is refused.
+
+        Known-bad leaders accept it from a transactional producer.
+        """
         return self._transaction_switches.transactional_epoch_checked or not batch.is_transactional
 
     def append(self, batch: RecordBatch) -> None:
@@ -228,27 +235,34 @@ class ProducerStates:
             return
         entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
-            known = entry
+            previous = entry
             entry = ProducerStateEntry(batch.producer_epoch, self._switches.producer_batches_retained)
-            if known is not None:
-                entry.coordinator_epoch = known.coordinator_epoch
+            if previous is not None:
+                entry.coordinator_epoch = previous.coordinator_epoch
             self.entries[batch.producer_id] = entry
         if batch.is_transactional:
             self._follow_transaction(batch, entry)
         if batch.base_sequence == NO_SEQUENCE:
-            return  # It ends a transaction, or a coordinator has written it.
+            return  # A marker, or a batch that a coordinator wrote.
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether a producer's transaction is open here: one of this epoch, for a later one may begin when the last one has ended."""
+        """Return whether the log has an open transaction of a producer.
+
+        With `next_transaction_verified` it must be of this epoch, because each transaction may have
+        its own.
+        """
         return producer_id in self.ongoing_transactions and (
             not self._transaction_switches.next_transaction_verified
             or self.entries[producer_id].producer_epoch == producer_epoch
         )
 
     def is_stale(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether an epoch is before the one that a transactional producer has had here; known-bad leaders never say so."""
+        """Return whether a transactional producer has used a later epoch.
+
+        Known-bad leaders do not check it.
+        """
         entry = self.entries.get(producer_id)
         return (
             entry is not None
@@ -257,9 +271,10 @@ class ProducerStates:
         )
 
     def begin_verification(self, batch: RecordBatch) -> int:
-        """Return what is to be known still when the coordinator has answered (``VerificationGuard.java``).
+        """Return a guard that must still be current when the coordinator answers.
 
-        A transaction that begins or ends meanwhile makes the answer one about the past.
+        After ``VerificationGuard.java``. A transaction that begins or ends in between makes the
+        answer stale.
         """
         verification = self.verifications.get(batch.producer_id)
         if verification is None:
@@ -267,11 +282,11 @@ class ProducerStates:
             verification = Verification(self._verifications_begun, batch.producer_epoch, batch.base_sequence)
             self.verifications[batch.producer_id] = verification
         else:
-            verification.saw(batch)
+            verification.add(batch)
         return verification.guard
 
     def verification_guard(self, producer_id: int) -> int | None:
-        """Return what is known still of a verification that has begun."""
+        """Return the guard of a producer's pending verification, None without one."""
         verification = self.verifications.get(producer_id)
         return None if verification is None else verification.guard
 
@@ -289,7 +304,7 @@ class ProducerStates:
                 return
             first_offset = batch.base_offset
         self.unreplicated_transactions.append((first_offset, batch.base_offset))
-        # What is read again after a truncation may be in the index already.
+        # Batches that are read again after a truncation may already be in the index.
         if batch.control_type == ABORT and (
             not self._aborted or self._aborted[-1].last_offset < batch.base_offset
         ):
@@ -299,7 +314,7 @@ class ProducerStates:
             )
 
     def high_watermark_updated(self, high_watermark: int) -> None:
-        """Forget the transactions that have ended below the high watermark (``onHighWatermarkUpdated``)."""
+        """Drop transactions that ended below the high watermark (``onHighWatermarkUpdated``)."""
         ended = self.unreplicated_transactions
         count = 0
         while count < len(ended) and ended[count][1] < high_watermark:
@@ -307,10 +322,10 @@ class ProducerStates:
         del ended[:count]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset of which it may yet change whether it counts; None when all is decided.
+        """Return the first offset of the earliest undecided transaction, None without one.
 
-        A transaction is open until its control batch is below the high watermark: before, its end may be lost
-        with the leader.
+        A transaction stays undecided until its control batch is below the high watermark: until
+        then its end may be lost with the leader.
         """
         undecided = next(iter(self.ongoing_transactions.values()), None)
         if not self.unreplicated_transactions:
@@ -322,10 +337,10 @@ class ProducerStates:
         return min(undecided, unreplicated)
 
     def rebuild(self, batches: Sequence[RecordBatch], snapshots: list[ProducerSnapshot]) -> None:
-        """Learn everything again from a log, as after a truncation: from its newest snapshot on.
+        """Rebuild the state from the newest snapshot and the batches after it.
 
-        It leaves another snapshot for the next time, so that a batch is read again once, however often that comes.
-        *snapshots* are of *batches*; the newest are kept.
+        It adds a snapshot, so that repeated rebuilds read each batch only once more. *snapshots*
+        belong to *batches*; only the newest stay.
         """
         read = self._load(snapshots[-1] if snapshots else None, batches)
         if read == len(batches):
@@ -333,16 +348,17 @@ class ProducerStates:
         for batch in batches[read:]:
             self.append(batch)
         snapshots.append(self._snapshot(batches[-1].next_offset))
-        del snapshots[:-SNAPSHOTS_KEPT]
+        del snapshots[:-SNAPSHOTS_RETAINED]
 
     def snapshot_at(
         self, offset: int, batches: Sequence[RecordBatch], snapshots: Sequence[ProducerSnapshot]
     ) -> ProducerSnapshot:
-        """Return what a log says of its producers below an offset, as Kafka writes it when a segment begins there.
+        """Return the producer state below an offset, as Kafka snapshots it for a new segment.
 
-        It outlives the records that said so. `ProducerStates.entries` are those of a log that is not appended to.
+        The snapshot outlives the records. This overwrites the state, so use an instance that
+        belongs to no open log.
         """
-        newest = next((known for known in reversed(snapshots) if known.offset <= offset), None)
+        newest = next((snapshot for snapshot in reversed(snapshots) if snapshot.offset <= offset), None)
         for batch in batches[self._load(newest, batches) :]:
             if batch.base_offset >= offset:
                 break
@@ -350,7 +366,7 @@ class ProducerStates:
         return self._snapshot(offset)
 
     def _load(self, snapshot: ProducerSnapshot | None, batches: Sequence[RecordBatch]) -> int:
-        """Know what a snapshot says and nothing else; return how many of the batches it has read."""
+        """Replace the state by a snapshot; return how many of the batches it covers."""
         self.entries, self.ongoing_transactions, self.unreplicated_transactions = {}, {}, []
         if snapshot is None:
             return 0
@@ -369,7 +385,7 @@ class ProducerStates:
 
 
 def _check_marker(batch: RecordBatch, entry: ProducerStateEntry | None) -> str:
-    """Return why the end of a transaction is refused: another coordinator has ended one since, or the producer has gone on."""
+    """Return the error for a marker of an old producer epoch or of an old coordinator."""
     if entry is None:
         return errors.NONE
     if batch.producer_epoch < entry.producer_epoch:

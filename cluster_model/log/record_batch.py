@@ -1,4 +1,4 @@
-"""Record batches (record batch v2, KIP-98): the unit that is sent, stored and deduplicated."""
+"""Record batches (v2, KIP-98): the unit that producers send and logs store and deduplicate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,40 +7,39 @@ from typing import Any, Final
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 RECORD_OVERHEAD_BYTES: Final = 70
-"""Bytes counted for a record beside its payload; a batch's header is spread over its records."""
+"""The bytes of a record besides its payload, with its share of the batch's header."""
 
 EMPTY_BATCH_BYTES: Final = 61
-"""The size of a batch's header, which is what is left of one without records (``DefaultRecordBatch.RECORD_BATCH_OVERHEAD``)."""
+"""The size of a batch without records (``DefaultRecordBatch.RECORD_BATCH_OVERHEAD``)."""
 
 COMMIT: Final = "commit"
 ABORT: Final = "abort"
-"""The types of control records: how a transaction has ended (``ControlRecordType.java``)."""
-
+"""The types of control records, which end transactions (``ControlRecordType.java``)."""
 
 NO_COORDINATOR_EPOCH: Final = -1
 MARKER_BYTES: Final = 78
-"""The size of a batch with the marker of a transaction's end and nothing else (``EndTransactionMarker``)."""
+"""The size of a control batch (``EndTransactionMarker``)."""
+
+NO_TIME: Final = -1
 
 
 def record_count(values: Sequence[str]) -> int:
     """Return how many offsets a batch with these values takes.
 
-    A control batch has one record, which takes an offset and has no value of a client.
+    A control batch takes one offset, for a record without a client's value.
     """
     return len(values) or 1
 
 
-NO_TIME: Final = -1
-
-
 @dataclass(frozen=True, slots=True)
 class KeyedRecords:
-    """The keys of a batch's records, and what compaction has left of it. Batches without keys have none.
+    """The keys of a batch's records, and which of them compaction has left.
 
-    ``keys``, ``tombstones`` and ``offset_deltas`` go with the batch's values, one for each: the key (None for a record
-    without), whether its value is null, and how far its offset is from the base offset. ``offset_count`` is how many offsets
-    the batch takes: compaction leaves its first and its last offset as they were, whatever it removes, and so the sequence
-    numbers, too (``MemoryRecords.filterTo``). From ``delete_horizon_us`` on its tombstones may go (KIP-534).
+    A batch without keys has no such object. ``keys``, ``tombstones`` and ``offset_deltas`` have one
+    entry for each value of the batch: the key (or None), whether the value is null, and the offset
+    relative to the base offset. ``offset_count`` is the number of offsets of the batch. Compaction
+    keeps the first and last offset whatever it removes, and therefore the sequence numbers
+    (``MemoryRecords.filterTo``). From ``delete_horizon_us`` on, it may remove tombstones (KIP-534).
     """
 
     keys: tuple[str | None, ...]
@@ -51,20 +50,19 @@ class KeyedRecords:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether records of the batch are gone."""
+        """Whether compaction has removed records of the batch."""
         return len(self.keys) < self.offset_count
 
 
 @dataclass(slots=True, eq=False)
 class RecordBatch:
-    """A batch as a producer makes it (``base_offset`` -1) and as a log stores it.
+    """A batch as a producer creates it (``base_offset`` -1) and as a log stores it.
 
-    Never changed once made, so that replicas can share it (not ``frozen``: that would make
-    each one three times as dear). ``values`` are the records'
-    values; they are unique within a partition unless an application sends one twice.
+    It never changes, so replicas can share it. It is not ``frozen``, because that would triple its
+    cost. ``values`` are unique within a partition unless an application sends one twice.
 
-    A control batch ends a transaction of its producer: ``control_type`` is `COMMIT` or `ABORT`, and there are no
-    values. It takes one offset, clients pass over it.
+    A control batch ends a transaction of its producer: ``control_type`` is `COMMIT` or `ABORT`, and
+    it has no values. It takes one offset, which clients skip.
     """
 
     values: tuple[str, ...]
@@ -77,7 +75,7 @@ class RecordBatch:
     is_transactional: bool = False
     control_type: str | None = None
     max_timestamp_us: int = 0
-    """When the last of its records was handed to the producer (``CreateTime``, KIP-32)."""
+    """When the application sent the last of its records (``CreateTime``, KIP-32)."""
     keyed: KeyedRecords | None = None
     next_offset: int = field(init=False)
     """The offset after the batch's last record."""
@@ -85,7 +83,7 @@ class RecordBatch:
     """The sequence number of the last record."""
 
     def __post_init__(self) -> None:
-        """Count once: logs, leaders and readers ask again and again."""
+        """Compute these once, because logs, leaders and readers need them often."""
         if self.keyed is None:
             self.next_offset = self.base_offset + (len(self.values) or 1)
             self.last_sequence = self.base_sequence + len(self.values) - 1
@@ -109,7 +107,7 @@ class RecordBatch:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled by its fields: compiled, it has no other way to be."""
+        """Pickle the fields. Compiled, there is no other way."""
         return RecordBatch, (
             self.values,
             self.producer_id,
@@ -137,9 +135,10 @@ class RecordBatch:
         return zip(offsets, self.values, strict=True)
 
     def runs(self) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the records in runs without a hole, as base offset and values; the batch itself where nothing is gone.
+        """Return the runs of records without a hole between them, as base offset and values.
 
-        A control batch, or one of which nothing is left, is no run of records: the former is returned as it is.
+        A batch that was not compacted is one run, even a control batch, which has no values. A
+        batch without remaining records has no runs.
         """
         keyed = self.keyed
         if keyed is None or not keyed.is_compacted:
@@ -152,28 +151,29 @@ class RecordBatch:
                 runs.append((offset, (value,)))
         return runs
 
-    def with_records(self, kept: Sequence[int], delete_horizon_us: int) -> "RecordBatch":
-        """Return the batch with some of its records alone, by their places among its values.
+    def with_records(self, places: Sequence[int], delete_horizon_us: int) -> "RecordBatch":
+        """Return the batch with only the records at some places among its values.
 
-        Its offsets, sequence numbers and timestamp stay. Raises `AssertionError` for a batch without keys.
+        Its offsets, sequence numbers and timestamp stay. Raises `AssertionError` for a batch
+        without keys.
         """
         keyed = self.keyed
         assert keyed is not None
         remaining = KeyedRecords(
-            tuple([keyed.keys[place] for place in kept]),
-            tuple([keyed.tombstones[place] for place in kept]),
-            tuple([keyed.offset_deltas[place] for place in kept]),
+            tuple([keyed.keys[place] for place in places]),
+            tuple([keyed.tombstones[place] for place in places]),
+            tuple([keyed.offset_deltas[place] for place in places]),
             keyed.offset_count,
             delete_horizon_us,
         )
         return RecordBatch(
-            tuple([self.values[place] for place in kept]),
+            tuple([self.values[place] for place in places]),
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
             self.base_offset,
             self.leader_epoch,
-            max(EMPTY_BATCH_BYTES, self.size_bytes * len(kept) // max(1, len(self.values))),
+            max(EMPTY_BATCH_BYTES, self.size_bytes * len(places) // max(1, len(self.values))),
             self.is_transactional,
             self.control_type,
             self.max_timestamp_us,
@@ -182,18 +182,20 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether this is a transaction's end, and nothing that a client sent."""
+        """Whether the batch is a transaction marker and not data of a client."""
         return self.control_type is not None
 
 
 @dataclass(slots=True, eq=False)
 class ControlBatch(RecordBatch):
-    """The marker of a transaction's end, as a coordinator of an epoch has had it written (``EndTransactionMarker.java``)."""
+    """The marker of a transaction's end with its coordinator's epoch.
+
+    After ``EndTransactionMarker.java``.
+    """
 
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
 
     def __post_init__(self) -> None:
-        """Count once, as for any batch."""
         RecordBatch.__post_init__(self)
 
     def stored_at(self, base_offset: int, leader_epoch: int) -> RecordBatch:
@@ -211,7 +213,6 @@ class ControlBatch(RecordBatch):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled by its fields, as any batch."""
         return ControlBatch, (
             self.values,
             self.producer_id,

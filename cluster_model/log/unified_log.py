@@ -1,6 +1,7 @@
 """The log of one replica: batches by offset, leader epochs, producer states, high watermark.
 
-After ``UnifiedLog.scala``, ``Log.scala`` before 3.0. LEO, the log end offset, is the offset of the next record.
+After ``UnifiedLog.scala`` (``Log.scala`` before 3.0). LEO, the log end offset, is the offset of the
+next record.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,16 +28,16 @@ RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 LEADER_LOG_START: Final = "log start offset"
 DELETE_RECORDS: Final = "DeleteRecords"
-"""Why a log begins later than before: its retention, that its leader's does, or that an administrator wanted that."""
+"""Why the log start rose: retention, the leader's log start, or a request of an administrator."""
 
 HIGH_WATERMARK_TRUNCATION: Final = "high watermark"
 LEADER_EPOCH_TRUNCATION: Final = "leader epoch"
 OUT_OF_RANGE_TRUNCATION: Final = "out of range"
-"""What a follower goes by that truncates its log: its high watermark, where its leader says that an epoch ends, where its leader's log ends."""
+"""Why a follower truncated: its high watermark, the leader's epoch end, or the leader's LEO."""
 
 
 class UnexpectedAppendOffset(Exception):
-    """A follower's batch does not begin at its LEO: this log and the leader's have parted."""
+    """A fetched batch does not begin at the follower's LEO: the two logs have diverged."""
 
     def __init__(self, base_offset: int, log_end_offset: int) -> None:
         super().__init__(f"a batch begins at {base_offset}, the log ends at {log_end_offset}")
@@ -45,7 +46,7 @@ class UnexpectedAppendOffset(Exception):
 
 @dataclass(slots=True)
 class AppendResult:
-    """What became of a batch: an error, or its base offset; ``duplicate`` if it was there already."""
+    """The result of an append: an error or a base offset. ``duplicate``: the log had the batch."""
 
     error: str
     batch: RecordBatch | None
@@ -54,7 +55,7 @@ class AppendResult:
 
 
 class UnifiedLog:
-    """A log on a disk. It is opened anew at each start of its broker."""
+    """A log on a disk. Each start of its broker opens it again."""
 
     __slots__ = (
         "_behaviours",
@@ -75,14 +76,15 @@ class UnifiedLog:
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
         self._file = disk.log_file(partition)
-        # Behind what compaction has left, offsets were given away that nothing tells of any more (KAFKA-17076).
+        # The files do not show offsets after the last batch whose records compaction removed
+        # (KAFKA-17076).
         self._file.log_end_offset = min(self._file.log_end_offset, self._file.read_end_offset())
         self.compacts = self._file.compacts
         first = self._file.segments[0].base_offset
         self.log_start_offset = max(first, disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, partition))
         if self.log_start_offset > self._file.log_end_offset:
-            # The checkpoint knows better (``Log.loadSegments``): what is there is from before.
-            self._file.start_anew_at(self.log_start_offset)
+            # The checkpoint wins over older records in the log (``Log.loadSegments``).
+            self._file.truncate_fully_and_start_at(self.log_start_offset)
         is_reverted = self.log_start_offset < self._file.log_start_offset
         self._file.log_start_offset = self.log_start_offset
         self.log_end_offset = self._file.log_end_offset
@@ -100,10 +102,11 @@ class UnifiedLog:
             self.update_high_watermark(self.high_watermark)
 
     def _recover_reverted_epochs(self) -> None:
-        """Note again where the epochs begin of what is below the first entry.
+        """Restore the epochs of batches below the first entry of the cache.
 
-        DeleteRecords raises the log start within a segment. ``leader-epoch-checkpoint`` has that at once, ``log-start-offset-checkpoint`` a
-        minute later: a broker that is killed in between begins its log where it did, with batches whose epochs have no entry.
+        DeleteRecords raises the log start within a segment. ``leader-epoch-checkpoint`` has that at
+        once, ``log-start-offset-checkpoint`` up to a minute later. A broker that is killed in
+        between starts its log at the earlier offset, with batches whose epochs have no entry.
         """
         end_offset = self.epochs.start_offset(self.log_end_offset)
         if self.log_start_offset >= end_offset:
@@ -117,17 +120,17 @@ class UnifiedLog:
 
     @property
     def flushed_offset(self) -> int:
-        """The offset below which power loss takes nothing."""
+        """The offset below which a power loss removes nothing."""
         return self._file.flushed_offset
 
     @property
     def batches(self) -> list[RecordBatch]:
-        """The stored batches, in order; not to be changed."""
+        """The stored batches, in order. Callers must not change the list."""
         return self._file.batches
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset below which every transaction has ended: the high watermark while none is open.
+        """The offset below which every transaction has ended; the high watermark without open ones.
 
         After ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
         """
@@ -137,14 +140,15 @@ class UnifiedLog:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def open_transaction(self, batch: RecordBatch) -> int:
-        """Return since which offset the producer of a batch has a transaction open, `NO_OFFSET` if it has none."""
+        """Return where the open transaction of the batch's producer began, else `NO_OFFSET`."""
         return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions that a fetch of a range of offsets is told of, as producer id and first offset.
+        """Return the aborted transactions in the answer to a fetch, as (producer id, first offset).
 
-        A broker asks the offset index where the range ends, and that knows one offset in some kilobytes: the fetch is told of those
-        behind what it has read, too (``Log.addAbortedTransactions``).
+        A broker looks up the end of the range in the offset index, which has one entry per few
+        kilobytes. So the answer also has transactions after the last batch read
+        (``Log.addAbortedTransactions``).
         """
         file = self._file
         if not file.aborted_transactions:
@@ -152,15 +156,15 @@ class UnifiedLog:
         return file.aborted_between(offset, file.indexed_end(offset, end_offset))
 
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
-        """Validate a producer's batch, give it offsets and the leader epoch, and append it.
+        """Validate a producer's batch, assign its offsets and leader epoch, and append it.
 
-        The leader epoch is noted first, so also by a batch that is refused or was there already (``Log.append``). A log that is
-        compacted takes no record without a key (``LogValidator``).
+        The epoch cache gets the leader epoch first, so even a rejected or duplicate batch adds it
+        (``Log.append``). A compacted log rejects records without a key (``LogValidator``).
         """
         return self.outcome_without_append(batch, leader_epoch) or self.append_validated(batch, leader_epoch)
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
-        """Return what becomes of a producer's batch that is refused, or was there already; None of one that is to be appended."""
+        """Return the result for a batch that is rejected or a duplicate; None for one to append."""
         if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
@@ -175,7 +179,7 @@ class UnifiedLog:
         return None if error == errors.NONE else AppendResult(error, None, -1)
 
     def append_validated(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
-        """Give a producer's batch offsets and the leader epoch, and append it."""
+        """Assign a producer's batch its offsets and leader epoch, and append it."""
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
         self._append(stored)
         self.producers.append(stored)
@@ -185,7 +189,8 @@ class UnifiedLog:
         """Append a batch as the leader stored it.
 
         Raises:
-            UnexpectedAppendOffset: it begins below this log's LEO. Above it may: its leader has compacted what was between.
+            UnexpectedAppendOffset: it begins below this log's LEO. It may begin above, because the
+                leader may have compacted the records in between.
 
         """
         if batch.base_offset < self.log_end_offset:
@@ -200,11 +205,11 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, to the LEO at most and the log start at least; return whether it changed.
+        """Set the high watermark, limited to the log start and the LEO; return whether it changed.
 
-        After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log limits what its checkpoint
-        says, a truncation what is left, a follower what its leader says, and a leader asks only for more
-        (see `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
+        After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log takes it from
+        its checkpoint, a truncation lowers it, a follower takes its leader's, and a leader only
+        raises it (see `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
         """
         high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         if high_watermark == self.high_watermark:
@@ -215,10 +220,11 @@ class UnifiedLog:
         return True
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
-        """Return whole batches from the one that has *offset*, or the next one, as far as they end below *end_offset*.
+        """Return whole batches up to *end_offset*, from the one with *offset* or the next one.
 
-        At least one batch if there is any, then no more than *max_bytes*. A broker sends its files as they are, and does
-        not look at CRCs; here the batches end before a damaged one, and `corrupt_offset` says that it follows.
+        Return at least one batch if there is any, but otherwise no more than *max_bytes*. A broker
+        sends its files without checking CRCs. Here reading stops before a damaged batch, and
+        `corrupt_offset` reports that one.
         """
         if offset >= end_offset or offset >= self.log_end_offset:
             return ()
@@ -226,26 +232,26 @@ class UnifiedLog:
         first = bisect_right(file.base_offsets, offset) - 1
         if file.compacts:
             first = file.place_at(offset)
-        found: list[RecordBatch] = []
+        batches: list[RecordBatch] = []
         size = 0
         for position in range(first, len(file.batches)):
             batch = file.batches[position]
             size += batch.size_bytes
-            if batch.next_offset > end_offset or (found and size > max_bytes):
+            if batch.next_offset > end_offset or (batches and size > max_bytes):
                 break
             if file.damaged and batch.base_offset in file.damaged:
                 break
-            found.append(batch)
-        return tuple(found)
+            batches.append(batch)
+        return tuple(batches)
 
     def is_hole(self, offset: int, end_offset: int) -> bool:
-        """Return whether compaction has left nothing from *offset* to below *end_offset*."""
+        """Return whether compaction has removed every batch between *offset* and *end_offset*."""
         file = self._file
         place = file.place_at(offset)
         return place == len(file.batches) or file.base_offsets[place] >= end_offset
 
     def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
-        """Return the base offset of the first damaged batch that a read meets, `NO_OFFSET` if it meets none."""
+        """Return the base offset of the first damaged batch in a read, `NO_OFFSET` without one."""
         file = self._file
         if not file.damaged:
             return NO_OFFSET
@@ -277,8 +283,8 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything, and go on at an offset: that of the leader's log start."""
-        self._file.start_anew_at(offset)
+        """Drop everything and continue at an offset, the leader's log start."""
+        self._file.truncate_fully_and_start_at(offset)
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.entries.clear()
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
@@ -287,9 +293,10 @@ class UnifiedLog:
     # Retention
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Have no reader get what is below an offset, up to the high watermark at most; return whether that is new.
+        """Raise the log start, to the high watermark at most; return whether it rose.
 
-        After ``Log.maybeIncrementLogStartOffset``. The segments stay until somebody looks for old ones.
+        After ``Log.maybeIncrementLogStartOffset``. The segments stay until the next retention
+        check.
         """
         if offset <= self.log_start_offset or offset > self.high_watermark:
             return False
@@ -297,7 +304,7 @@ class UnifiedLog:
         return True
 
     def next_batch_offset(self, offset: int) -> int:
-        """Return where the batch ends that has an offset, or the offset itself where a batch begins."""
+        """Return the end of the batch that contains an offset; an offset that begins one stays."""
         place = self._file.place_of(offset)
         if place is None or self._file.base_offsets[place] == offset:
             return offset
@@ -309,15 +316,16 @@ class UnifiedLog:
         self.update_high_watermark(self.high_watermark)
 
     def delete_old_segments(self, now_us: int, config: TopicConfig) -> list[tuple[str, int, int]]:
-        """Delete the segments that retention asks for; return why the log starts where: reason, log start, bytes left.
+        """Delete segments by retention.
 
-        After ``Log.deleteOldSegments``: by time, then by size, then what is below the log start.
+        Return each new log start as (reason, log start, remaining bytes). After
+        ``Log.deleteOldSegments``: by time, then by size, then what is below the log start.
         """
         deleted: list[tuple[str, int, int]] = []
         file = self._file
 
         def is_past(number: int) -> bool:
-            """A segment is past retention when its latest record is."""
+            """Return whether a segment is past ``retention.ms``: its latest record decides."""
             if not self._switches.retention_spares_recent:
                 return number + 1 < len(file.segments)
             return now_us - file.largest_timestamp_us(number) > config.retention_us
@@ -341,9 +349,10 @@ class UnifiedLog:
         return number + 1 < len(segments) and segments[number + 1].base_offset <= self.log_start_offset
 
     def _delete(self, is_old: Callable[[int], bool]) -> bool:
-        """Delete the first segments that are old; return whether the log starts later now.
+        """Delete old segments at the start of the log; return whether the log start rose.
 
-        None that reaches above the high watermark (KAFKA-5634), and not an empty active one (``Log.deletableSegments``).
+        Segments that reach above the high watermark stay (KAFKA-5634), and so does an empty active
+        one (``Log.deletableSegments``).
         """
         file, segments = self._file, self._file.segments
         count = 0
@@ -356,10 +365,10 @@ class UnifiedLog:
         if not count:
             return False
         begin = segments[count].base_offset if count < len(segments) else self.log_end_offset
-        known = ProducerStates(self._behaviours).snapshot_at(begin, file.batches, file.producer_snapshots)
+        at_begin = ProducerStates(self._behaviours).snapshot_at(begin, file.batches, file.producer_snapshots)
         newer = [snapshot for snapshot in file.producer_snapshots if snapshot.offset > begin]
         file.delete_segments(count)
-        file.producer_snapshots[:] = [known, *newer]
+        file.producer_snapshots[:] = [at_begin, *newer]
         if begin <= self.log_start_offset:
             return False
         self._start_at(begin)
@@ -367,14 +376,14 @@ class UnifiedLog:
 
     @property
     def oldest_segment(self) -> LogSegment:
-        """The segment that retention looks at first."""
         return self._file.segments[0]
 
     def retained_until_us(self, config: TopicConfig, *, by_latest: bool = False) -> int | None:
-        """Return when something of the log may be past ``retention.ms`` at the earliest, None for never.
+        """Return the earliest time when a segment may pass ``retention.ms``, None for never.
 
-        *by_latest* goes by the latest record of the oldest segment, for which each of its batches is looked at. Its first
-        batch is enough for not coming too late.
+        With *by_latest* the time comes from the latest record of the oldest segment, which takes a
+        look at each of its batches. Otherwise it comes from the first batch, which is never too
+        late.
         """
         file = self._file
         if config.retention_us < 0 or file.log_end_offset == file.segments[0].base_offset:
@@ -385,21 +394,20 @@ class UnifiedLog:
         return since_us + config.retention_us
 
     def is_beyond_retention_bytes(self, config: TopicConfig) -> bool:
-        """Return whether the log is so large that its oldest segment may go."""
+        """Return whether the log exceeds ``retention.bytes`` by at least its oldest segment."""
         surplus = self._file.size_bytes - config.retention_bytes
         return config.retention_bytes >= 0 and 0 < self._file.segments[0].size_bytes <= surplus
 
     def has_segments_below_start(self) -> bool:
-        """Return whether segments are left of which nothing can be read."""
+        """Return whether the log has segments completely below its start."""
         return self._is_below_start(0)
 
     @property
     def active_segment_base(self) -> int:
-        """Where the segment begins that is appended to."""
         return self._file.segments[-1].base_offset
 
     def flush(self, offset: int | None = None) -> bool:
-        """Flush to disk, up to an offset or all; return whether there was anything to flush."""
+        """Flush to disk, up to an offset or everything; return whether anything was flushed."""
         end_offset = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
         if self._file.flushed_offset >= end_offset:
             return False
