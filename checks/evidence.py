@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harrow.cluster_model.history import Operation
-from harrow.cluster_model.invariants.catalogue import TOLD_BY_TRACE
+from harrow.cluster_model.invariants.catalogue import SHOWN_BY_TRACE
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.release.profiles import Behaviours, behaviours_in
 from harrow.cluster_model.settings import TopicConfig
@@ -230,7 +230,7 @@ class Evidence:
     unfinished: tuple[str, ...] = field(default=())
     not_struck: tuple[str, ...] = ()
     behaviours: Mapping[str, Any] = field(default_factory=dict)
-    invariants: frozenset[str] = TOLD_BY_TRACE
+    invariants: frozenset[str] = SHOWN_BY_TRACE
     demanded: frozenset[str] = frozenset()
     core: HealedCore | None = None
     consumers: Mapping[int, ConsumerSettings] = field(default_factory=dict)

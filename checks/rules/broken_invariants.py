@@ -401,6 +401,6 @@ def _rule(invariant: invariants.Invariant) -> Rule:
 
 
 RULES: Final = tuple(
-    _rule(invariant) for invariant in invariants.INVARIANTS.values() if not invariant.told_by_trace
+    _rule(invariant) for invariant in invariants.INVARIANTS.values() if not invariant.shown_by_trace
 )
 """A rule for each invariant that is watched during the run."""

@@ -1,1 +1,1 @@
-"""Invariants of the cluster, and the monitor that watches them while it runs."""
+"""Invariants of the cluster, and the monitor that checks them while it runs."""

@@ -1,7 +1,7 @@
-"""The invariants of the model: what holds inside a cluster at every moment, by name.
+"""The invariants of the model by name. Each holds inside a cluster at every moment.
 
-A rule judges what clients saw, after the run. An invariant is watched while the run goes on, so
-that what is broken is seen where it breaks, and also when no client comes to notice.
+A rule judges the clients' history after a run. An invariant is checked during the run, so a breach
+shows where it happens, even if no client ever notices.
 """
 
 from dataclasses import dataclass
@@ -33,17 +33,16 @@ ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """An invariant. ``definition`` says what holds, ``source`` who says so.
+    """An invariant, with the Kafka class, KIP or ticket as its ``source``.
 
-    One that is ``told_by_trace`` needs no watching: the trace alone shows where it is broken.
-    ``since`` is the version from which on Kafka does what it takes; what came with a mechanism was
-    not promised before.
+    ``shown_by_trace``: the trace alone shows a breach, so the run needs no check. ``since`` is the
+    first version of Kafka with the mechanism behind it. Earlier ones did not promise it.
     """
 
     name: str
     definition: str
     source: str
-    told_by_trace: bool = False
+    shown_by_trace: bool = False
     since: tuple[int, ...] = ()
 
 
@@ -52,19 +51,19 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     for invariant in (
         Invariant(
             name=HW_MONOTONIC,
-            definition="The high watermark of a leader never falls while it leads, through all its leader epochs.",
+            definition="A leader's high watermark never falls while it leads, even across leader epochs.",
             source="Partition.maybeIncrementLeaderHW.",
         ),
         Invariant(
             name=HW_WITHIN_LOG,
-            definition="The high watermark of a replica is never negative and never above its LEO.",
+            definition="A replica's high watermark is never negative and never above its LEO.",
             source="Log.updateHighWatermark; ReplicaFetcherThread.processPartitionData.",
         ),
         Invariant(
             name=ISR_HOLDS_COMMITTED,
             definition=(
-                "Every replica in the ISR, which may be elected at any moment, has in its log, or on its disk "
-                "while it is down, all that the partition's leaders have had below their high watermarks."
+                "Every replica in the ISR has all records that were below the high watermark of one of the "
+                "partition's leaders: in its log, or on its disk while it is down. It may be elected at any moment."
             ),
             source="Kafka's documentation, Replication (committed messages, the ISR); KIP-101; KAFKA-7128.",
         ),
@@ -72,7 +71,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=ONE_LEADER_PER_EPOCH,
             definition="A leader epoch of a partition has one leader.",
             source="KIP-101; ReplicaManager.becomeLeaderOrFollower.",
-            told_by_trace=True,
+            shown_by_trace=True,
         ),
         Invariant(
             name=ONE_CONTROLLER_PER_EPOCH,
@@ -89,8 +88,8 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         Invariant(
             name=EPOCH_CACHE_MONOTONIC,
             definition=(
-                "Leader epochs never go back along a log: the entries of its epoch cache rise strictly in epoch and "
-                "in start offset, none starts above the LEO, and no batch has an epoch below that of the batch "
+                "Leader epochs never fall along a log: the entries of its epoch cache strictly rise in epoch and "
+                "in start offset, none starts above the LEO, and no batch has a lower epoch than the batch "
                 "before it."
             ),
             source="KIP-101; LeaderEpochFileCache.scala.",
@@ -98,46 +97,45 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         Invariant(
             name=PRODUCER_STATE_MATCHES_LOG,
             definition=(
-                "What a log remembers of an idempotent producer is what its batches say: the last batches with "
-                "their offsets, as many as the producer may have in flight (5 from 1.0 on, 1 before), and sequence "
-                "numbers without a gap."
+                "A log's state of an idempotent producer matches its batches: it has the last batches with "
+                "their offsets, as many as the producer may have in flight (5 from 1.0 on, 1 before), and their "
+                "sequence numbers have no gap."
             ),
             source="KIP-98, KAFKA-5494; ProducerStateManager.scala (ProducerStateEntry.NumBatchesToRetain).",
         ),
         Invariant(
             name=CHECKPOINT_WITHIN_LOG,
             definition=(
-                "No checkpoint is written with an offset above the LEO, no recovery point above what is flushed, "
-                "and a log that is opened reaches to its recovery point, unless it was cut above its last batch, or while its directory could not be written to."
+                "A checkpoint is never above the LEO when it is written, and a recovery point never above the flushed "
+                "offset. An opened log reaches its recovery point, unless it was cut above its last batch or while its "
+                "directory was not writable."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",
         ),
         Invariant(
             name=SHUTDOWN_FLUSHES_LOGS,
             definition=(
-                "A broker that has stopped in good order has flushed its logs up to their ends, and their recovery "
-                "points say so: its next start has nothing to recover."
+                "After a clean shutdown a broker has flushed its logs completely and written their ends as recovery "
+                "points, so its next start has nothing to recover."
             ),
             source="LogManager.shutdown.",
         ),
         Invariant(
             name=CONTROLLER_EPOCH_MONOTONIC,
-            definition=(
-                "While it runs, a broker obeys no controller of an older controller epoch than one that it has obeyed."
-            ),
+            definition=("While it runs, a broker that has obeyed a controller epoch obeys no older one."),
             source="ReplicaManager.becomeLeaderOrFollower, stopReplicas, maybeUpdateMetadataCache.",
         ),
         Invariant(
             name=LEADER_EPOCH_MONOTONIC,
-            definition="While its broker runs, the leader epoch of a replica never goes back.",
+            definition="A replica's leader epoch never falls while its broker runs.",
             source="ReplicaManager.becomeLeaderOrFollower.",
         ),
         Invariant(
             name=CONTROLLER_WRITES_FENCED,
             since=(2, 1),
             definition=(
-                "A new leader epoch stands in a partition's znode with the controller epoch that is in "
-                "/controller_epoch: no controller that has been succeeded elects."
+                "A new leader epoch in a partition's znode comes with the controller epoch in "
+                "/controller_epoch: a replaced controller elects no leader."
             ),
             source="KAFKA-6082; KafkaZkClient.updateLeaderAndIsr (retryRequestsUntilConnected with expectedControllerEpochZkVersion).",
         ),
@@ -146,7 +144,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             since=(2, 0),
             definition=(
                 "A broker obeys no LeaderAndIsr, UpdateMetadata or StopReplica before it has registered in ZooKeeper: "
-                "what comes earlier was meant for a former life."
+                "an earlier request was meant for a previous process."
             ),
             source="KAFKA-6772; KafkaServer.startup (SocketServer.startControlPlaneProcessor).",
         ),
@@ -154,8 +152,8 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=REGISTRATIONS_KNOWN,
             since=(2, 2),
             definition=(
-                "A controller that has dealt with a change of /brokers/ids knows every broker there by its present "
-                "registration: one that went and came back has been told anew what it leads and follows."
+                "After a change of /brokers/ids the controller has the current registration of every broker there, "
+                "so it sends a broker that restarted its partitions again."
             ),
             source="KIP-380; KafkaController.processBrokerChange.",
         ),
@@ -163,8 +161,8 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=FAILOVER_SHRINKS_ISR,
             since=(2, 3),
             definition=(
-                "Once a new controller has taken over, no broker that it found dead is in an ISR, except as its last "
-                "member."
+                "Once a new controller has taken over, a broker without a session at that time is in no ISR, except "
+                "as its last member."
             ),
             source="KAFKA-3143; ReplicaStateMachine.startup.",
         ),
@@ -172,8 +170,8 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=HW_WAITS_FOR_MIN_ISR,
             since=(3, 7),
             definition=(
-                "While its ISR is smaller than min.insync.replicas, or than all replicas where there are fewer, a leader does not raise its "
-                "high watermark."
+                "A leader does not raise its high watermark while its ISR is smaller than min.insync.replicas (or "
+                "than the number of replicas, if that is smaller)."
             ),
             source="KAFKA-15583; Partition.maybeIncrementLeaderHW (isUnderMinIsr).",
         ),
@@ -181,30 +179,32 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=UNCLEAN_REPLICA_NOT_ELECTED,
             since=(4, 1),
             definition=(
-                "A replica that has stopped uncleanly, is back, and has not joined the ISR since then is elected in an unclean election alone."
+                "A replica that has restarted after an unclean stop and has not joined the ISR since is elected only in "
+                "an unclean election."
             ),
             source="KIP-966; ReplicationControlManager.handleUncleanBrokerShutdown.",
         ),
         Invariant(
             name=COMMITTED_METADATA_KEPT,
             definition=(
-                "What the quorum has committed in the metadata log stays: no node truncates it, and no node becomes the active controller without it."
+                "No node truncates committed records of the metadata log, and no node without all of them becomes the "
+                "active controller."
             ),
             source="KIP-595; KafkaRaftClient (truncateToLatestSnapshot, Truncating to offset below the high watermark).",
         ),
         Invariant(
             name=METADATA_SNAPSHOT_COMMITTED,
             definition=(
-                "A snapshot of the metadata says what the committed records below its end amount to, and nothing else: who begins with it is where "
-                "one is who has read them all."
+                "A metadata snapshot equals the state after all committed records below its end: a node that loads "
+                "it has the same metadata as one that replays those records."
             ),
             source="KIP-630; KafkaMetadataLog.createNewSnapshot, MetadataImage.write.",
         ),
         Invariant(
             name=COMMITS_OF_PRESENT_GENERATION,
             definition=(
-                "A group's coordinator takes no commit of a generation before the one that the group has: a member that was taken for dead, and goes on, "
-                "says no more where its successors begin."
+                "A group's coordinator accepts no commit from an earlier generation of the group. So a member that was "
+                "removed as dead, but still runs, cannot move the positions of its successors."
             ),
             source="GroupCoordinator.validateOffsetCommit (ILLEGAL_GENERATION).",
         ),
@@ -212,20 +212,20 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=ONE_OWNER_PER_PARTITION,
             since=(4, 0),
             definition=(
-                "With group.protocol=consumer a group's coordinator gives a partition to a member when no other one owns it: its former owner "
-                "has said that it has revoked it, or is no member any more."
+                "With group.protocol=consumer a group's coordinator assigns a partition to a member only if no other "
+                "member owns it: the previous owner has confirmed its revocation or left the group."
             ),
             source="KIP-848; CurrentAssignmentBuilder.computeNextAssignment, ConsumerGroup.currentPartitionEpoch.",
         ),
     )
 }
-"""Invariants by name, in the order in which they are listed."""
+"""Invariants by name, in the order of their listing."""
 
 
 def is_promised(name: str, release: str) -> bool:
-    """Return whether Kafka *release*, such as ``2.4``, does what an invariant takes."""
+    """Return whether a Kafka release, such as ``2.4``, promises an invariant."""
     return INVARIANTS[name].since <= tuple(map(int, release.split(".")))
 
 
-TOLD_BY_TRACE: Final = frozenset(name for name, invariant in INVARIANTS.items() if invariant.told_by_trace)
-"""The invariants that need no watching."""
+SHOWN_BY_TRACE: Final = frozenset(name for name, invariant in INVARIANTS.items() if invariant.shown_by_trace)
+"""The invariants that need no check during the run."""

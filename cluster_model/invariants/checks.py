@@ -1,4 +1,4 @@
-"""How checks of invariants are told of changes, and how they tell what is broken."""
+"""Where checks of invariants register for changes and report breaches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ OnReplica = list[Callable[[WatchedReplica], None]]
 
 @dataclass(slots=True)
 class Checks:
-    """What is called at which change of a replica. A check adds itself to the lists that concern it.
+    """The callbacks for each change of a replica. A check adds itself to the lists that it needs.
 
-    One that looks at what happens to brokers and controllers subscribes to the ``trace`` itself.
+    A check of brokers or controllers subscribes to the ``trace`` itself.
     """
 
     trace: Trace
@@ -29,7 +29,7 @@ class Checks:
     _reported: set[tuple[str, int, str, int]] = field(default_factory=set)
 
     def watch_replicas(self) -> bool:
-        """Return whether any check looks at replicas."""
+        """Return whether any check needs changes of replicas."""
         return bool(
             self.on_append
             or self.on_checkpoint
@@ -42,7 +42,7 @@ class Checks:
         )
 
     def broken(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
-        """Report a replica, once in a leader epoch: what is broken often stays so for a while."""
+        """Report a replica, once per leader epoch, because a breach often lasts for a while."""
         self.broken_at(
             invariant, replica.broker, replica.partition.name, replica.partition.leader_epoch, offset, details
         )
@@ -50,7 +50,7 @@ class Checks:
     def broken_at(
         self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
     ) -> None:
-        """Report a broker, once in an epoch."""
+        """Report a broker, once per epoch."""
         key = (invariant, broker, partition, epoch)
         if key not in self._reported:
             self._reported.add(key)

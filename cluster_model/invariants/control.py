@@ -1,4 +1,4 @@
-"""The invariants of control: whom brokers obey, and what a controller knows and writes."""
+"""The invariants of controllers, and of the brokers that obey them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -11,7 +11,7 @@ from harrow.cluster_model.protocol import LeaderAndIsr
 
 
 class ControllerEpochMonotonic:
-    """What a broker obeys has no older controller epoch than what it has obeyed in this life."""
+    """A running broker obeys no older controller epoch than before."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -32,28 +32,28 @@ class ControllerEpochMonotonic:
 
 
 class LeaderEpochMonotonic:
-    """The leader epoch of a replica does not go back while its broker runs."""
+    """A replica's leader epoch never falls while its broker runs."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
-        self._taken: dict[int, dict[str, int]] = {}
+        self._leader_epochs: dict[int, dict[str, int]] = {}
         checks.trace.subscribe(events.LeaderEpochTaken, self._takes)
         checks.trace.subscribe(events.BrokerStopped, self._stopped)
 
     def _takes(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
-        of_broker = self._taken.setdefault(broker, {})
-        taken = of_broker.get(partition, leader_epoch)
-        if leader_epoch < taken:
-            details = f"its leader epoch went from {taken} to {leader_epoch}"
+        leader_epochs = self._leader_epochs.setdefault(broker, {})
+        before = leader_epochs.get(partition, leader_epoch)
+        if leader_epoch < before:
+            details = f"its leader epoch fell from {before} to {leader_epoch}"
             self._broken_at(catalogue.LEADER_EPOCH_MONOTONIC, broker, partition, leader_epoch, -1, details)
-        of_broker[partition] = leader_epoch
+        leader_epochs[partition] = leader_epoch
 
     def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
-        self._taken.pop(broker, None)
+        self._leader_epochs.pop(broker, None)
 
 
 class ControllerWritesFenced:
-    """Only the present controller puts a new leader epoch into a partition's state."""
+    """Only the current controller writes a new leader epoch into a partition's state."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -67,13 +67,13 @@ class ControllerWritesFenced:
         before: LeaderAndIsr,
         state: LeaderAndIsr,
         controller_epoch: int,
-        present_epoch: int,
+        current_epoch: int,
     ) -> None:
-        # A leader that writes its ISR leaves the leader epoch as it is.
-        if state.leader_epoch > before.leader_epoch and controller_epoch < present_epoch:
+        # A leader that writes its ISR does not change the leader epoch.
+        if state.leader_epoch > before.leader_epoch and controller_epoch < current_epoch:
             details = (
                 f"as controller of epoch {controller_epoch} it wrote leader epoch {state.leader_epoch}, when the "
-                f"controller epoch was {present_epoch}"
+                f"controller epoch was {current_epoch}"
             )
             self._broken_at(
                 catalogue.CONTROLLER_WRITES_FENCED, broker, partition, state.leader_epoch, -1, details
@@ -81,7 +81,7 @@ class ControllerWritesFenced:
 
 
 class RegisteredBeforeControl:
-    """A broker that is not registered yet obeys no controller."""
+    """A broker obeys no controller before it has registered."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -98,12 +98,12 @@ class RegisteredBeforeControl:
 
     def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
         if broker not in self._registered:
-            details = f"it obeyed {api} before it had registered, so that it was meant for a former life"
+            details = f"it obeyed {api} before it registered, which was meant for its previous process"
             self._broken_at(catalogue.REGISTERED_BEFORE_CONTROL, broker, "", controller_epoch, -1, details)
 
 
 class RegistrationsKnown:
-    """A controller goes by the present registrations of brokers."""
+    """A controller uses the current registrations of brokers."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -115,34 +115,34 @@ class RegistrationsKnown:
         controller: int,
         controller_epoch: int,
         registered: Mapping[int, int],
-        known: Mapping[int, int],
+        cached: Mapping[int, int],
     ) -> None:
         for broker, broker_epoch in registered.items():
-            if known.get(broker) != broker_epoch:
+            if cached.get(broker) != broker_epoch:
                 details = (
-                    f"it is registered with broker epoch {broker_epoch}, controller {controller} goes by "
-                    f"{known.get(broker)}"
+                    f"it is registered with broker epoch {broker_epoch}, but controller {controller} uses "
+                    f"{cached.get(broker)}"
                 )
                 self._broken_at(catalogue.REGISTRATIONS_KNOWN, broker, "", controller_epoch, -1, details)
 
 
 class FailoverShrinksIsr:
-    """A new controller takes the dead out of the ISRs.
+    """A new controller removes dead brokers from the ISRs.
 
-    One without a session may be running all the same, and join an ISR again meanwhile: its leader
-    knows nothing of sessions.
+    A broker without a session may still run and rejoin an ISR in the meantime, because leaders do
+    not know about sessions.
     """
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
-        self._present_epoch = 0
+        self._current_epoch = 0
         self._joined: set[tuple[str, int]] = set()
         checks.trace.subscribe(events.ControllerElected, self._elected)
         checks.trace.subscribe(events.PartitionStateWritten, self._written)
         checks.trace.subscribe(events.FailoverCompleted, self._completed)
 
     def _elected(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
-        self._present_epoch = max(self._present_epoch, controller_epoch)
+        self._current_epoch = max(self._current_epoch, controller_epoch)
         self._joined.clear()
 
     def _written(
@@ -158,14 +158,14 @@ class FailoverShrinksIsr:
         dead: tuple[int, ...],
         leadership: Mapping[str, LeaderAndIsr],
     ) -> None:
-        if controller_epoch < self._present_epoch:
-            return  # It has been succeeded meanwhile: ISRs are no longer its business.
+        if controller_epoch < self._current_epoch:
+            return  # A later controller has replaced it and now owns the ISRs.
         for partition, state in leadership.items():
             for broker in state.isr if len(state.isr) > 1 else ():
                 if broker in dead and (partition, broker) not in self._joined:
                     details = (
                         f"it was dead when controller {controller} took over (controller epoch "
-                        f"{controller_epoch}), and is in the ISR {list(state.isr)} still"
+                        f"{controller_epoch}), but is still in the ISR {list(state.isr)}"
                     )
                     self._broken_at(
                         catalogue.FAILOVER_SHRINKS_ISR, broker, partition, state.leader_epoch, -1, details
@@ -173,18 +173,19 @@ class FailoverShrinksIsr:
 
 
 class UncleanReplicaNotElected:
-    """A replica that may have lost records leads only when no other can (KIP-966).
+    """A replica that may have lost records leads only if no other one can (KIP-966).
 
-    A broker that is dead is elected all the same while its session lasts. What counts is that it is back: the
-    controller knows by then how it has stopped. What its former life has sent may still unfence that. One that dies before
-    it has registered has not opened its logs.
+    While its session lasts, a dead broker can still be elected. The check therefore begins with its
+    next registration, from which the controller learns how it stopped. A late heartbeat of the
+    previous process may still unfence that one. A broker that dies before it registers has not
+    opened its logs.
     """
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
-        # By broker the partitions whose ISR it has joined since it is back from an unclean stop.
+        # For each broker back from an unclean stop, the partitions whose ISR it has joined since.
         self._joined: dict[int, set[str]] = {}
-        # By broker the epoch of the life that has stopped uncleanly, and of the one that it lives.
+        # The broker epoch of the process that stopped uncleanly, and of the one that runs.
         self._stopped: dict[int, int] = {}
         self._serving: dict[int, int] = {}
         self._isrs: dict[str, tuple[int, ...]] = {}
@@ -208,7 +209,7 @@ class UncleanReplicaNotElected:
             self._stopped[broker] = broker_epoch
 
     def _has_closed_logs(self, at_us: int, broker: int) -> None:
-        """Take it for stopped cleanly, also where a controller in its process is killed before that ends."""
+        """Count the stop as clean, even if the process is killed before it ends."""
         self._broker_stopped(at_us, broker, events.SHUT_DOWN)
 
     def _serves(self, _at_us: int, broker: int, broker_epoch: int) -> None:
@@ -250,44 +251,45 @@ class UncleanReplicaNotElected:
         reason: str,
     ) -> None:
         if reason == REASSIGNMENT:
-            # In KRaft the ISR that a leader writes may complete a reassignment, and with that elect who has just joined.
+            # In KRaft an ISR that a leader writes may complete a reassignment and elect a new
+            # member of it.
             self._isr_written(at_us, controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._joined.get(leader)
         if joined is None or partition in joined:
             return
-        # From now on what it has is what counts.
+        # From now on, this leader's log is the reference.
         joined.add(partition)
         if not unclean:
-            details = f"controller {controller} elected it although it has stopped uncleanly since it was in the ISR"
+            details = f"controller {controller} elected it although it stopped uncleanly and has not rejoined the ISR"
             self._broken_at(
                 catalogue.UNCLEAN_REPLICA_NOT_ELECTED, leader, partition, leader_epoch, -1, details
             )
 
 
 class CommittedMetadataKept:
-    """What the quorum has committed is not cut off."""
+    """No node truncates committed metadata."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
         checks.trace.subscribe(events.CommittedMetadataCut, self._cut)
 
     def _cut(self, _at_us: int, node: int, offset: int, high_watermark: int) -> None:
-        details = f"it lacks what stood at {offset} of the metadata log, although all below {high_watermark} was committed"
+        details = f"it lacks offset {offset} of the metadata log, although everything below {high_watermark} was committed"
         self._broken_at(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
 
 
 class MetadataSnapshotCommitted:
-    """A snapshot says what is committed."""
+    """A metadata snapshot equals the committed state."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
         checks.trace.subscribe(events.MetadataSnapshotDiffers, self._differs)
 
     def _differs(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
-        details = f"its snapshot of the metadata below {end_offset} is not what is committed there"
+        details = f"its metadata snapshot below {end_offset} differs from the committed records"
         if end_offset > committed:
-            details += f", which ends at {committed}"
+            details += f", which end at {committed}"
         self._broken_at(catalogue.METADATA_SNAPSHOT_COMMITTED, node, "", -1, -1, details)
 
 
@@ -302,4 +304,4 @@ CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.COMMITTED_METADATA_KEPT: CommittedMetadataKept,
     catalogue.METADATA_SNAPSHOT_COMMITTED: MetadataSnapshotCommitted,
 }
-"""The checks of controllers and of those who obey them, by invariant."""
+"""The checks of controllers and of brokers that obey them, by invariant."""

@@ -1,4 +1,4 @@
-"""The invariants of groups: what their coordinators take from whom, and give to whom."""
+"""The invariants of groups: which commits and owners of partitions their coordinators accept."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +10,7 @@ from harrow.cluster_model.invariants.checks import Checks
 
 
 class CommitsOfPresentGeneration:
-    """Where a group is, no broker says who has missed a rebalance."""
+    """A coordinator accepts no commit from a member that missed a rebalance."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
@@ -23,29 +23,28 @@ class CommitsOfPresentGeneration:
         group: str,
         member: str,
         generation: int,
-        present: int,
+        current: int,
         offsets: tuple[tuple[str, int], ...],
     ) -> None:
-        # Who is in no generation assigns itself partitions, or commits in a transaction.
-        if 0 <= generation < present:
+        # A consumer without a generation assigns its own partitions or commits in a transaction.
+        if 0 <= generation < current:
             partition, offset = offsets[0]
-            details = (
-                f"{member} of group {group} committed in generation {generation}, when it was in {present}"
-            )
+            details = f"{member} of group {group} committed in generation {generation}, when the group was in {current}"
             self._broken_at(
-                catalogue.COMMITS_OF_PRESENT_GENERATION, broker, partition, present, offset, details
+                catalogue.COMMITS_OF_PRESENT_GENERATION, broker, partition, current, offset, details
             )
 
 
 class OneOwnerPerPartition:
-    """A coordinator gives no member a partition that another member of the group owns.
+    """A coordinator assigns no partition that another member of the group owns.
 
-    Looked at for each coordinator by itself: one that has been succeeded, and does not know it yet, tells no member anything.
+    Each coordinator is checked by itself: one that was replaced without knowing it reaches no
+    member.
     """
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
-        # By broker and group what each member owns.
+        # The partitions that each member owns, by broker and group.
         self._owned: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
         checks.trace.subscribe(events.MemberReconciled, self._reconciled)
         checks.trace.subscribe(events.GroupStateChanged, self._state_changed)

@@ -1,4 +1,4 @@
-"""The invariants that one replica can break by itself: in its log, its high watermark, its checkpoints."""
+"""The invariants of a single replica: its log, its high watermark and its checkpoints."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, R
 
 
 class HwMonotonic:
-    """A leader's high watermark never falls; what a new leader begins with is its own as a follower."""
+    """A leader's high watermark never falls. A new leader begins with its own as a follower."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -24,7 +24,7 @@ class HwMonotonic:
     def _check(self, replica: WatchedReplica) -> None:
         log = replica.log
         if replica.leader is not None and log is not None and log.high_watermark < replica.hw:
-            details = f"the leader's high watermark went from {replica.hw} to {log.high_watermark}"
+            details = f"the leader's high watermark fell from {replica.hw} to {log.high_watermark}"
             self._broken(catalogue.HW_MONOTONIC, replica, log.high_watermark, details)
 
 
@@ -40,16 +40,16 @@ class HwWithinLog:
     def _check(self, replica: WatchedReplica) -> None:
         log = replica.log
         if log is not None and not 0 <= log.high_watermark <= log.log_end_offset:
-            details = f"the high watermark is {log.high_watermark}, the LEO {log.log_end_offset}"
+            details = f"the high watermark is {log.high_watermark}, but the LEO is {log.log_end_offset}"
             self._broken(catalogue.HW_WITHIN_LOG, replica, log.high_watermark, details)
 
 
 class EpochCacheMonotonic:
     """Epochs rise along a log, in its cache and in its batches.
 
-    A log begins at its log start offset. Batches below it stay in their segment until that is deleted, but nobody reads
-    them, and the epoch cache forgets them (``truncateFromStart``). A follower that is truncated to its log start offset
-    may therefore go on there with an older epoch, which an unclean leader has.
+    Batches below the log start offset stay until their segment is deleted, but nothing reads them,
+    and the epoch cache drops their entries (``truncateFromStart``). A follower that truncates to
+    its log start offset may therefore continue there with an older epoch from an unclean leader.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -70,42 +70,43 @@ class EpochCacheMonotonic:
         if latest is not (checked[-1] if checked else None):
             self._check_cache(replica)
             if latest is None or latest[0] != batch.leader_epoch:
-                details = f"the latest entry of the epoch cache is {latest}, the last batch has epoch {batch.leader_epoch}"
+                details = f"the latest entry of the epoch cache is {latest}, but the last batch has epoch {batch.leader_epoch}"
                 self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
         if (
             len(batches) > 1
             and batches[-2].next_offset > log.log_start_offset
             and batches[-2].leader_epoch > batch.leader_epoch
         ):
-            details = (
-                f"a batch of epoch {batch.leader_epoch} stands after one of epoch {batches[-2].leader_epoch}"
-            )
+            details = f"a batch of epoch {batch.leader_epoch} follows one of epoch {batches[-2].leader_epoch}"
             self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
 
     def _check_leader(self, replica: WatchedReplica, _: Leader) -> None:
         self._check_cache(replica)
 
     def _check_cache(self, replica: WatchedReplica) -> None:
-        """Look at what the cache has got since it was last looked at, and at the entry before."""
+        """Check the new entries of the cache against each other and the last checked one."""
         log = replica.log
         if log is None:
             return
         entries, checked = log.epochs.entries, replica.checked_entries
-        # Entries are made once and only ever taken from the end, so what is below one that is still there is as it was.
+        # Entries never change and are only removed from the end, so everything below an old entry
+        # is unchanged.
         while checked and (len(checked) > len(entries) or checked[-1] is not entries[len(checked) - 1]):
             checked.pop()
         for entry in entries[len(checked) :]:
             if checked and (checked[-1][0] >= entry[0] or checked[-1][1] >= entry[1]):
-                details = f"epoch {entry[0]} from {entry[1]} on follows epoch {checked[-1][0]} from {checked[-1][1]} on"
+                details = f"epoch {entry[0]} at offset {entry[1]} follows epoch {checked[-1][0]} at offset {checked[-1][1]}"
                 self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entry[1], details)
             checked.append(entry)
         if entries and entries[-1][1] > log.log_end_offset:
-            details = f"epoch {entries[-1][0]} begins at {entries[-1][1]}, the LEO is {log.log_end_offset}"
+            details = (
+                f"epoch {entries[-1][0]} begins at {entries[-1][1]}, but the LEO is {log.log_end_offset}"
+            )
             self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entries[-1][1], details)
 
 
 class ProducerStateMatchesLog:
-    """What is remembered of a producer is what stands in the log."""
+    """The state of each producer matches the log."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -117,73 +118,76 @@ class ProducerStateMatchesLog:
         log = replica.log
         batch = replica.file.batches[-1]
         if log is None or batch.producer_id == NO_PRODUCER_ID or batch.base_sequence == NO_SEQUENCE:
-            return  # Transactions end without one, and coordinators append without one.
+            return  # Markers and batches of coordinators have no sequence number.
         replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:
             if log.producers.batches_retained:
-                details = f"nothing is remembered of producer id {batch.producer_id}"
+                details = f"the log has no state of producer id {batch.producer_id}"
                 self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
             return
-        known = entry.batches
-        first, last, base_offset = known[-1]
+        retained = entry.batches
+        first, last, base_offset = retained[-1]
         if (
             first != batch.base_sequence
             or base_offset != batch.base_offset
             or last - first + 1 != batch.next_offset - batch.base_offset
             or entry.producer_epoch != batch.producer_epoch
         ):
-            details = _unlike(batch.producer_id, entry)
+            details = _mismatch(batch.producer_id, entry)
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         if replica.file.compacts:
-            return  # Of what compaction has removed before a replica read it that one knows nothing.
-        # Of what retention has deleted a leader that began anew knows nothing (KAFKA-7190), and takes it once more. A follower that has
-        # something else there still goes on where its leader's log begins.
+            return  # A replica knows nothing about records that compaction removed before it fetched them.
+        # A leader with a new log knows nothing about records that retention deleted (KAFKA-7190),
+        # and accepts them again. A follower with other records there still continues at its
+        # leader's log start.
         begin = max(log.log_start_offset, replica.partition.deleted_below)
-        is_next = len(known) < 2 or first == known[-2][1] + 1 or known[-2][2] < begin
+        is_next = len(retained) < 2 or first == retained[-2][1] + 1 or retained[-2][2] < begin
         if not is_next:
-            details = f"producer id {batch.producer_id} has sequence number {first} after {known[-2][1]}"
+            details = f"producer id {batch.producer_id} has sequence number {first} after {retained[-2][1]}"
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
-        # Of fewer batches than may be in flight the first one has to be the producer's first: the one with sequence number
-        # 0, or since KIP-360 the first that this log has of it. One that began where its leader's did never had the first.
+        # If the log retains fewer batches than may be in flight, the first of them must be the
+        # producer's first: the one with sequence number 0, or since KIP-360 its first batch in this
+        # log. A log that began at its leader's log start may never have had it.
         in_flight_max = log.producers.in_flight_max
         if (
-            len(known) < in_flight_max
-            and known[0][0] != 0
+            len(retained) < in_flight_max
+            and retained[0][0] != 0
             and replica.file.segments[0].base_offset == 0
-            and (not log.producers.begin_anywhere or _has_earlier(replica, batch, known[0][2]))
+            and (not log.producers.begin_anywhere or _has_earlier(replica, batch, retained[0][2]))
         ):
             details = (
-                f"of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, nothing below "
-                f"sequence number {known[0][0]} is remembered"
+                f"the state of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, has "
+                f"nothing below sequence number {retained[0][0]}"
             )
             self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
 
     def _check_all(self, replica: WatchedReplica) -> None:
-        """Look at all that is remembered, after it was made anew from the log: the last batches of each producer."""
+        """Check the last batches of every producer after the state was rebuilt from the log."""
         log = replica.log
-        # Of a producer compaction leaves the last batch alone, and none where that was cut off later.
+        # Compaction keeps only the last batch of a producer, and a later truncation may remove that
+        # too.
         if log is None or not log.producers.entries or replica.file.compacts:
             return
-        _forget_what_is_cut(replica)
+        _update_last_batches(replica)
         begin = max(replica.file.segments[0].base_offset, replica.partition.deleted_below)
         for producer_id, entry in log.producers.entries.items():
-            # Of what retention has deleted the memory is all that there is (KAFKA-7190).
-            known = [batch for batch in entry.batches if batch[2] >= begin]
-            if not known:
+            # The producer state outlives batches that retention deleted (KAFKA-7190).
+            retained = [batch for batch in entry.batches if batch[2] >= begin]
+            if not retained:
                 continue
             are_last = (
-                known[-1][2] == replica.last_batches.get(producer_id)
-                and all(_is_there(replica, producer_id, batch) for batch in known)
-                # In their order, and none between two of them is missing.
+                retained[-1][2] == replica.last_batches.get(producer_id)
+                and all(_has_batch(replica, producer_id, batch) for batch in retained)
+                # They are in order, without a gap.
                 and all(
                     first == last_before + 1 and offset > offset_before
-                    for (_, last_before, offset_before), (first, _, offset) in pairwise(known)
+                    for (_, last_before, offset_before), (first, _, offset) in pairwise(retained)
                 )
             )
             if not are_last:
-                offset = min(known[-1][2], log.log_end_offset)
-                details = _unlike(producer_id, entry)
+                offset = min(retained[-1][2], log.log_end_offset)
+                details = _mismatch(producer_id, entry)
                 self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, offset, details)
 
 
@@ -196,51 +200,53 @@ def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bo
     return False
 
 
-def _is_there(replica: WatchedReplica, producer_id: int, batch: tuple[int, int, int]) -> bool:
-    """Return whether a log has a batch of these first and last sequence numbers at this base offset."""
+def _has_batch(replica: WatchedReplica, producer_id: int, batch: tuple[int, int, int]) -> bool:
+    """Return whether a log has a batch with these sequence numbers at this base offset."""
     first, last, base_offset = batch
     batches = replica.file.batches
     place = bisect_left(replica.file.base_offsets, base_offset)
     if place == len(batches):
         return False
-    found = batches[place]
-    return (found.base_offset, found.producer_id, found.base_sequence, found.last_sequence) == (
+    stored = batches[place]
+    return (stored.base_offset, stored.producer_id, stored.base_sequence, stored.last_sequence) == (
         *(base_offset, producer_id),
         *(first, last),
     )
 
 
-def _forget_what_is_cut(replica: WatchedReplica) -> None:
-    """Have ``last_batches`` say where the last batches are now that the log may be shorter."""
-    file, known = replica.file, replica.last_batches
-    if known:
-        # A batch goes as a whole, also where the log ends in its midst.
+def _update_last_batches(replica: WatchedReplica) -> None:
+    """Update ``last_batches`` after a truncation."""
+    file, last_batches = replica.file, replica.last_batches
+    if last_batches:
+        # Truncation removes whole batches, even if the log then ends within one.
         last = file.base_offsets[-1] if file.base_offsets else -1
-        cut = {producer_id for producer_id, offset in known.items() if offset > last}
+        cut = {producer_id for producer_id, offset in last_batches.items() if offset > last}
     else:
         cut = {batch.producer_id for batch in file.batches} - {NO_PRODUCER_ID}
     for batch in reversed(file.batches):
         if not cut:
             return
         if batch.producer_id in cut and batch.base_sequence != NO_SEQUENCE:
-            known[batch.producer_id] = batch.base_offset
+            last_batches[batch.producer_id] = batch.base_offset
             cut.remove(batch.producer_id)
     for producer_id in cut:
-        known.pop(producer_id, None)
+        last_batches.pop(producer_id, None)
 
 
-def _unlike(producer_id: int, entry: ProducerStateEntry) -> str:
-    known = ", ".join(f"{first} to {last} at offset {offset}" for first, last, offset in entry.batches)
-    return f"of producer id {producer_id} the sequence numbers {known} are remembered, the log has others"
+def _mismatch(producer_id: int, entry: ProducerStateEntry) -> str:
+    batches = ", ".join(f"{first} to {last} at offset {offset}" for first, last, offset in entry.batches)
+    return (
+        f"the state of producer id {producer_id} has the sequence numbers {batches}, but the log has others"
+    )
 
 
 def _has_unrecorded_end(file: LogFile) -> bool:
-    """Return whether a log ends above its last batch, where only the running process knows."""
+    """Return whether a log ends above its last batch, which only the running process knows."""
     return file.read_end_offset() < file.log_end_offset
 
 
 class CheckpointWithinLog:
-    """What a checkpoint says of a log is in it."""
+    """A log contains the offsets in its checkpoints."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -257,12 +263,12 @@ class CheckpointWithinLog:
                 replica.unrecorded_end = -1
         end = file.flushed_offset if is_recovery_point else file.log_end_offset
         if offset > end:
-            what = "flushed up to" if is_recovery_point else "written up to"
+            state = "flushed up to" if is_recovery_point else "written up to"
             self._broken(
                 catalogue.CHECKPOINT_WITHIN_LOG,
                 replica,
                 offset,
-                f"{kind} says {offset}, the log is {what} {end}",
+                f"{kind} has {offset}, but the log is {state} {end}",
             )
 
     def _note_cut(self, replica: WatchedReplica) -> None:
@@ -273,21 +279,24 @@ class CheckpointWithinLog:
             replica.has_old_recovery_point = True
 
     def _check_opened(self, replica: WatchedReplica) -> None:
-        """Compare the recovery point with the log. Unlike the high watermark it speaks of what survives power loss.
+        """Compare the recovery point with the log.
 
-        A log that is cut in the middle of a batch, or where compaction has removed the last batches, ends above its
-        last batch, and so does its recovery point (``Log.truncateTo``). The next process sees only the batches.
-        A directory that cannot be written to when its log is cut keeps its old checkpoint.
+        Unlike the high watermark, it covers only flushed data. If a log is cut in the middle of a
+        batch, or where compaction removed the last batches, the log and its recovery point end
+        above the last batch (``Log.truncateTo``). The next process sees only the batches. If the
+        directory is not writable when its log is cut, the old checkpoint stays.
         """
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset
         if recovery_point > max(leo, replica.unrecorded_end) and not replica.has_old_recovery_point:
-            details = f"{RECOVERY_POINT_OFFSET_CHECKPOINT} says {recovery_point}, the log that is opened ends at {leo}"
+            details = (
+                f"{RECOVERY_POINT_OFFSET_CHECKPOINT} has {recovery_point}, but the opened log ends at {leo}"
+            )
             self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
 
 
 class ShutdownFlushesLogs:
-    """With the process that ends in good order no record goes that stands in its logs."""
+    """A clean shutdown flushes every record."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -296,12 +305,12 @@ class ShutdownFlushesLogs:
     def _check(self, replica: WatchedReplica) -> None:
         file, name = replica.file, replica.partition.name
         if replica.disk.dir_of(name) in replica.disk.unclean_dirs:
-            return  # It could not be written to, and is recovered when it can.
+            return  # Its directory was not writable. It will be recovered when it is.
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, name)
         safe = min(file.flushed_offset, recovery_point)
         if safe < file.log_end_offset:
             details = (
-                f"it has stopped with a log that ends at {file.log_end_offset}, is flushed up to "
+                f"it stopped with a log that ends at {file.log_end_offset}, is flushed up to "
                 f"{file.flushed_offset} and has recovery point {recovery_point}"
             )
             self._broken(catalogue.SHUTDOWN_FLUSHES_LOGS, replica, safe, details)

@@ -1,8 +1,8 @@
-"""Watches the invariants of a cluster while it runs.
+"""Checks the invariants of a cluster while it runs.
 
-The monitor subscribes to events; each check looks at what has changed, and at nothing else. A broken
-invariant is an event of the trace and no error: under an old release or a mutant it is what the run is there
-to find.
+The monitor subscribes to events, and each check looks only at what has changed. A broken invariant
+is an event of the trace and not an error, because a run of an old release or a mutant may look for
+it.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,17 +22,17 @@ from harrow.cluster_model.trace import Trace
 
 
 class LiveReplicas(Protocol):
-    """The replicas of the brokers that run."""
+    """The replicas of running brokers."""
 
     def log(self, broker: int, partition: str) -> UnifiedLog:
-        """Return the log that a broker has opened."""
+        """Return the open log of a broker's replica."""
 
     def leader(self, broker: int, partition: str) -> Leader:
-        """Return a replica that leads, as its broker knows it."""
+        """Return a leading replica as its broker sees it."""
 
 
 class InvariantMonitor:
-    """The invariants of one cluster that are watched, by name; of those that are not, nothing is done."""
+    """The checks of one cluster. Invariants that are not checked cost nothing."""
 
     __slots__ = ("_checks", "_disks", "_live", "_partitions")
 
@@ -50,7 +50,7 @@ class InvariantMonitor:
         self._subscribe(trace)
 
     def _subscribe(self, trace: Trace) -> None:
-        """Subscribe to what some check looks at."""
+        """Subscribe to the events that a check needs."""
         checks = self._checks
         if checks.watch_replicas():
             trace.subscribe(events.LogOpened, self._log_opened)
@@ -71,7 +71,7 @@ class InvariantMonitor:
         if checks.on_checkpoint:
             trace.subscribe(events.CheckpointWritten, self._checkpoint_written)
 
-    # What happens to a log
+    # Logs
 
     def _log_opened(self, _at_us: int, broker: int, partition: str, _leo: int, _hw: int) -> None:
         replica = self._partition(partition).replica(broker)
@@ -83,7 +83,6 @@ class InvariantMonitor:
         replica.hw = log.high_watermark
 
     def _appended(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
-        """A log has got a batch, of a producer or of a leader."""
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_append:
             check(replica)
@@ -96,7 +95,7 @@ class InvariantMonitor:
             replica.hw = replica.log.high_watermark
 
     def _truncated(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
-        """A log has been cut back; its high watermark may have gone down with it."""
+        """Handle a truncation, which may also have lowered the high watermark."""
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_truncate:
             check(replica)
@@ -106,7 +105,7 @@ class InvariantMonitor:
     def _checkpoint_written(
         self, _at_us: int, broker: int, kind: str, offsets: tuple[tuple[str, int], ...]
     ) -> None:
-        """Look at the logs that the broker has open; of others the file keeps what it had."""
+        """Check the broker's open logs. Entries of other logs are old."""
         for name, offset in offsets:
             replica = self._partition(name).replica(broker)
             if replica.log is not None:
@@ -114,7 +113,7 @@ class InvariantMonitor:
                     check(replica, kind, offset)
 
     def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
-        """A replica is gone; one that its broker gets later begins anew."""
+        """Drop the replica. A later one of the same broker is a new one."""
         self._partition(partition).replicas.pop(broker, None)
 
     def _log_start_raised(self, _at_us: int, _broker: int, partition: str, offset: int, *_: Any) -> None:
@@ -125,7 +124,7 @@ class InvariantMonitor:
         self._partition(partition).assigned = replicas
 
     def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
-        """Its logs are on its disk, and it leads nothing."""
+        """Close the broker's logs. It no longer leads."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)
             if replica is not None:
@@ -137,11 +136,11 @@ class InvariantMonitor:
     # Leaders and ISRs
 
     def _became_leader(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
-        """A broker has become leader, or goes on as leader in a new epoch."""
+        """Handle a new leader, or a new epoch of the same one."""
         watched = self._partition(partition)
         replica = watched.replica(broker)
         leader = replica.leader = self._live.leader(broker, partition)
-        self._isr_is(watched, leader.leader_epoch, leader.isr)
+        self._set_isr(watched, leader.leader_epoch, leader.isr)
         for check in self._checks.on_leader:
             check(replica, leader)
 
@@ -151,7 +150,7 @@ class InvariantMonitor:
     def _isr_changed(
         self, _at_us: int, _broker: int, partition: str, leader_epoch: int, isr: tuple[int, ...], _change: str
     ) -> None:
-        self._isr_is(self._partition(partition), leader_epoch, isr)
+        self._set_isr(self._partition(partition), leader_epoch, isr)
 
     def _isr_written(
         self,
@@ -163,10 +162,11 @@ class InvariantMonitor:
         isr: tuple[int, ...],
         *_: Any,
     ) -> None:
-        """A new leader epoch and its ISR hold once they are written: leaders may hear of them late, or never."""
-        self._isr_is(self._partition(partition), leader_epoch, isr)
+        """Apply a leader epoch and its ISR once they are written.
 
-    # Small parts
+        Leaders may hear of them late or never.
+        """
+        self._set_isr(self._partition(partition), leader_epoch, isr)
 
     def _partition(self, name: str) -> WatchedPartition:
         partition = self._partitions.get(name)
@@ -174,8 +174,8 @@ class InvariantMonitor:
             partition = self._partitions[name] = WatchedPartition(name, self._disks)
         return partition
 
-    def _isr_is(self, partition: WatchedPartition, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """Take over an ISR, unless a later leader epoch has one already."""
+    def _set_isr(self, partition: WatchedPartition, leader_epoch: int, isr: tuple[int, ...]) -> None:
+        """Set the ISR of a partition, unless a later leader epoch already has one."""
         if leader_epoch < partition.leader_epoch:
             return
         joined = [partition.replica(broker) for broker in isr if broker not in partition.isr]

@@ -1,4 +1,4 @@
-"""The invariants between replicas, and between controllers."""
+"""The invariants between replicas and between controllers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,19 +18,18 @@ from harrow.cluster_model.log.disk import LogFile
 
 @dataclass(slots=True, eq=False)
 class _Committed:
-    """What is committed in a partition: everything below an offset, as it stands in a leader's log."""
+    """The committed records of a partition: everything below an offset of a leader's log."""
 
     file: LogFile
     end: int = 0
 
 
 class IsrHoldsCommitted:
-    """Every member of the ISR has all that is committed.
+    """Every member of the ISR has all committed records.
 
-    Looked at when a leader raises its high watermark (has the ISR, as this leader knows it, what
-    is new below it?), when somebody joins the ISR or becomes leader, when a member of the ISR cuts
-    its log back, and when it opens it again. A leader without what was committed is reported once;
-    from then on what it has is what counts.
+    The check runs when a leader raises its high watermark, for the ISR that this leader knows; when
+    a replica joins the ISR or becomes leader; and when a member of the ISR truncates or opens its
+    log. A leader without committed records is reported once. From then on its log is the reference.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -54,7 +53,7 @@ class IsrHoldsCommitted:
                 missing = _first_missing(member.file, file, start, high_watermark)
                 if missing is not None:
                     self._report(member, missing, high_watermark)
-        # What a leader of the past still commits is not what the present one has to hold.
+        # The current leader need not have records that a previous one still commits.
         if leader.leader_epoch >= partition.leader_epoch:
             committed = self._committed[partition.name]
             committed.file = file
@@ -88,26 +87,28 @@ class IsrHoldsCommitted:
         if replica.broker in partition.isr:
             self._report(replica, leo, committed.end)
         if replica.file is committed.file:
-            committed.end = leo  # What it appends there from now on is something else.
+            committed.end = leo  # Later appends put other records there.
 
     def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
-        details = f"it is in the ISR and lacks what stands at {missing}, although all below {committed} is committed"
+        details = (
+            f"it is in the ISR and lacks offset {missing}, although everything below {committed} is committed"
+        )
         self._broken(catalogue.ISR_HOLDS_COMMITTED, member, missing, details)
 
 
 def _first_missing(file: LogFile, committed: LogFile, start: int, end: int) -> int | None:
-    """Return the first offset from *start* to below *end* that a log has not as it is committed."""
+    """Return the first offset from *start* to below *end* where a log lacks committed records."""
     different = first_difference(committed, file, start, end)
     if different is None and file.log_end_offset < end:
-        return file.log_end_offset  # Neither has it, so that they do not differ.
+        return file.log_end_offset  # Neither log has it, so they do not differ.
     return different
 
 
 class LogMatching:
-    """Live replicas hold the same below the smaller of their high watermarks.
+    """Live replicas have the same batches below the smaller of their high watermarks.
 
-    When a high watermark rises, what is newly below it is compared with the replica that has the
-    highest of the others; that one equals the rest as far as they go.
+    When a high watermark rises, the batches newly below it are compared with those of the replica
+    with the next highest one, which already equals the others.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -129,14 +130,14 @@ class LogMatching:
         different = first_difference(replica.file, other.file, start, min(end, other_end))
         if different is not None:
             details = (
-                f"it has below its high watermark {end} at {different} what broker "
-                f"{other.broker}, with high watermark {other_end}, has not"
+                f"at offset {different}, below its high watermark {end}, it differs from broker "
+                f"{other.broker}, with high watermark {other_end}"
             )
             self._broken(catalogue.LOG_MATCHING, replica, different, details)
 
 
 class HwWaitsForMinIsr:
-    """A leader commits nothing while its ISR is too small for acks=all (KAFKA-15583)."""
+    """A leader commits nothing while its ISR is smaller than min.insync.replicas (KAFKA-15583)."""
 
     def __init__(self, checks: Checks) -> None:
         self._broken = checks.broken
@@ -149,7 +150,7 @@ class HwWaitsForMinIsr:
         needed = min(leader.min_insync_replicas, len(leader.replicas))
         if len(leader.isr) < needed:
             details = (
-                f"its high watermark rose to {log.high_watermark} with the ISR {list(leader.isr)}, and min.insync.replicas "
+                f"its high watermark rose to {log.high_watermark} with the ISR {list(leader.isr)}, but min.insync.replicas "
                 f"is {leader.min_insync_replicas}"
             )
             self._broken(catalogue.HW_WAITS_FOR_MIN_ISR, replica, replica.hw, details)
@@ -176,4 +177,4 @@ REPLICA_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {
     catalogue.LOG_MATCHING: LogMatching,
     catalogue.HW_WAITS_FOR_MIN_ISR: HwWaitsForMinIsr,
 }
-"""The checks that look at several replicas or brokers, by invariant."""
+"""The checks across replicas or brokers, by invariant."""

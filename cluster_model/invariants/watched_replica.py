@@ -1,4 +1,4 @@
-"""Replicas as invariants look at them: from outside, all replicas of a partition at once."""
+"""Replicas as invariants see them: from outside, with all replicas of a partition at once."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from harrow.cluster_model.log.unified_log import UnifiedLog
 
 
 class Leader(Protocol):
-    """What invariants look at in a partition that leads."""
+    """The properties of a leading replica that invariants need."""
 
     name: str
     broker: int
@@ -25,8 +25,9 @@ class Leader(Protocol):
 class WatchedReplica:
     """A replica. ``log`` is None while its broker is down, ``leader`` while it does not lead.
 
-    ``hw`` is its high watermark before the change that is being looked at, ``checked_entries``
-    the entries of its epoch cache that have been looked at, ``last_batches`` the base offset of each producer's last batch.
+    ``hw`` is its high watermark before the change under check. ``checked_entries`` are the entries
+    of its epoch cache at the last check. ``last_batches`` has the base offset of each producer's
+    last batch.
     """
 
     partition: "WatchedPartition"
@@ -39,14 +40,17 @@ class WatchedReplica:
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
     unrecorded_end: int = -1
-    """The end of the log when it was cut above its last batch, until a recovery point within the batches is written; else -1."""
+    """The end of a log that was cut above its last batch; else -1.
+
+    It lasts until a recovery point within the batches is written.
+    """
     has_old_recovery_point: bool = False
-    """Whether the log was cut while no checkpoint could be written."""
+    """Whether the log was cut while its directory was not writable."""
 
 
 @dataclass(slots=True, eq=False)
 class WatchedPartition:
-    """The replicas of a partition, and the latest leader epoch and ISR that were written for it."""
+    """The replicas of a partition, and its latest written leader epoch and ISR."""
 
     name: str
     disks: Mapping[int, Disk]
@@ -54,14 +58,19 @@ class WatchedPartition:
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
     assigned: tuple[int, ...] | None = None
-    """The replicas since the partition was first reassigned."""
+    """The assigned replicas; None until the partition is first reassigned."""
     deleted_below: int = 0
-    """Up to where some replica has deleted. What stands there again, after one that died has forgotten where its log began, does not count."""
+    """The offset below which some replica has deleted records.
+
+    Records below it do not count, even if they return because a restarted replica lost its log
+    start.
+    """
 
     def is_replica(self, broker: int, leader: Leader) -> bool:
-        """Return whether a member of a leader's ISR is a replica, as far as the leader and the control plane know.
+        """Return whether the leader and the control plane agree that a broker is a replica.
 
-        A reassignment that ends takes replicas away before it takes them out of the ISR, or before their leader hears of it.
+        At its end, a reassignment removes replicas before it removes them from the ISR, and before
+        their leader hears of it.
         """
         return broker in leader.replicas and (self.assigned is None or broker in self.assigned)
 
@@ -74,9 +83,10 @@ class WatchedPartition:
 
 
 def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:
-    """Return the first offset from *start* to below *end* at which the other log has not what the one has.
+    """Return the first offset from *start* to below *end* where *other* lacks a batch of *one*.
 
-    Replicas share their batches, so that equal parts are told by identity. What one of them has deleted is not compared.
+    Replicas share their batches, so identity shows equal parts. Deleted parts of either are not
+    compared.
     """
     batches = one.batches
     if (
@@ -86,7 +96,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
         and batches[-1] is other.batches[-1]
         and batches[-1].base_offset <= start
     ):
-        return None  # One batch at the end of both, as nearly always.
+        return None  # The common case: both end with the same batch.
     start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
     if end <= start:
         return None
@@ -108,15 +118,18 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
 
 
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
-    """Return the first offset at which a log that is compacted lacks a batch, or has another one: holes are no conflict."""
+    """Return the first offset where a compacted log ends early or has another batch.
+
+    A hole is no conflict.
+    """
     for batch in batches:
         place = other.place_at(batch.base_offset)
         if place == len(other.batches) or other.base_offsets[place] >= batch.next_offset:
             if other.log_end_offset < batch.next_offset:
                 return batch.base_offset
             continue
-        found = other.batches[place]
-        if (found.base_offset, found.next_offset, found.leader_epoch) != (
+        stored = other.batches[place]
+        if (stored.base_offset, stored.next_offset, stored.leader_epoch) != (
             *(batch.base_offset, batch.next_offset),
             batch.leader_epoch,
         ):
@@ -125,7 +138,10 @@ def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | Non
 
 
 def _is_same(one: RecordBatch, other: RecordBatch) -> bool:
-    """Return whether two batches cannot be told apart: a leader may have appended one anew."""
+    """Return whether two batches are equal.
+
+    They may be two objects if a leader appended one again.
+    """
     return one is other or (
         one.base_offset == other.base_offset
         and one.leader_epoch == other.leader_epoch

@@ -10,10 +10,10 @@ from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.checks.promise import DISK_FAILURE
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, rules_for, watched_in
-from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE
+from harrow.cluster_model.invariants.catalogue import INVARIANTS, SHOWN_BY_TRACE
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
-WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
+WATCHED = tuple(name for name in INVARIANTS if name not in SHOWN_BY_TRACE)
 FLUSH = "log.flush.interval.messages"
 UNCLEAN = "unclean.leader.election.enable=true"
 

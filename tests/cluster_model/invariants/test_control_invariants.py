@@ -62,7 +62,7 @@ class TestLeaderEpochMonotonic:
         for epoch in (1, 1, 4, 3):
             watched.emit(LeaderEpochTaken, 1, T, epoch)
         assert watched.broken == [("leader-epoch-monotonic", 1, T, 3, -1)]
-        assert watched.details == ["its leader epoch went from 4 to 3"]
+        assert watched.details == ["its leader epoch fell from 4 to 3"]
 
     def test_other_replicas_have_their_own(self, watched: Watched) -> None:
         watched.emit(LeaderEpochTaken, 1, T, 4)
@@ -106,7 +106,7 @@ class TestRegistrationsKnown:
     def test_a_bounce_goes_unnoticed(self, watched: Watched) -> None:
         watched.emit(BrokerChangeProcessed, 0, 4, {0: 10, 1: 25}, {0: 10, 1: 11})
         assert watched.broken == [("registrations-known", 1, "", 4, -1)]
-        assert watched.details == ["it is registered with broker epoch 25, controller 0 goes by 11"]
+        assert watched.details == ["it is registered with broker epoch 25, but controller 0 uses 11"]
 
     def test_a_new_broker_goes_unnoticed(self, watched: Watched) -> None:
         watched.emit(BrokerChangeProcessed, 0, 4, {0: 10, 1: 25}, {0: 10})
@@ -236,7 +236,7 @@ class TestCommittedMetadataKept:
         watched.emit(CommittedMetadataCut, 3001, 17, 20)
         assert watched.broken == [("committed-metadata-kept", 3001, "", -1, -1)]
         assert watched.details == [
-            "it lacks what stood at 17 of the metadata log, although all below 20 was committed"
+            "it lacks offset 17 of the metadata log, although everything below 20 was committed"
         ]
 
 
@@ -249,6 +249,6 @@ class TestMetadataSnapshotCommitted:
             ("metadata-snapshot-committed", 1, "", -1, -1),
         ]
         assert watched.details == [
-            "its snapshot of the metadata below 20 is not what is committed there",
-            "its snapshot of the metadata below 21 is not what is committed there, which ends at 20",
+            "its metadata snapshot below 20 differs from the committed records",
+            "its metadata snapshot below 21 differs from the committed records, which end at 20",
         ]

@@ -64,7 +64,7 @@ class TestCommitsOfPresentGeneration:
         watched = Watched()
         watched.emit(OffsetsCommitted, 1, "g", "one", 3, 5, (("t-0", 17), ("t-1", 4)))
         assert watched.broken == [("commits-of-present-generation", 1, "t-0", 5, 17)]
-        assert watched.details == ["one of group g committed in generation 3, when it was in 5"]
+        assert watched.details == ["one of group g committed in generation 3, when the group was in 5"]
 
     @pytest.mark.parametrize(
         ("member", "generation"), [("one", 5), ("", -1)], ids=["of the generation", "of a transaction"]

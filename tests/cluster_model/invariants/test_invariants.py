@@ -20,7 +20,7 @@ from harrow.cluster_model.events import (
     PartitionStateWritten,
     RegistrationLearned,
 )
-from harrow.cluster_model.invariants.catalogue import INVARIANTS, TOLD_BY_TRACE, Invariant
+from harrow.cluster_model.invariants.catalogue import INVARIANTS, SHOWN_BY_TRACE, Invariant
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.protocol import LeaderAndIsr
 from tests.cluster_model.fakes import batch
@@ -79,7 +79,7 @@ def break_everything(watched: Watched) -> None:
     watched.emit(MemberReconciled, 0, "g", "b", 2, "STABLE", (T,), ())
 
 
-WATCHED = tuple(name for name in INVARIANTS if name not in TOLD_BY_TRACE)
+WATCHED = tuple(name for name in INVARIANTS if name not in SHOWN_BY_TRACE)
 
 
 def test_all_can_be_broken_at_once(watched: Watched) -> None:

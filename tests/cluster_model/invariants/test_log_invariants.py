@@ -51,7 +51,7 @@ class TestHwWithinLog:
     def test_it_is_above_the_leo(self, watched: Watched) -> None:
         watched.raise_hw(1, 1)
         assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
-        assert watched.details == ["the high watermark is 1, the LEO 0"]
+        assert watched.details == ["the high watermark is 1, but the LEO is 0"]
 
     def test_it_is_negative(self, watched: Watched) -> None:
         watched.raise_hw(-1, 1)
@@ -197,7 +197,7 @@ class TestProducerStateMatchesLog:
         self.send(watched, 1, "b")
         assert watched.names() == ["producer-state-matches-log"]
         assert watched.details == [
-            "of producer id 7, which may have 5 requests in flight, nothing below sequence number 1 is remembered"
+            "the state of producer id 7, which may have 5 requests in flight, has nothing below sequence number 1"
         ]
 
     def test_without_producer_state_there_is_nothing_to_match(self) -> None:
