@@ -1,1 +1,1 @@
-"""A broker: requests, partitions it leads, replicas it follows."""
+"""A broker: its requests, and its partitions as leader and follower."""

@@ -1,14 +1,16 @@
-"""Who waits for whom while the disk of a broker is slow: the locks that an append holds while it is being written.
+"""The locks that appends hold while a broker's disk is slow.
 
-An append by a producer's request holds its partition's ``leaderIsrUpdateLock`` for reading, beside others, and its log's
-``lock``, which one has at a time. What comes of it is decided when it has both: a batch that is refused, or was there
-already, waits for no disk. A fetcher holds its ``partitionMapLock`` while it appends what an answer has brought.
+An append of a producer's request holds two locks: its partition's ``leaderIsrUpdateLock``, for
+reading and shared with other appends, and its log's exclusive ``lock``. Its result is decided once
+it has both, so a rejected or duplicate batch does not wait for the disk. A fetcher holds its
+``partitionMapLock`` while it appends the records of a response.
 
-LeaderAndIsr, StopReplica and the metadata log change partitions one after the other (``replicaStateChangeLock``). Such a
-change removes partitions from the fetchers, so it waits for what each of these appends at that moment, whatever
-partition that is of. Then it takes ``leaderIsrUpdateLock`` of each partition that it changes, and of no others, for
-writing: it waits for the appends to that one which have begun, and those that come meanwhile wait for it
-(``ReplicaManager.becomeLeaderOrFollower``, ``Partition.makeLeader``, ``AbstractFetcherManager.removeFetcherForPartitions``).
+LeaderAndIsr, StopReplica and the metadata log change partitions one after the other
+(``replicaStateChangeLock``). Such a change removes partitions from the fetchers, so it first waits
+for whatever each fetcher is appending, in any partition. Then it takes ``leaderIsrUpdateLock`` for
+writing, only for the partitions that it changes: it waits for their appends in progress, and new
+appends wait for it (``ReplicaManager.becomeLeaderOrFollower``, ``Partition.makeLeader``,
+``AbstractFetcherManager.removeFetcherForPartitions``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,40 +19,44 @@ from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.sim.host import Host
 
 Steps = Iterator[int]
-"""What a thread does: each value is how long it waits, in microseconds, before it goes on; 0 is until others have at this moment."""
+"""The work of a thread.
+
+It yields each wait in microseconds; 0 lets other work of this moment go first.
+"""
 
 
 class AppendLocks:
-    """The locks of one broker, and until when its disks are busy."""
+    """The locks of one broker, and when its disks become free."""
 
     def __init__(self, host: Host, disk: Disk) -> None:
         self._clock = host.clock
         self._disk = disk
-        # Until when each log directory writes what has been begun.
+        # When each log directory will have finished its current writes.
         self._written_us: dict[int, int] = {}
-        # By partition: until when its log is locked, and how many appends have begun, those that wait for that included.
+        # By partition: when its log is unlocked, and how many appends are in progress, including
+        # waiting ones.
         self._locked_us: dict[str, int] = {}
         self._readers: dict[str, int] = {}
-        # Until when some fetcher appends.
+        # When the last fetcher will have finished its append.
         self._fetched_us: int | None = None
-        # The partitions that are being changed, and until when that takes at least; None while nothing is being changed.
+        # The partitions under change, and the earliest end of the change; None without a change.
         self._changing: dict[str, None] = {}
         self._changed_us: int | None = None
         self._is_closed = False
 
     @property
     def are_slow(self) -> bool:
-        """Whether an append waits for its disk."""
+        """Whether appends wait for the disk."""
         return self._disk.write_us > 0
 
     @property
     def are_free(self) -> bool:
-        """Whether a change of partitions has nothing to wait for."""
+        """Whether a change of partitions can start at once."""
         now_us = self._clock.now_us
         return not self._readers and self._changed_us is None and (self._fetched_us or now_us) <= now_us
 
     def close(self) -> None:
-        """Let everything go on at once: the broker ends, and does what it has begun before."""
+        """End every wait, so that a stopping broker finishes its work in progress."""
         self._is_closed = True
 
     def _left_us(self, until_us: int | None) -> int:
@@ -59,7 +65,7 @@ class AppendLocks:
     # Appends
 
     def begin_append(self, partition: str) -> Steps:
-        """Wait until a producer's batch may be looked at; what follows is `write`, or `end_append` at once."""
+        """Wait until a producer's batch may be validated. `write` or `end_append` comes next."""
         while partition in self._changing and not self._is_closed:
             yield self._left_us(self._changed_us)
         self._readers[partition] = self._readers.get(partition, 0) + 1
@@ -71,17 +77,17 @@ class AppendLocks:
         if self.are_slow:
             self._locked_us[partition] = self._write([partition])
             yield self._left_us(self._locked_us[partition])
-            # It is appended now, before anybody else goes on.
+            # The append happens now, before any other thread continues.
             self._locked_us.pop(partition, None)
 
     def end_append(self, partition: str) -> None:
-        """Let others append to a partition, and change it."""
+        """Let other appends to the partition, or changes of it, go on."""
         self._readers[partition] -= 1
         if not self._readers[partition]:
             del self._readers[partition]
 
-    def fetched(self, partitions: Iterable[str]) -> int:
-        """Have a fetcher begin to append to some partitions, one after the other; return how long it takes."""
+    def begin_fetched_appends(self, partitions: Iterable[str]) -> int:
+        """Let a fetcher append to some partitions, one after the other; return the duration."""
         if not self.are_slow:
             return 0
         until_us = self._write(partitions)
@@ -89,7 +95,10 @@ class AppendLocks:
         return until_us - self._clock.now_us
 
     def _write(self, partitions: Iterable[str]) -> int:
-        """Have a thread write to some logs; return when it has. A disk does one thing after the other, and so does a thread."""
+        """Write to some logs from one thread; return the end.
+
+        A disk handles one write at a time.
+        """
         now_us = self._clock.now_us
         until_us = now_us
         for partition in partitions:
@@ -101,23 +110,23 @@ class AppendLocks:
     # Changes of partitions
 
     def begin_change(self) -> Steps:
-        """Wait until partitions may be changed, and keep others from it."""
+        """Wait until partitions may change, and block other changes."""
         yield from self.wait_for_change()
         self._changed_us = self._clock.now_us
 
     def wait_for_change(self) -> Steps:
-        """Wait until no partition is being changed."""
+        """Wait until no partition is under change."""
         while self._changed_us is not None and not self._is_closed:
             yield self._left_us(self._changed_us)
 
     def wait_for_fetchers(self) -> Steps:
-        """Wait for what each fetcher appends now."""
+        """Wait for the current append of every fetcher."""
         now_us = self._clock.now_us
         if self._fetched_us is not None and self._fetched_us > now_us:
             yield self._change_until(self._fetched_us)
 
     def wait_for_appends(self, partition: str) -> Steps:
-        """Wait for the appends to a partition that have begun, and let none begin before the change has ended."""
+        """Wait for the appends to a partition in progress, and block new ones until the end."""
         self._changing[partition] = None
         while partition in self._readers and not self._is_closed:
             yield self._change_until(self._locked_us.get(partition, 0))
@@ -128,6 +137,6 @@ class AppendLocks:
         return left_us
 
     def end_change(self) -> None:
-        """Let everything go on that has waited for the change."""
+        """End the change, and everything that waits for it."""
         self._changing.clear()
         self._changed_us = None

@@ -1,8 +1,8 @@
 """A broker process: its requests, and its part in the control plane.
 
-After ``KafkaServer.scala`` and ``KafkaApis.scala``. One request of a connection is
-handled at a time; the next waits until the first is answered, as in ``SocketServer``. Handling takes no time, so that
-requests wait for a thread only while the disk is slow (`request_channel`).
+After ``KafkaServer.scala`` and ``KafkaApis.scala``. A connection has one request handled at a time;
+the next one waits until the first is answered, as in ``SocketServer``. Handling takes no time, so
+requests wait for a thread only while the broker or its disk is slow (`request_channel`).
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
 class Broker:
-    """One life of a broker process, from its start to its end."""
+    """One incarnation of a broker: its process from start to end."""
 
     def __init__(
         self,
@@ -96,12 +96,11 @@ class Broker:
             behaviours.zookeeper.requests_after_registration or behaviours.clients.sockets_opened_last
         )
         self._early_requests: list[Exchange[Body]] = []
-        # What waits for appends, the oldest first.
         self._is_shut_down = False
         self._disk = disk
-        # While appends wait for the disk, and others for their threads.
+        # The threads and queues, while requests may have to wait for them.
         self._channels: RequestChannels | None = None
-        # What the metadata log says, while what it has said before waits for appends; the first of them is under way.
+        # Changes of the metadata log that wait for appends. The first one is in progress.
         self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache(racks)
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
@@ -133,7 +132,7 @@ class Broker:
         self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: Handlers = {**self.groups.handlers}
-        # How a thread handles a request while it takes longer, or the disk is slow, where it may have to wait.
+        # Handlers that may have to wait, used while requests or the disk are slow.
         self._slow_handlers: dict[type[Body], Callable[[Exchange[Any]], Steps]] = {
             ProduceRequest: self.replicas.produce_steps,
             LeaderAndIsrRequest: self._change_steps,
@@ -163,21 +162,24 @@ class Broker:
 
     @property
     def is_active_controller(self) -> bool:
-        """Whether this broker takes itself for the controller."""
+        """Whether this broker considers itself the controller."""
         return self._lifecycle.is_active_controller
 
     @property
     def gives_up_us(self) -> int | None:
-        """When it ends by itself, unless something else happens before; None while it will not."""
+        """When the broker will end by itself unless something changes; None if it will not."""
         return self._lifecycle.gives_up_us
 
     @property
     def hangs(self) -> bool:
-        """Whether it has begun to stop and never ends by itself."""
+        """Whether the broker is stopping but will never end by itself."""
         return self._is_shut_down and self.replicas.hangs
 
     def start(self, open_sockets: Callable[[], None]) -> None:
-        """Register with the control plane; everything else follows from that. No client can connect before *open_sockets*."""
+        """Register with the control plane, which triggers everything else.
+
+        No client can connect before *open_sockets*.
+        """
         if self._behaviours.clients.sockets_opened_last:
             self._open_sockets = open_sockets
         else:
@@ -191,7 +193,7 @@ class Broker:
 
     @property
     def known_controller(self) -> int:
-        """The controller that has sent metadata last, while that has it for alive."""
+        """The controller that sent the latest metadata, if that lists it as alive."""
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
@@ -199,7 +201,10 @@ class Broker:
         return self.replicas.logs.has_failed_dirs()
 
     def registered(self, broker_epoch: int) -> None:
-        """Begin to handle requests, unless the sockets are opened last; those that came earlier have waited in the sockets."""
+        """Begin to handle requests, unless the sockets open last.
+
+        Earlier requests waited in the sockets.
+        """
         self._broker_epoch = broker_epoch
         if self._open_sockets is None:
             self._accepts_requests = True
@@ -208,17 +213,17 @@ class Broker:
                 self.receive_request(exchange)
 
     def unfenced(self) -> None:
-        """Everything is ready: open the sockets, if they are not open."""
+        """Open the sockets if they are still closed, because everything is ready."""
         if self._open_sockets is not None and not self._is_shut_down:
             open_sockets, self._open_sockets = self._open_sockets, None
             self._accepts_requests = True
             open_sockets()
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
-        """Do what follows from the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
+        """Apply changes of the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        What changes a partition waits for the appends to it that have begun, and what comes after that for its turn: one thread
-        obeys (``MetadataLoader``'s queue).
+        A change of a partition waits for the appends to it in progress, and later changes wait for
+        their turn, because one thread applies them (``MetadataLoader``'s queue).
         """
         if not self._deltas and self.replicas.append_locks.are_free:
             self._apply_metadata(delta)
@@ -235,7 +240,7 @@ class Broker:
             self._deltas.popleft()
 
     def _publish(self, steps: Steps) -> None:
-        """Have the thread of the metadata log go on, as far as it can before it has to wait."""
+        """Let the thread of the metadata log continue until it has to wait."""
         wait_us = next(steps, None)
         if wait_us is not None:
             self._host.set_timer(wait_us, self._publish, steps)
@@ -248,17 +253,17 @@ class Broker:
     def delete_records(
         self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
     ) -> None:
-        """Do what an administrator asks for, if it is served: *respond* as in `ReplicaManager.delete_records`."""
+        """Delete records if the broker accepts requests (`ReplicaManager.delete_records`)."""
         if self._accepts_requests:
             self.replicas.delete_records(partition, offset, timeout_us, respond)
         else:
             respond(errors.NOT_LEADER_FOR_PARTITION, offset, -1)
 
     def stop(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
-        """Stop in good order (``KafkaServer.shutdown``); *end* ends the process, and says why.
+        """Shut down cleanly (``KafkaServer.shutdown``); *end* ends the process with a cause.
 
-        The leaderships are moved away, or not: the broker stops in any case. One that is still starting up
-        cannot do that and halts (``KafkaServerStartable.shutdown``).
+        The broker stops even if its leaderships cannot be moved. A broker that is still starting
+        cannot shut down and halts instead (``KafkaServerStartable.shutdown``).
         """
         if self._broker_epoch == NO_EPOCH:
             end(KILLED)
@@ -269,9 +274,10 @@ class Broker:
             self._shut_down(close_sockets, end)
 
     def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
-        """Handle nothing any more, flush the logs, and only then let others know.
+        """Stop handling requests and flush the logs, and only then leave the cluster.
 
-        So the broker that is elected now finds on this disk, later, what this broker had. One that hangs stays registered.
+        So no other leader is elected before this disk has everything. A broker that hangs stays
+        registered.
         """
         close_sockets()
         self._accepts_requests = False
@@ -287,14 +293,14 @@ class Broker:
     # Requests
 
     def receive_request(self, exchange: Exchange[Body]) -> None:
-        """Handle a request, after those before it on the same connection."""
+        """Handle a request after earlier ones of the same connection."""
         connection = exchange.connection
         if not self._accepts_requests:
             self._early_requests.append(exchange)
         elif connection.muted or connection.waiting:
             if connection.idle is not None:
                 connection.idle.wake()
-                assert connection.muted, "a request beside an idle fetch, under way when that began"
+                assert connection.muted, "the connection of an idle fetch must be muted"
             connection.waiting.append(exchange)
         else:
             connection.muted = True
@@ -304,7 +310,10 @@ class Broker:
                 self._queue(exchange, self._channels)
 
     def clock_stepped(self, by_us: int) -> None:
-        """The machine's clock has jumped: whatever goes by it is as much older, or younger, than it was."""
+        """Step the machine's wall clock.
+
+        Everything dated by it gets older or younger by as much.
+        """
         self._host.skew_us += by_us
         self.replicas.clock_stepped(by_us)
 
@@ -312,13 +321,13 @@ class Broker:
         return self._disk.write_us > 0 or self._pace.request_us > 0
 
     def slowed(self) -> None:
-        """Have requests wait for threads from now on, for threads wait for the disk, or take long."""
+        """Let requests wait for threads from now on: threads are slow or wait for the disk."""
         if self._channels is None:
             self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
             self.replicas.fetching.repeats_idle_fetches = False
 
     def _queue(self, exchange: Exchange[Body], channels: RequestChannels) -> None:
-        """Have a request wait for a thread, unless all is as quick as ever and nothing waits any more."""
+        """Queue a request for a thread. Without delays and waiting requests, handle it at once."""
         if self._is_slow() or not channels.are_idle:
             channels.put(exchange)
         else:
@@ -333,7 +342,7 @@ class Broker:
             self._queue(exchange, self._channels)
 
     def _steps(self, exchange: Exchange[Body]) -> Steps:
-        """Do what a thread does with a request while it takes longer, or the disk is slow: where that concerns appends, it waits for them."""
+        """Handle a request as a thread does while requests or the disk are slow."""
         if self._pace.request_us:
             yield self._pace.request_us
         steps = self._slow_handlers.get(type(exchange.request))
@@ -343,7 +352,7 @@ class Broker:
             yield from steps(exchange)
 
     def _update_metadata_steps(self, exchange: Exchange[UpdateMetadataRequest]) -> Steps:
-        """Wait for who changes partitions (``ReplicaManager.replicaStateChangeLock``)."""
+        """Wait for a change of partitions (``ReplicaManager.replicaStateChangeLock``)."""
         if self._control_error(exchange.request) == errors.NONE:
             yield from self.replicas.append_locks.wait_for_change()
         self._handle(exchange)
@@ -358,13 +367,13 @@ class Broker:
         self.replicas.append_locks.end_change()
 
     def connection_closed(self, connection: Connection) -> None:
-        """The client is gone; what it has sent is handled all the same."""
+        """Handle a closed connection. Requests that arrived on it are still handled."""
         self.replicas.connection_closed(connection)
 
     def respond(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Answer (None: no answer is due), and go on with the next request of the connection."""
+        """Send a response (None: there is none), and handle the next request of the connection."""
         if not self._accepts_requests or self.replicas.logs.is_halting:
-            return  # The sockets are closed, or will be before anything leaves them.
+            return  # The sockets are closed, or will close before anything leaves them.
         if self._channels is None:
             self._send(exchange, body)
         else:
@@ -383,10 +392,10 @@ class Broker:
     # Quotas
 
     def _respond_within_quota(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Answer a produce or a fetch; who has exceeded its quota is throttled.
+        """Answer a produce or a fetch, and throttle a client that exceeds its quota.
 
-        From KIP-219 on that client is answered at once, told how long, and not heard meanwhile. Before, its answer waited, and it was
-        not heard until it had that.
+        Since KIP-219 the response is sent at once with the throttle time, and the connection is
+        muted for as long. Before, the response itself waited, and the connection with it.
         """
         client = exchange.connection.client.name
         throttle_us = self._throttle_us(client, exchange.request, body)
@@ -394,12 +403,12 @@ class Broker:
             self.respond(exchange, body)
             return
         request = exchange.request
-        assert isinstance(request, (ProduceRequest, FetchRequest)), "a quota for what has none"
+        assert isinstance(request, (ProduceRequest, FetchRequest)), "only produces and fetches have quotas"
         self._host.emit(ClientThrottled, self.id, client, request.api, throttle_us)
-        told_us = throttle_us if self._behaviours.replication.throttled_answer_at_once else 0
+        announced_us = throttle_us if self._behaviours.replication.throttled_answer_at_once else 0
         if isinstance(body, (ProduceResponse, FetchResponse)):
-            body.throttle_us = told_us
-        if told_us:
+            body.throttle_us = announced_us
+        if announced_us:
             exchange.connection.throttle_us = throttle_us
             self.respond(exchange, body)
         else:
@@ -415,7 +424,7 @@ class Broker:
         return body.throttle_us if isinstance(body, FetchResponse) else 0
 
     def _mute(self, connection: Connection) -> None:
-        """Hear nothing of a client for a while (``SocketServer``, ``ThrottledChannel``)."""
+        """Read nothing from a client for a while (``SocketServer``, ``ThrottledChannel``)."""
         throttle_us, connection.throttle_us = connection.throttle_us, 0
         connection.muted = True
         self._host.set_timer(throttle_us, self._unmute, connection)
@@ -426,7 +435,7 @@ class Broker:
             self._handle_waiting(connection)
 
     def _handle_waiting(self, connection: Connection) -> None:
-        """Handle what waits, one after the other, up to a request that has to wait itself."""
+        """Handle waiting requests one after the other, up to one that has to wait itself."""
         connection.draining = True
         while connection.waiting and not connection.muted:
             connection.muted = True
@@ -463,7 +472,7 @@ class Broker:
     def _handle_write_txn_markers(self, exchange: Exchange[WriteTxnMarkersRequest]) -> None:
         """End transactions in partitions that this broker leads (``handleWriteTxnMarkersRequest``).
 
-        A group coordinator learns here which of its offsets count.
+        A group coordinator learns here whether its transactional offsets are committed.
         """
 
         def written(marker: TxnMarker, outcome: dict[str, str]) -> None:
@@ -483,7 +492,7 @@ class Broker:
         )
 
     def _handle_find_coordinator(self, exchange: Exchange[FindCoordinatorRequest]) -> None:
-        """Say who leads the partition of an internal topic that a key belongs to, as far as this broker knows."""
+        """Return the leader of the internal topic's partition for a key."""
         request = exchange.request
         config = self._config
         count = (
@@ -496,7 +505,7 @@ class Broker:
         self.respond(exchange, FindCoordinatorResponse(error, leader))
 
     def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
-        """Have a coordinator begin to coordinate what a partition says, or leave that to another broker."""
+        """Tell a coordinator that a partition of its topic is led here, or no longer is."""
         topic, _, number = partition.name.rpartition("-")
         coordinator = self._coordinators.get(topic)
         if coordinator is None:
@@ -536,7 +545,7 @@ class Broker:
         self.replicas.controller_epoch = request.controller_epoch
 
     def _refuse_if_stale(self, exchange: Exchange[ControlRequest]) -> bool:
-        """Refuse a request to a former incarnation of this broker or from a deposed controller; return whether it was."""
+        """Reject a request to a previous incarnation or from a deposed controller."""
         request = exchange.request
         error = self._control_error(request)
         if error == errors.NONE:

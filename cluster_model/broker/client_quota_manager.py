@@ -1,4 +1,4 @@
-"""How much clients may send to a broker, and fetch of it (``ClientQuotaManager.scala``)."""
+"""Quotas for what clients send to a broker and fetch from it (``ClientQuotaManager.scala``)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from harrow.cluster_model.trace import Clock
 
 
 class ClientQuotaManager:
-    """One kind of quota of a broker since its start: the *rates*, in bytes a second, by client, and the default.
+    """One kind of quota of a broker: *rates* in bytes per second by client, None for the default.
 
-    What clients did before the broker has started is forgotten. Those *without quota* are no clients of the campaign.
+    A restart resets the measured rates. Names in *without_quota* are not clients of the campaign.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class ClientQuotaManager:
         self._rates: dict[str, SampledRate] = {}
 
     def bound(self, client: str) -> int:
-        """Return how much a client may have in a second: its own quota counts before the default."""
+        """Return the quota of a client in bytes per second: its own one or the default."""
         if client in self._without_quota:
             return NO_LIMIT
         return self._bounds.get(client, self._bounds.get(None, NO_LIMIT))
 
     def record(self, client: str, size_bytes: int) -> int:
-        """Count what a client has sent or is about to get; return for how long it has to be throttled (``recordAndGetThrottleTimeMs``)."""
+        """Count bytes of a client; return its throttle time (``recordAndGetThrottleTimeMs``)."""
         bound = self.bound(client)
         if bound == NO_LIMIT:
             return 0
@@ -55,11 +55,14 @@ class ClientQuotaManager:
         return rate.time_to(bound, now_us)
 
     def unrecord(self, client: str, size_bytes: int) -> None:
-        """Take back what was counted and is not sent (``unrecordQuotaSensor``)."""
+        """Undo a record of bytes that are not sent (``unrecordQuotaSensor``)."""
         self._rates[client].record(-size_bytes, self._clock.now_us)
 
     def largest_answer(self, client: str) -> int:
-        """Return the most that one answer may have without being throttled for ever (``getMaxValueInQuotaWindow``, KAFKA-9677)."""
+        """Return the largest response that is not throttled forever.
+
+        KAFKA-9677, ``getMaxValueInQuotaWindow``.
+        """
         bound = self.bound(client)
         if bound == NO_LIMIT or not self._switches.fetch_limited_to_quota:
             return NO_LIMIT
@@ -69,7 +72,7 @@ class ClientQuotaManager:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotas:
-    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``); None where there are none of a kind."""
+    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``); None without a kind."""
 
     produce: ClientQuotaManager | None
     fetch: ClientQuotaManager | None
@@ -83,7 +86,7 @@ class ClientQuotas:
         switches: ReplicationSwitches,
         without_quota: Collection[str],
     ) -> "ClientQuotas | None":
-        """Return those that a campaign sets, None where it sets none."""
+        """Return the quotas that a campaign sets, None if it sets none."""
 
         def manager(rates: dict[str | None, int]) -> ClientQuotaManager | None:
             return ClientQuotaManager(clock, config, switches, rates, without_quota) if rates else None

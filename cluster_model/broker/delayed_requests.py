@@ -1,4 +1,4 @@
-"""Requests in the purgatory: fetches that wait for data, produces and deletions that wait for replicas.
+"""Requests in the purgatory: fetches waiting for data, produces and deletions waiting for replicas.
 
 After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
 """
@@ -16,9 +16,10 @@ from harrow.cluster_model.sim.host import Host
 
 
 class DelayedFetch:
-    """A fetch that found nothing to read; ``complete`` reads again and answers. ``watch`` has it expire.
+    """A fetch that found nothing to read.
 
-    Of a partition that ``is_withheld`` from its follower there is nothing to read, however much there is.
+    ``complete`` reads again and answers; ``watch`` sets its deadline. A partition that
+    ``is_withheld`` from its follower counts as empty.
     """
 
     __slots__ = (
@@ -46,16 +47,17 @@ class DelayedFetch:
         self.watch = watch
         self.is_withheld = is_withheld
         self.completed = False
-        # The partitions that a consumer is to read from another replica: whatever happens to them, it is told when its time is over.
+        # The partitions to read from another replica. The consumer learns that at the deadline,
+        # whatever happens to them.
         self.redirected: tuple[str, ...] = ()
 
     @property
     def age(self) -> tuple[int, int]:
-        """Since when it waits; of those of one moment connections decide."""
+        """When the wait began, then the connection, to order fetches of the same moment."""
         return self.since_us, self.exchange.connection.id
 
     def try_complete(self, name: str) -> bool:
-        """Answer if there is something to read of a partition, or it is no longer served here."""
+        """Answer if a partition has something to read, or is no longer served here."""
         request = self.exchange.request
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
         partition, cached = self.partitions[name], self.session.partitions[name]
@@ -66,7 +68,7 @@ class DelayedFetch:
                 and not (self.is_withheld is not None and self.is_withheld(name, request.replica_id))
             )
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
-            or (cached.last_epoch != NO_EPOCH and partition.is_at_odds(cached.offset, cached.last_epoch))
+            or (cached.last_epoch != NO_EPOCH and partition.has_diverged(cached.offset, cached.last_epoch))
             or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
         ) and name not in self.redirected:
             self._complete(expired=False)
@@ -74,7 +76,7 @@ class DelayedFetch:
         return False
 
     def expire(self) -> None:
-        """Answer with whatever there is."""
+        """Answer with whatever there is to read."""
         self._complete(expired=True)
 
     def _complete(self, *, expired: bool) -> None:
@@ -82,15 +84,15 @@ class DelayedFetch:
         self.session.delayed = None
         self.complete(self, expired)
 
-    # As one that repeats itself (`harrow.cluster_model.sim.idle_fetch`)
+    # Idle fetches, which repeat themselves (`harrow.cluster_model.sim.idle_fetch`)
 
     def is_repeatable(self) -> bool:
-        """Return whether it would be answered with nothing, and has asked for nothing in particular."""
+        """Return whether the answer would be empty and the request names no partitions."""
         session, request = self.session, self.exchange.request
-        return session.is_kept and not session.news and not request.partitions and not request.forgotten
+        return session.is_cached and not session.news and not request.partitions and not request.forgotten
 
     def repeated(self, cycles: int, since_us: int) -> None:
-        """Be the fetch that waits since *since_us*, after so many cycles."""
+        """Become the fetch that has waited since *since_us*, after that many cycles."""
         self.session.repeated(cycles, since_us)
         if cycles:
             exchange = self.exchange
@@ -104,20 +106,20 @@ class DelayedFetch:
         self.watch(self)
 
     def answered(self) -> FetchResponse:
-        """Be a fetch that has been answered with nothing."""
+        """Complete with an empty answer, and return it."""
         self.completed = True
         self.session.delayed = None
         self.exchange.connection.muted = False
         return FetchResponse({}, errors.NONE, self.session.id)
 
     def repetition(self) -> FetchRequest:
-        """Return the request that follows an empty answer."""
+        """Return the next request after an empty answer."""
         request = self.exchange.request
         return replace(request, session_epoch=request.session_epoch + 1)
 
 
 class PendingAck:
-    """A partition of a produce: what is answered, and the offset that has to be committed first."""
+    """A partition of a produce: its result, and the offset that must be committed first."""
 
     __slots__ = ("base_offset", "error", "pending", "required_offset")
 
@@ -130,9 +132,9 @@ class PendingAck:
 
 @dataclass(slots=True, eq=False)
 class DelayedProduce:
-    """An acks=all append that waits for the high watermark: a producer's, or that of a coordinator on this broker.
+    """An acks=all append of a producer or a local coordinator that waits for the high watermark.
 
-    ``complete`` is given the *context*, which is whatever it has to know of who waits.
+    ``complete`` receives the *context*, for example the exchange to answer.
     """
 
     context: Any
@@ -143,7 +145,7 @@ class DelayedProduce:
     completed: bool = False
 
     def try_complete(self) -> bool:
-        """Answer if nothing is pending any more."""
+        """Answer if nothing is pending."""
         done = True
         for name, ack in self.acks.items():
             if ack.pending:
@@ -169,10 +171,10 @@ class DelayedProduce:
 
 @dataclass(slots=True, eq=False)
 class DelayedDeleteRecords:
-    """A DeleteRecords that waits until all live replicas begin their logs where it says (``DelayedDeleteRecords.scala``).
+    """A DeleteRecords that waits until all live replicas have raised their log start.
 
-    ``low_watermark`` returns below which offset none has anything, or why this broker cannot know; ``respond`` is given the
-    error and that offset.
+    After ``DelayedDeleteRecords.scala``. ``low_watermark`` returns an error or the lowest log
+    start; ``respond`` receives both.
     """
 
     deadline_us: int
@@ -182,7 +184,7 @@ class DelayedDeleteRecords:
     completed: bool = False
 
     def try_complete(self) -> bool:
-        """Answer if nothing is waited for any more."""
+        """Answer if all replicas have deleted, or on an error."""
         error, low_watermark = self.low_watermark()
         if error == errors.NONE and low_watermark < self.required_offset:
             return False
@@ -191,7 +193,7 @@ class DelayedDeleteRecords:
         return True
 
     def expire(self) -> None:
-        """Answer that it took too long; what the leader has deleted stays deleted."""
+        """Answer REQUEST_TIMED_OUT. Records that the leader has deleted stay deleted."""
         self.completed = True
         self.respond(errors.REQUEST_TIMED_OUT, self.low_watermark()[1])
 
@@ -203,14 +205,14 @@ class TimedOperation(Protocol):
     completed: bool
 
     def expire(self) -> None:
-        """Complete it by force."""
+        """Complete the operation by force."""
 
 
 class OperationTimer:
     """The deadline of the one operation that a connection can have in the purgatory.
 
-    It is set again only when it fires, so an operation that completes in time costs no
-    event of its own.
+    The timer is set again only when it fires, so an operation that completes in time costs no
+    event.
     """
 
     __slots__ = ("_armed", "_host", "_operation")
@@ -228,7 +230,7 @@ class OperationTimer:
             self._host.set_timer(operation.deadline_us - self._host.clock.now_us, self._fire)
 
     def stop(self) -> None:
-        """Let the operation wait for ever."""
+        """Cancel the deadline."""
         self._operation = None
 
     def _fire(self, _: None) -> None:

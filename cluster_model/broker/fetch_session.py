@@ -1,13 +1,14 @@
-"""What a broker remembers of those that fetch from it (``FetchSession.scala``, KIP-227).
+"""Fetch sessions: the broker's state of each follower or consumer that fetches from it.
 
-A session has the partitions of a follower or a consumer with their positions, and knows which of them have news: data
-to read, a high watermark that has not been told, an error, or a position that has just changed. Only those are looked
-at when a fetch comes, so that a fetch costs by what happens and not by the partitions that exist.
+After ``FetchSession.scala`` (KIP-227). A session has the partitions of its client with their
+positions, and tracks which of them have news: data to read, a new high watermark, an error, or a
+position that has just changed. A fetch looks only at those, so its cost depends on what happens and
+not on the number of partitions.
 
-From 1.1 on sessions have ids and epochs, are kept in a cache of bounded size and outlive their connection. Before,
-every fetch named every partition. The outcome is the same if what is as it was in the fetch before, on the same
-connection, is left out of messages and work: then a session belongs to a connection, and a repeated request is
-answered in full.
+Since 1.1 sessions have ids and epochs. They live in a cache of bounded size and outlive their
+connection. Before, every fetch named every partition. The model leaves out partitions that are
+unchanged since the previous fetch on the same connection, which has the same outcome: a session
+then belongs to a connection, and a repeated request gets a full answer.
 """
 
 from collections.abc import Iterable
@@ -31,21 +32,21 @@ class WaitingFetch(Protocol):
 
     @property
     def age(self) -> tuple[int, int]:
-        """Its place among those of the broker: since when it waits, and in order of connections."""
+        """When the wait began, then the connection, to order the fetches of a broker."""
 
     @property
     def session(self) -> "FetchSession":
-        """Whose fetch it is."""
+        """The session of this fetch."""
 
     def try_complete(self, name: str) -> bool:
-        """Answer if there is something to say of a partition."""
+        """Answer if a partition has something to report."""
 
     def wait(self) -> None:
         """Expire at the deadline."""
 
 
 class CachedPartition:
-    """A partition of a session: from where it is fetched, and the high watermark and log start that were last answered."""
+    """A partition of a session: its position, and the high watermark and log start last sent."""
 
     __slots__ = ("hw", "last_epoch", "leader_epoch", "log_start_offset", "offset")
 
@@ -57,7 +58,7 @@ class CachedPartition:
         self.log_start_offset = 0
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
-        """Return whether an answer says this of a partition, and note that it does (``maybeUpdateResponseData``)."""
+        """Update the data last sent; return whether it changed (``maybeUpdateResponseData``)."""
         has_records = bool(fetched.batches) or fetched.corrupt_offset >= 0
         has_news = (
             has_records
@@ -73,12 +74,13 @@ class CachedPartition:
 
 
 class FetchSession:
-    """What one follower or consumer fetches of one broker.
+    """The state of one follower or consumer that fetches from one broker.
 
-    ``news`` are the partitions to look at with the next fetch, in the order in which something happened to them.
-    ``last_fetch_us`` is when the last fetch counted; of the partitions without news each did. ``used_us`` is when the last
-    one came. While the session has an ``idle`` fetch, which repeats itself, both go with it; ``counted_us`` and ``came_us`` are
-    about those that were handled one by one.
+    ``news`` has the partitions to look at with the next fetch, in the order of what happened to
+    them. ``last_fetch_us`` is the time of the last fetch that counted for the ISR; for partitions
+    without news every fetch counts. ``used_us`` is the time of the last fetch. Both follow an
+    ``idle`` fetch, which repeats itself. ``counted_us`` and ``came_us`` are the same for fetches
+    that were handled one by one.
     """
 
     __slots__ = (
@@ -89,7 +91,7 @@ class FetchSession:
         "epoch",
         "id",
         "idle",
-        "is_kept",
+        "is_cached",
         "is_privileged",
         "news",
         "partitions",
@@ -97,15 +99,15 @@ class FetchSession:
         "replica_id",
     )
 
-    def __init__(self, session_id: int, replica_id: int, now_us: int, *, is_kept: bool) -> None:
+    def __init__(self, session_id: int, replica_id: int, now_us: int, *, is_cached: bool) -> None:
         self.id = session_id
         self.epoch = protocol.INITIAL_SESSION_EPOCH + 1
         self.replica_id = replica_id
         self.replica_epoch = protocol.NO_EPOCH
         self.is_privileged = replica_id >= 0
-        """Whether it was opened by a follower: others do not push it out of the cache."""
+        """Whether a follower opened it. Sessions of consumers cannot evict it from the cache."""
         self.created_us = self.came_us = self.counted_us = now_us
-        self.is_kept = is_kept
+        self.is_cached = is_cached
         self.partitions: dict[str, CachedPartition] = {}
         self.news: dict[str, None] = {}
         self.delayed: WaitingFetch | None = None
@@ -120,15 +122,15 @@ class FetchSession:
         return self.came_us if self.idle is None else self.idle.since_us
 
     def repeated(self, fetches: int, at_us: int) -> None:
-        """So many more fetches have come, the last of them at *at_us*; none is idle any more."""
+        """Count *fetches* more, the last one at *at_us*, and end the idle fetch."""
         self.idle = None
         if fetches:
             self.epoch += fetches
             self.came_us = self.counted_us = at_us
 
-    def once_more(self, now_us: int) -> "FetchSession":
-        """Return a session for a request that is handled once more: its answer has everything, and is forgotten."""
-        session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_kept=False)
+    def copy_for_repeat(self, now_us: int) -> "FetchSession":
+        """Return an uncached session for a repeated request, whose answer includes everything."""
+        session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_cached=False)
         session.replica_epoch = self.replica_epoch
         session.update(
             {name: (cached.offset, cached.leader_epoch) for name, cached in self.partitions.items()},
@@ -142,13 +144,14 @@ class FetchSession:
         last_epochs: dict[str, int],
         *,
         keeps_epoch: bool = True,
-        tells_again: bool = False,
+        repeats_hw: bool = False,
     ) -> None:
-        """Take over the positions of a request, and the epochs of the records before them. Kafka before 2.5 forgot their leader epochs (KAFKA-9338).
+        """Update the positions of a request, and the epochs of the records before them.
 
-        A session leaves out a high watermark that it has told, also of a partition that a request names: a follower
-        that has ignored the answer, because its leader epoch had changed, learns it with the next change only. With
-        *tells_again* it is told, as before there were sessions.
+        Kafka before 2.5 dropped their leader epochs (KAFKA-9338). A session omits a high watermark
+        that it has already sent, even for a partition that the request names. A follower that
+        ignored that answer, because its leader epoch had changed, learns the high watermark only
+        when it changes again. With *repeats_hw* it is sent again, as before sessions existed.
         """
         for name, (offset, leader_epoch) in partitions.items():
             epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
@@ -157,16 +160,16 @@ class FetchSession:
                 cached = self.partitions[name] = CachedPartition(offset, epoch)
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
-                if tells_again:
+                if repeats_hw:
                     cached.hw = UNKNOWN_HIGH_WATERMARK
             cached.last_epoch = last_epochs.get(name, protocol.NO_EPOCH)
             self.news[name] = None
 
 
 class FetchWatchers:
-    """The sessions that are told when something happens to a partition.
+    """The sessions to notify when something happens to a partition.
 
-    A session watches the partitions of which it has no news, and while a fetch of it waits all of them.
+    A session watches its partitions without news, and all of them while one of its fetches waits.
     """
 
     __slots__ = ("_watchers",)
@@ -175,19 +178,19 @@ class FetchWatchers:
         self._watchers: dict[str, dict[FetchSession, None]] = {}
 
     def watch(self, session: FetchSession, partitions: Iterable[str]) -> None:
-        """Tell a session when something happens to one of these partitions."""
+        """Notify a session when something happens to one of these partitions."""
         for name in partitions:
             self._watchers.setdefault(name, {})[session] = None
 
     def unwatch(self, session: FetchSession, partitions: Iterable[str]) -> None:
-        """Tell a session nothing of these partitions any more."""
+        """Stop notifying a session about these partitions."""
         for name in partitions:
             watching = self._watchers.get(name)
             if watching is not None:
                 watching.pop(session, None)
 
     def check(self, partition: str) -> None:
-        """Something happened to a partition: it is news, and fetches that wait for it are tried, oldest first."""
+        """Mark a partition as news, and try the fetches that wait for it, oldest first."""
         watching = self._watchers.pop(partition, None)
         if not watching:
             return
@@ -209,7 +212,7 @@ class FetchWatchers:
             _wait_on(woken)
 
     def note(self, partition: str) -> None:
-        """Something happened to a partition that the next fetches are to look at; those that wait are not answered for it."""
+        """Mark a partition as news for the next fetches, without trying the waiting ones."""
         watching = self._watchers.pop(partition, None)
         if not watching:
             return
@@ -221,7 +224,7 @@ class FetchWatchers:
                 self.watch(session, (partition,))
 
     def wake(self, partition: str) -> None:
-        """Have no fetch of a partition repeat itself: the next one may have to wait before it is handled."""
+        """End the idle fetches of a partition, because the next fetch may have to wait first."""
         for session in self._watchers.get(partition, ()):
             if session.idle is not None:
                 session.idle.wake()
@@ -238,7 +241,7 @@ class FetchSessionCache:
         self._slots = slots
         self._watchers = watchers
         self._bound_to_connection = bound_to_connection
-        # By id, or by the connection's.
+        # By session id, or by connection id if bound to connections.
         self._sessions: dict[int, FetchSession] = {}
         self._next_id = first_id
 
@@ -248,7 +251,7 @@ class FetchSessionCache:
     def session_of(
         self, request: protocol.FetchRequest, connection: Connection, now_us: int, *, keeps_epoch: bool
     ) -> FetchSession | str:
-        """Return the session of a fetch with what it says (``FetchManager.newContext``), or why there is none."""
+        """Return the updated session of a fetch (``FetchManager.newContext``), or an error."""
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH:
             return self._opened(request, connection, now_us)
         session = self._sessions.get(connection.id if self._bound_to_connection else request.session_id)
@@ -256,21 +259,23 @@ class FetchSessionCache:
             return errors.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
             return (
-                session.once_more(now_us) if self._bound_to_connection else errors.INVALID_FETCH_SESSION_EPOCH
+                session.copy_for_repeat(now_us)
+                if self._bound_to_connection
+                else errors.INVALID_FETCH_SESSION_EPOCH
             )
         if not keeps_epoch and session.epoch == protocol.INITIAL_SESSION_EPOCH + 1:
-            # Only the full fetch itself was held to the epochs that it named.
+            # Leader epochs counted only for the full fetch that named them.
             for cached in session.partitions.values():
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
         session.came_us = now_us
-        # Each fetch says whose it is; a session has no owner.
+        # A session has no owner: each fetch names its replica.
         session.replica_id = request.replica_id
         session.update(
             request.partitions,
             request.last_epochs,
             keeps_epoch=keeps_epoch,
-            tells_again=self._bound_to_connection,
+            repeats_hw=self._bound_to_connection,
         )
         if request.forgotten:
             for name in request.forgotten:
@@ -278,39 +283,43 @@ class FetchSessionCache:
                 session.news.pop(name, None)
             self._watchers.unwatch(session, request.forgotten)
         if not session.partitions and not self._bound_to_connection:
-            # Without partitions it ends, and this is a fetch without a session of what it names (``FetchManager.newContext``).
+            # A session without partitions ends, and the fetch counts as one without a session
+            # (``FetchManager.newContext``).
             self.remove(session.id)
-            last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_kept=False)
+            last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_cached=False)
             last.update(request.partitions, request.last_epochs)
             return last
         return session
 
     def _opened(self, request: protocol.FetchRequest, connection: Connection, now_us: int) -> FetchSession:
-        """Return the session of a full fetch, which is a new one; without room it is forgotten with the answer."""
+        """Return a new session for a full fetch.
+
+        Without room in the cache it lasts for one answer.
+        """
         if self._bound_to_connection:
-            # On a connection that has a session a full fetch is a repeated one.
-            is_kept = connection.is_open and connection.id not in self._sessions
+            # On a connection with a session, a full fetch is a repeated one.
+            is_cached = connection.is_open and connection.id not in self._sessions
         else:
             self.remove(request.session_id)
-            is_kept = self._has_room(request, now_us)
-        is_kept = is_kept and request.session_epoch == protocol.INITIAL_SESSION_EPOCH
+            is_cached = self._has_room(request, now_us)
+        is_cached = is_cached and request.session_epoch == protocol.INITIAL_SESSION_EPOCH
         session_id = protocol.NO_SESSION
-        if is_kept:
+        if is_cached:
             session_id = self._next_id
             self._next_id += 1
-        session = FetchSession(session_id, request.replica_id, now_us, is_kept=is_kept)
+        session = FetchSession(session_id, request.replica_id, now_us, is_cached=is_cached)
         session.update(request.partitions, request.last_epochs)
-        if is_kept:
+        if is_cached:
             self._sessions[connection.id if self._bound_to_connection else session_id] = session
         return session
 
     def connection_closed(self, connection_id: int) -> None:
-        """Close what is a session of the connection alone."""
+        """Close the session that is bound to the connection."""
         if self._bound_to_connection:
             self.remove(connection_id)
 
     def forget(self, session: FetchSession, connection: Connection) -> None:
-        """Close a session that a fetch on a connection has opened, for its answer does not say so."""
+        """Close a session that a fetch has just opened, because its answer does not mention it."""
         self.remove(connection.id if self._bound_to_connection else session.id)
 
     def remove(self, key: int) -> None:
@@ -320,12 +329,12 @@ class FetchSessionCache:
             return
         if session.idle is not None:
             session.idle.wake()
-        session.is_kept = False
-        if session.delayed is None:  # A fetch that waits is answered all the same.
+        session.is_cached = False
+        if session.delayed is None:  # A waiting fetch still gets its answer.
             self._watchers.unwatch(session, session.partitions)
 
     def _has_room(self, request: protocol.FetchRequest, now_us: int) -> bool:
-        """Make room for a session, if need be at the cost of another one (``FetchSessionCache.tryEvict``)."""
+        """Make room for a session, if necessary by evicting another (``tryEvict``)."""
         if len(self._sessions) < self._slots:
             return True
         if not self._sessions:
@@ -342,15 +351,15 @@ class FetchSessionCache:
         ]
         if not evictable:
             return False
-        least = min(evictable, key=_worth)
-        if (is_privileged, len(request.partitions), 0) < _worth(least):
+        victim = min(evictable, key=_worth)
+        if (is_privileged, len(request.partitions), 0) < _worth(victim):
             return False
-        self.remove(least.id)
+        self.remove(victim.id)
         return True
 
 
 def _wait_on(woken: list[WaitingFetch]) -> None:
-    """Give those that have been woken in vain the timer that they had not while they were idle."""
+    """Set the timers of fetches that were woken without an answer. Idle ones had none."""
     for delayed in woken:
         if not delayed.completed:
             delayed.wait()

@@ -1,6 +1,7 @@
-"""What a broker answers to those who read from it: fetches of followers and consumers, and where partitions and epochs end.
+"""How a broker serves fetches of followers and consumers, and the ends of partitions and epochs.
 
-After ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and ``Partition.fetchRecords``.
+After ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and
+``Partition.fetchRecords``.
 """
 
 from typing import Final
@@ -21,14 +22,14 @@ from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange
 
 _BOOTSTRAP_MAX_US: Final = 10**9
-"""Longer than a cluster needs to start, which it does before time zero."""
+"""Longer than a cluster takes to start, which happens before time zero."""
 _BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 _LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-"""What only a leader finds of a fetch's leader epoch."""
+"""The results of a leader's check of a fetch's leader epoch."""
 
 
 class Fetching:
-    """Reads for others what the replicas of one broker have."""
+    """Serves reads from the replicas of one broker."""
 
     __slots__ = (
         *("_behaviours", "_broker", "_config", "_fetch_quota", "_host", "_hosted", "_isr_writes"),
@@ -59,13 +60,13 @@ class Fetching:
         self._isr_writes = hosted.isr_writes
         self._watchers = hosted.fetches
         self._fetch_quota = fetch_quota
-        # From the first partition on that is throttled.
+        # None until a partition is throttled.
         self._leader_quota: ReplicationQuotaManager | None = None
         self._leader_throttled_rate = config.leader_throttled_rate
         self._sessions = FetchSessionCache(
             config.fetch_session_slots,
             self._watchers,
-            # Kafka draws ids. Two lives of a broker have to have different ones all the same.
+            # Kafka draws random ids. Here the start time keeps those of two incarnations apart.
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.replication.fetch_sessions,
         )
@@ -73,19 +74,19 @@ class Fetching:
             behaviours.replication.high_watermark_answers_followers == WITH_SELECTOR
             and config.replica_selector != NO_SELECTOR
         )
-        """Whether a follower that waits is answered when the high watermark has risen."""
+        """Whether a waiting follower is answered when the high watermark rises."""
         self._selects_read_replica = (
             behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
         )
         self.repeats_idle_fetches = True
-        """Whether a fetch that waits may repeat itself: not while requests wait for threads."""
+        """Whether a waiting fetch may repeat itself. It may not while requests wait for threads."""
 
     def connection_closed(self, connection: Connection) -> None:
-        """Close the session that a connection has by itself."""
+        """Close the session that is bound to a connection."""
         self._sessions.connection_closed(connection.id)
 
     def handle_fetch(self, exchange: Exchange[protocol.FetchRequest]) -> None:
-        """Find the session of a fetch, and read what there is."""
+        """Find the session of a fetch, and serve it."""
         request = exchange.request
         session = self._sessions.session_of(
             request,
@@ -104,24 +105,25 @@ class Fetching:
             self._fetch(exchange, session)
 
     def _fetch(self, exchange: Exchange[protocol.FetchRequest], session: FetchSession) -> None:
-        """Read; with nothing to read, wait in the purgatory.
+        """Read, or wait in the purgatory if there is nothing to read.
 
-        As in Kafka the answer has the high watermark as it was before this fetch counted,
-        unless it had to wait.
+        As in Kafka, the answer has the high watermark from before this fetch counted, unless it
+        waited.
         """
         request = exchange.request
         if self._isr_writes and self._hosted.blocked(session.partitions, self._fetch, exchange, session):
             return
-        # What a follower's former life has fetched says nothing of it (``Replica.updateFetchStateOrThrow``).
+        # A fetch of a follower's previous incarnation does not count
+        # (``Replica.updateFetchStateOrThrow``).
         counts = request.replica_id >= 0 and not (
             self._switches.former_life_fetch_refused
-            and self._metadata.is_of_former_life(request.replica_id, session.replica_epoch)
+            and self._metadata.is_of_previous_incarnation(request.replica_id, session.replica_epoch)
         )
         if request.max_wait_us <= 0 or self._can_answer(session, request):
             answer = self._read(exchange, session)
             if counts:
                 self._update_follower(session, request)
-            self._rest(session, request)
+            self._settle(session, request)
             self._respond(exchange, answer)
             return
         hw_rose = counts and self._update_follower(session, request)
@@ -136,11 +138,12 @@ class Fetching:
         )
         if request.rack and self._selects_read_replica:
             delayed.redirected = self._names_read_elsewhere(session, request.rack)
-        # What this fetch acknowledged may have let the next batch of the same producer in. Were it not looked at
-        # again (``tryCompleteElseWatch``), it would wait for its whole time with that batch before its eyes.
+        # This fetch may have acknowledged a batch and so let in the producer's next one. Without
+        # another look (``tryCompleteElseWatch``), it would wait to its deadline although that batch
+        # is there.
         if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
             return
-        self._rest(session, request)
+        self._settle(session, request)
         session.delayed = delayed
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
@@ -155,7 +158,7 @@ class Fetching:
             self._watch_fetch(delayed)
 
     def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
-        """Return the partitions of a fetch that waits which a consumer is to read from another replica."""
+        """Return the partitions of a waiting fetch to be read from another replica."""
         return tuple(
             name
             for name in session.news
@@ -163,7 +166,7 @@ class Fetching:
         )
 
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Return whether there is data to read, an error to report, or another replica to read from."""
+        """Return whether there is data to read, an error, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in session.news:
             cached = session.partitions[name]
@@ -183,7 +186,7 @@ class Fetching:
                 or not partition.has_offset(cached.offset)
                 or (
                     cached.last_epoch != protocol.NO_EPOCH
-                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                    and partition.has_diverged(cached.offset, cached.last_epoch)
                 )
                 or (self.answers_by_hw and partition.owes_high_watermark(request.replica_id))
             ):
@@ -193,7 +196,7 @@ class Fetching:
     def _read(
         self, exchange: Exchange[protocol.FetchRequest], session: FetchSession
     ) -> protocol.FetchResponse:
-        """Read what there is of every partition with news, or say why it cannot be read."""
+        """Read every partition with news, or return its error."""
         request = exchange.request
         is_consumer = request.replica_id < 0
         if is_consumer and self._fetch_quota is not None:
@@ -203,7 +206,7 @@ class Fetching:
             cached = session.partitions[name]
             fetched = self._read_partition(name, cached, exchange, request.max_bytes)
             if is_consumer and fetched.batches:
-                self._served(name, cached, exchange, fetched)
+                self._emit_served(name, cached, exchange, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
         if self._leader_quota is not None and not is_consumer:
@@ -214,25 +217,26 @@ class Fetching:
     def _read_within_quota(
         self, exchange: Exchange[protocol.FetchRequest], session: FetchSession, quota: ClientQuotaManager
     ) -> protocol.FetchResponse:
-        """Read as much as a consumer may have at once; one that has exceeded its quota gets nothing of it yet.
+        """Read as much as a consumer's quota allows at once.
 
-        Before KIP-219 it gets that, but later. An answer without records does not count, where Kafka counts its few bytes.
+        A consumer that exceeds it gets no records yet. Before KIP-219 it gets the records, but
+        later. An answer without records does not count here, while Kafka counts its few bytes.
         """
         request = exchange.request
         client = exchange.connection.client.name
-        left, size_bytes = quota.largest_answer(client), 0
-        found: dict[str, protocol.FetchedPartition] = {}
+        remaining, size_bytes = quota.largest_answer(client), 0
+        reads: dict[str, protocol.FetchedPartition] = {}
         for name in session.news:
             fetched = self._read_partition(
-                name, session.partitions[name], exchange, min(request.max_bytes, left)
+                name, session.partitions[name], exchange, min(request.max_bytes, remaining)
             )
-            bytes_here = sum([batch.size_bytes for batch in fetched.batches])
-            if bytes_here > left and size_bytes:
-                # Only the first batch of all comes whatever its size (KIP-74).
-                fetched.batches, fetched.corrupt_offset, bytes_here = (), -1, 0
-            left -= bytes_here
-            size_bytes += bytes_here
-            found[name] = fetched
+            partition_bytes = sum([batch.size_bytes for batch in fetched.batches])
+            if partition_bytes > remaining and size_bytes:
+                # Only the very first batch is sent whatever its size (KIP-74).
+                fetched.batches, fetched.corrupt_offset, partition_bytes = (), -1, 0
+            remaining -= partition_bytes
+            size_bytes += partition_bytes
+            reads[name] = fetched
         throttle_us = quota.record(client, size_bytes) if size_bytes else 0
         if throttle_us and self._switches.throttled_answer_at_once:
             quota.unrecord(client, size_bytes)
@@ -241,15 +245,15 @@ class Fetching:
             self._sessions.forget(session, exchange.connection)
             return protocol.FetchResponse({}, throttle_us=throttle_us)
         answer: dict[str, protocol.FetchedPartition] = {}
-        for name, fetched in found.items():
+        for name, fetched in reads.items():
             cached = session.partitions[name]
             if fetched.batches:
-                self._served(name, cached, exchange, fetched)
+                self._emit_served(name, cached, exchange, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
         return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
 
-    def _served(
+    def _emit_served(
         self,
         name: str,
         cached: CachedPartition,
@@ -262,7 +266,10 @@ class Fetching:
         )
 
     def _is_withheld(self, name: str, follower: int) -> bool:
-        """Return whether a follower gets nothing of a partition now (``shouldLeaderThrottle``): never a consumer, or one in the ISR."""
+        """Return whether a follower gets no records of a partition now (``shouldLeaderThrottle``).
+
+        Consumers and followers in the ISR always do.
+        """
         quota = self._leader_quota
         return (
             quota is not None
@@ -279,13 +286,13 @@ class Fetching:
         return True
 
     def throttle(self, rate: int | None) -> None:
-        """Have throttled partitions replicated at another rate, None for without limit."""
+        """Set the rate for throttled partitions in bytes per second, None for no limit."""
         self._leader_throttled_rate = NO_LIMIT if rate is None else rate
         if self._leader_quota is not None:
             self._leader_quota.bound = self._leader_throttled_rate
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Note which replicas of a topic are throttled where this broker leads."""
+        """Set which replicas of a topic are throttled where this broker leads."""
         if self._leader_quota is None:
             self._leader_quota = ReplicationQuotaManager(
                 self._broker, self._host.clock, self._config, self._switches
@@ -301,7 +308,7 @@ class Fetching:
         diverging: tuple[int, int] | None = None
         partition = self._partitions.get(name)
         if partition is None:
-            return self._refused(name, cached, exchange, self._hosted.error_without_replica(name))
+            return self._reject(name, cached, exchange, self._hosted.error_without_replica(name))
         error = partition.check_fetch(cached.leader_epoch, request)
         if error == errors.NONE:
             if request.rack and (answer := self._redirected(partition, offset, request.rack, exchange)):
@@ -314,10 +321,10 @@ class Fetching:
             if error == errors.NONE and diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if error != errors.NONE:
-            return self._refused(name, cached, exchange, error)
+            return self._reject(name, cached, exchange, error)
         log = partition.log
         if diverging is not None:
-            self._epoch_end_answered(name, request.replica_id, cached.last_epoch, *diverging)
+            self._emit_epoch_end(name, request.replica_id, cached.last_epoch, *diverging)
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
             )
@@ -351,15 +358,15 @@ class Fetching:
         )
 
     def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions to report for a fetch at the last stable offset."""
+        """Return the aborted transactions for the answer to a fetch at the last stable offset."""
         if not self._behaviours.transactions.aborted_told_at_stable_offset or offset == log.log_end_offset:
             return ()
         return log.aborted_transactions(offset, offset)
 
-    def _refused(
+    def _reject(
         self, name: str, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], error: str
     ) -> protocol.FetchedPartition:
-        """Return the answer to a fetch that gets an error."""
+        """Return a partition's answer with an error."""
         sender = exchange.connection.client.name
         self._hosted.reject("Fetch", name, sender, error)
         partition = self._partitions.get(name)
@@ -371,7 +378,10 @@ class Fetching:
         return protocol.FetchedPartition(error, -1, current_leader=self._hosted.current_leader(name, error))
 
     def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
-        """Return which other replica a consumer in a rack is to read from, None for this one (``findPreferredReadReplica``)."""
+        """Return the replica for a consumer in a rack, None for this one.
+
+        After ``findPreferredReadReplica``.
+        """
         if not self._selects_read_replica or (
             partition.leader != self._broker and self._switches.read_replica_selected_by_leader
         ):
@@ -379,9 +389,10 @@ class Fetching:
         return preferred_read_replica(partition, offset, rack, self._metadata)
 
     def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
-        """Return whether a consumer that has read everything may be sent elsewhere, although nothing happens here.
+        """Return whether a consumer may later be redirected without an event in this partition.
 
-        That is so while another replica in its rack is dead, say. A follower knows no more of the others than when it led.
+        For example, another replica in its rack may be dead and come back. A follower has no newer
+        positions of other replicas than from its own time as leader.
         """
         if partition.leader != self._broker:
             return self._read_replica(partition, offset, rack) is not None
@@ -390,7 +401,7 @@ class Fetching:
     def _redirected(
         self, partition: Partition, offset: int, rack: str, exchange: Exchange[protocol.FetchRequest]
     ) -> protocol.FetchedPartition | None:
-        """Return the answer to a consumer that is to read from another replica, None if it may read from this one."""
+        """Return the answer that redirects a consumer to another replica, None to serve it here."""
         replica = self._read_replica(partition, offset, rack)
         if replica is None:
             return None
@@ -403,8 +414,8 @@ class Fetching:
             preferred_read_replica=replica,
         )
 
-    def _update_follower(self, session: FetchSession, told: protocol.FetchRequest | None = None) -> bool:
-        """Note what a follower has, and where its logs begin of which a request says anything; return whether some HW rose."""
+    def _update_follower(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
+        """Update a follower's positions and log starts from a fetch; return whether a HW rose."""
         hw_rose = False
         session.counted_us = self._host.clock.now_us
         for name in tuple(session.news):
@@ -419,7 +430,7 @@ class Fetching:
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None and self._switches.diverging_fetch_uncounted:
-                    # Its LEO says nothing while it has other records than the leader.
+                    # Its LEO means nothing while its records differ from the leader's.
                     self._hosted.suspect_isr(name)
                     continue
             if error != errors.NONE or not partition.has_offset(cached.offset):
@@ -428,8 +439,8 @@ class Fetching:
             if cached.offset < leader_leo:
                 self._hosted.suspect_isr(name)
             self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
-            partition.take_from_other_session(session)
-            log_start = None if told is None or name not in told.partitions else told.log_starts.get(name, 0)
+            partition.mark_news_in_other_session(session)
+            log_start = request.log_starts.get(name, 0) if name in request.partitions else None
             if partition.update_follower(
                 session.replica_id, cached.offset, leader_leo, session.replica_epoch, log_start
             ):
@@ -441,9 +452,9 @@ class Fetching:
             self._hosted.deletions.check(name)
         return hw_rose
 
-    def _rest(self, session: FetchSession, request: protocol.FetchRequest) -> None:
-        """Look no more at partitions of which everything is told and fetched, until something happens to them."""
-        if not session.is_kept:
+    def _settle(self, session: FetchSession, request: protocol.FetchRequest) -> None:
+        """Watch partitions with nothing left to send instead of checking them on every fetch."""
+        if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for name in tuple(session.news):
@@ -462,7 +473,7 @@ class Fetching:
                 and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
                 and not (
                     cached.last_epoch != protocol.NO_EPOCH
-                    and partition.is_at_odds(cached.offset, cached.last_epoch)
+                    and partition.has_diverged(cached.offset, cached.last_epoch)
                 )
                 and (
                     request.replica_id < 0
@@ -477,7 +488,7 @@ class Fetching:
         if expired and (session.idle is None or session.idle.is_traced):
             self._host.emit(events.FetchExpired, self._broker, session.replica_id)
         answer = self._read(delayed.exchange, session)
-        if not session.is_kept:
+        if not session.is_cached:
             self._watchers.unwatch(session, session.partitions)
         self._respond(delayed.exchange, answer)
 
@@ -489,7 +500,7 @@ class Fetching:
     def handle_offsets_for_leader_epoch(
         self, exchange: Exchange[protocol.OffsetsForLeaderEpochRequest]
     ) -> None:
-        """Answer where leader epochs end (KIP-101; without the epoch before KIP-279)."""
+        """Return the ends of leader epochs (KIP-101; without the epoch before KIP-279)."""
         request = exchange.request
         if self._hosted.blocked(request.partitions, self.handle_offsets_for_leader_epoch, exchange):
             return
@@ -513,10 +524,10 @@ class Fetching:
             if self._switches.follower_truncation == LEADER_EPOCH:
                 epoch = -1
             answer[name] = (errors.NONE, epoch, end_offset)
-            self._epoch_end_answered(name, request.replica_id, requested_epoch, epoch, end_offset)
+            self._emit_epoch_end(name, request.replica_id, requested_epoch, epoch, end_offset)
         self._respond(exchange, protocol.OffsetsForLeaderEpochResponse(answer))
 
-    def _epoch_end_answered(
+    def _emit_epoch_end(
         self, name: str, replica: int, requested_epoch: int, epoch: int, end_offset: int
     ) -> None:
         self._host.emit(
@@ -524,7 +535,7 @@ class Fetching:
         )
 
     def handle_list_offsets(self, exchange: Exchange[protocol.ListOffsetsRequest]) -> None:
-        """Answer where partitions end, for followers or for consumers of an isolation level, or where they begin."""
+        """Return the starts of partitions, or their ends for a follower or an isolation level."""
         request = exchange.request
         if self._hosted.blocked(request.partitions, self.handle_list_offsets, exchange):
             return

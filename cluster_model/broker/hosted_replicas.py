@@ -1,4 +1,4 @@
-"""The replicas of a broker, and what all who serve requests about them need (`replica_manager`, `fetching`)."""
+"""The replicas of a broker with the state that `replica_manager` and `fetching` share."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,10 +25,10 @@ _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_L
 
 
 class HostedReplicas:
-    """The partitions of which a broker has a replica, and the requests that wait for them.
+    """The partitions with a replica on a broker, and the requests that wait for them.
 
-    ``produces``, ``deletions`` and ``fetches`` have the requests in the purgatory. ``isr_writes`` are the partitions whose
-    ISR is being written.
+    ``produces``, ``deletions`` and ``fetches`` have the requests in the purgatory. ``isr_writes``
+    has the partitions whose ISR is being written.
     """
 
     __slots__ = (
@@ -64,36 +64,39 @@ class HostedReplicas:
         self.deletions: Purgatory[DelayedDeleteRecords] = Purgatory()
         self.fetches = FetchWatchers()
         self.isr_writes: dict[str, None] = {}
-        # The partitions of which a member of the ISR may be behind, and so out of sync one day.
+        # The partitions with a member of the ISR that may be behind and fall out of sync.
         self.isr_suspects: dict[str, None] = {}
-        looks_twice = not behaviours.replication.isr_lag_counts_messages
+        checks_twice = not behaviours.replication.isr_lag_counts_messages
         self._isr_shrinking = PeriodicTask(
-            host, config.replica_lag_time_max_us // (1 + looks_twice), self._shrink_isrs
+            host, config.replica_lag_time_max_us // (1 + checks_twice), self._shrink_isrs
         )
         self._timers: dict[int, OperationTimer] = {}
         self.is_shut_down = False
 
     def start(self) -> None:
-        """Look for replicas that have fallen out of sync, from now on."""
+        """Start to look for replicas that have fallen out of sync."""
         self._isr_shrinking.start()
 
     def stop_timers(self) -> None:
-        """Expire nothing that waits any more."""
+        """Cancel the deadlines of all waiting requests."""
         for timer in self._timers.values():
             timer.stop()
 
     def connection_closed(self, connection: Connection) -> None:
-        """Forget the timer of a connection that is gone."""
+        """Drop the timer of a closed connection."""
         self._timers.pop(connection.id, None)
 
     def check(self, name: str) -> None:
-        """Look at the requests that wait for a partition to which something has happened."""
+        """Try the requests that wait for a partition after it changed."""
         self.produces.check(name)
         self.deletions.check(name)
         self.fetches.check(name)
 
     def blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
-        """Have a request wait while the ISR of one of its partitions is being written, to be handled again."""
+        """Hold a request back while the ISR of one of its partitions is being written.
+
+        Return whether it has to wait. It is then handled again.
+        """
         for name in self.isr_writes:
             if name in names:
                 self.partitions[name].blocked.append(partial(handle, *request))
@@ -101,7 +104,7 @@ class HostedReplicas:
         return False
 
     def watch_deadline(self, connection: Connection, operation: DelayedFetch | DelayedProduce) -> None:
-        """Expire the request that waits on a connection when its time is over."""
+        """Expire the waiting request of a connection at its deadline."""
         timer = self._timers.get(connection.id)
         if timer is None:
             timer = self._timers[connection.id] = OperationTimer(self.host)
@@ -111,7 +114,7 @@ class HostedReplicas:
         self.host.emit(events.RequestRejected, self.broker, api, partition, sender, error)
 
     def suspect_isr(self, name: str) -> None:
-        """Look now and then whether all members of an ISR are still in sync."""
+        """Check periodically whether all members of an ISR are still in sync."""
         self.isr_suspects[name] = None
         self._isr_shrinking.request()
 
@@ -126,21 +129,24 @@ class HostedReplicas:
         return bool(self.isr_suspects)
 
     def current_leader(self, name: str, error: str) -> tuple[int, int] | None:
-        """Return who leads a partition in which epoch, for a client that was refused for that (``KafkaApis.getCurrentLeader``)."""
+        """Return the leader and epoch for a client with a leadership error.
+
+        After ``KafkaApis.getCurrentLeader``.
+        """
         if error not in _LEADER_CHANGE_ERRORS or not self.behaviours.clients.leader_in_answer:
             return None
         partition = self.partitions.get(name)
         if partition is not None:
             leader, epoch = partition.leader, partition.leader_epoch
         else:
-            known = self.metadata.leader_and_epoch(name)
-            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if known is None else known
+            leadership = self.metadata.leader_and_epoch(name)
+            leader, epoch = (protocol.NO_LEADER, protocol.NO_EPOCH) if leadership is None else leadership
         return None if leader == protocol.NO_LEADER else (leader, epoch)
 
     def error_without_replica(self, name: str) -> str:
-        """Return the error for a partition without a replica on this broker (``getPartitionOrError``).
+        """Return the error for a partition without a replica here (``getPartitionOrError``).
 
-        A client that asks where it was before a reassignment has to look for its leader.
+        After a reassignment this tells the client to look for the leader again.
         """
-        is_known = self.metadata.leader_and_epoch(name) is not None
-        return errors.NOT_LEADER_FOR_PARTITION if is_known else errors.UNKNOWN_TOPIC_OR_PARTITION
+        exists = self.metadata.leader_and_epoch(name) is not None
+        return errors.NOT_LEADER_FOR_PARTITION if exists else errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -21,12 +21,12 @@ SHRINK: Final = "shrink"
 
 
 class KafkaStorageError(Exception):
-    """A log directory cannot be written to (``KafkaStorageException``)."""
+    """A log directory is not writable (``KafkaStorageException``)."""
 
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The replica of a partition on this broker, and as leader its knowledge of the others."""
+    """The replica of a partition on this broker and, as leader, its view of the others."""
 
     name: str
     broker: int
@@ -37,13 +37,13 @@ class Partition:
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
     min_insync_replicas: int
-    # Whether a broker is registered and goes on being so, as far as this one knows.
+    # Whether a broker may join the ISR according to this broker's metadata.
     may_join_isr: Callable[[int, int], bool]
     unclean_leader_election: bool
-    # The partitions of this broker for which requests wait, for their ISR is being written.
+    # The partitions of this broker whose requests wait while their ISR is being written.
     isr_writes: dict[str, None] = field(default_factory=dict)
     lag_max_messages: int = 0
-    """What counts with `isr_lag_counts_messages` alone."""
+    """``replica.lag.max.messages``. It counts only with `isr_lag_counts_messages`."""
     timestamp_before_max_us: int = NO_LIMIT_US
     timestamp_after_max_us: int = NO_LIMIT_US
     limits_timestamps: bool = field(init=False)
@@ -55,47 +55,50 @@ class Partition:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
-    # The ISR, and the followers that have been tried to take into it: they may be in it, whatever came of that.
+    # The ISR, with followers that an unconfirmed write may have added.
     maximal_isr: tuple[int, ...] = ()
-    # What the ISR is to become, from the request on until its answer, or the next LeaderAndIsr.
+    # The requested ISR, until its answer or the next LeaderAndIsr arrives.
     pending_isr: tuple[int, ...] | None = None
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
     blocked: list[Callable[[], None]] = field(default_factory=list)
     answers_by_hw: bool = False
-    """Whether followers that wait are answered when the high watermark has moved."""
+    """Whether waiting followers are answered when the high watermark moves."""
     is_deleted: bool = False
-    """Whether there is no replica here any more."""
+    """Whether this broker no longer has a replica."""
     is_offline: bool = False
-    """Whether the log directory has failed. Such a partition neither leads nor follows until the broker starts anew."""
+    """Whether the log directory has failed.
+
+    The replica neither leads nor follows before a restart.
+    """
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
         self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
-    def is_known(self) -> bool:
-        """Whether anything has been said of it since the broker started."""
+    def has_state(self) -> bool:
+        """Whether the partition has got a state since the broker started."""
         return self.leader_epoch != protocol.NO_EPOCH
 
     @property
     def isr_write_in_flight(self) -> bool:
-        """Whether the leader has asked for another ISR, and does not know yet what has come of it."""
+        """Whether the leader has requested another ISR and has no answer yet."""
         return self.pending_isr is not None
 
     def is_leader(self) -> bool:
-        """Return whether this broker leads the partition, as far as it knows."""
+        """Return whether this broker believes that it leads the partition."""
         return self.leader == self.broker
 
     def take_offline(self) -> None:
-        """Serve nothing any more (``ReplicaManager.markPartitionOffline``)."""
+        """Stop serving the partition (``ReplicaManager.markPartitionOffline``)."""
         self.is_offline = True
         self.leader = protocol.NO_LEADER
         self.isr = self.maximal_isr = ()
 
-    def give_up(self) -> None:
-        """Be a replica no longer: neither lead nor follow."""
+    def mark_deleted(self) -> None:
+        """Neither lead nor follow any longer."""
         self.is_deleted = True
         self.pending_isr = None
         self.leader = protocol.NO_LEADER
@@ -104,12 +107,12 @@ class Partition:
     # Becoming leader or follower
 
     def make_leader(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Become leader, or go on as leader in a new epoch; return whether the HW rose."""
+        """Become leader, or continue as leader in a new epoch; return whether the HW rose."""
         is_new_leader = not self.is_leader()
         if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
-            return self._take_over_isr(state)
+            return self._update_isr(state)
         forgets_positions = is_new_leader or self.switches.reelected_leader_forgets_positions
-        self._take_over(state)
+        self._update_state(state)
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.leader_epoch_start = self.log.log_end_offset
         if self.switches.epoch_entry_on_election:
@@ -128,10 +131,13 @@ class Partition:
         )
         return self.maybe_increment_hw()
 
-    def _take_over_isr(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Go on as leader with the ISR that the metadata log has: in KRaft the leader epoch is that of the leader alone."""
+    def _update_isr(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
+        """Continue as leader with the ISR of the metadata log.
+
+        In KRaft a change of the ISR does not change the leader epoch.
+        """
         before = self.isr
-        for replica in self._take_over_replicas(state.replicas):
+        for replica in self._update_replicas(state.replicas):
             replica.reset(
                 self.log.log_end_offset,
                 self.host.clock.now_us,
@@ -139,10 +145,10 @@ class Partition:
                 forgets_positions=True,
                 counts_as_fetch=False,
             )
-        is_known = state.leader_and_isr.partition_epoch == self.partition_epoch
-        if is_known and self.switches.isr_change_survives_known_state:
+        is_unchanged = state.leader_and_isr.partition_epoch == self.partition_epoch
+        if is_unchanged and self.switches.isr_change_survives_known_state:
             return self.maybe_increment_hw()
-        if is_known and self.pending_isr is not None:
+        if is_unchanged and self.pending_isr is not None:
             self.host.emit(
                 events.IsrForgotten, self.broker, self.name, self.leader_epoch, state.leader_and_isr.isr
             )
@@ -155,12 +161,12 @@ class Partition:
         return self.maybe_increment_hw()
 
     def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Follow a leader; return False when nothing changed for this follower.
+        """Follow a leader; return False if nothing changed for this follower.
 
-        From KIP-320 on a new leader epoch alone is a change, before only a new leader.
+        Since KIP-320 a new leader epoch is a change. Before, only a new leader was.
         """
         old_leader, old_epoch = self.leader, self.leader_epoch
-        self._take_over(state)
+        self._update_state(state)
         self.isr = self.maximal_isr = ()
         self.leader = state.leader_and_isr.leader
         if (self.leader, self.leader_epoch) == (old_leader, old_epoch):
@@ -168,18 +174,18 @@ class Partition:
         self.host.emit(events.BecameFollower, self.broker, self.name, self.leader_epoch, self.leader)
         return self.leader != old_leader or self.switches.fetch_leader_epoch_fencing
 
-    def _take_over(self, state: protocol.LeaderAndIsrPartitionState) -> None:
+    def _update_state(self, state: protocol.LeaderAndIsrPartitionState) -> None:
         self.pending_isr = None
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_and_isr.leader_epoch
         self.host.publish(events.LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
         self.partition_epoch = state.leader_and_isr.partition_epoch
-        self._take_over_replicas(state.replicas)
+        self._update_replicas(state.replicas)
 
-    def _take_over_replicas(self, replicas: tuple[int, ...]) -> list[Replica]:
-        """Know these replicas and no others; return the new ones (``Partition.updateAssignmentAndIsr``)."""
+    def _update_replicas(self, replicas: tuple[int, ...]) -> list[Replica]:
+        """Set the replicas; return the new ones (``Partition.updateAssignmentAndIsr``)."""
         self.replicas = replicas
-        for broker in [known for known in self.remote_replicas if known not in replicas]:
+        for broker in [other for other in self.remote_replicas if other not in replicas]:
             self.remote_replicas.pop(broker).leave_session()
         new = []
         for broker in replicas:
@@ -191,22 +197,22 @@ class Partition:
     # As leader, appending and committing
 
     def append_as_leader(self, batch: RecordBatch, acks: int) -> tuple[AppendResult, bool]:
-        """Append a producer's batch (``appendRecordsToLeader``); return the result and whether the HW rose.
+        """Append a producer's batch; return the result and whether the HW rose.
 
-        With acks=all (-1) NOT_ENOUGH_REPLICAS, before anything is appended, while the ISR
-        is smaller than ``min.insync.replicas``.
+        After ``appendRecordsToLeader``. With acks=all (-1) it is NOT_ENOUGH_REPLICAS, before
+        anything is appended, while the ISR is smaller than ``min.insync.replicas``.
         """
-        refused = self._refusal(acks)
-        if refused is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
-            refused = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
-        if refused is not None:
-            return refused, False
-        # Whatever comes of it: who appends has the sessions look at the partition again.
+        rejection = self._rejection(acks)
+        if rejection is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
+            rejection = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
+        if rejection is not None:
+            return rejection, False
+        # The sessions look at the partition again, whatever the result of the append is.
         for replica in self.remote_replicas.values():
             replica.leave_session()
-        refused = self.log.outcome_without_append(batch, self.leader_epoch)
-        if refused is not None:
-            return refused, self.maybe_increment_hw()
+        outcome = self.log.outcome_without_append(batch, self.leader_epoch)
+        if outcome is not None:
+            return outcome, self.maybe_increment_hw()
         if not self.logs.can_append(self.name, batch.size_bytes):
             return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
         opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
@@ -222,25 +228,25 @@ class Partition:
             batch.values,
         )
         if batch.is_transactional and result.batch is not None:
-            self._tell_transaction(result.batch, opened_at)
+            self._report_transaction(result.batch, opened_at)
         hw_rose = self.maybe_increment_hw()
         self.logs.appended(self.name)
         return result, hw_rose
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
-        """Return whether a producer's batch would be written: neither refused nor there already."""
-        is_refused = self._refusal(acks) is not None or (
+        """Return whether a producer's batch would be written: neither rejected nor duplicate."""
+        is_rejected = self._rejection(acks) is not None or (
             self.limits_timestamps and self._has_invalid_timestamp(batch)
         )
-        return not is_refused and (self.log.outcome_without_append(batch, self.leader_epoch) is None)
+        return not is_rejected and (self.log.outcome_without_append(batch, self.leader_epoch) is None)
 
     def _has_invalid_timestamp(self, batch: RecordBatch) -> bool:
-        """Return whether the latest record of a batch is too old or too new by this broker's clock (``LogValidator.validateTimestamp``)."""
+        """Return whether a batch is too old or too new (``LogValidator.validateTimestamp``)."""
         age_us = self.host.clock.now_us + self.host.skew_us - batch.max_timestamp_us
         return age_us > self.timestamp_before_max_us or -age_us > self.timestamp_after_max_us
 
-    def _refusal(self, acks: int) -> AppendResult | None:
-        """Return why no producer's batch is taken now, None if one may be."""
+    def _rejection(self, acks: int) -> AppendResult | None:
+        """Return the error for any producer's batch in the current state, None if there is none."""
         if self.leader != self.broker:
             return AppendResult(self._not_leader(), None, -1)
         if acks == -1 and self.switches.min_isr_checked and self._is_under_min_isr(self.isr):
@@ -248,10 +254,10 @@ class Partition:
         return None
 
     def maybe_increment_hw(self) -> bool:
-        """Raise the leader's HW if it can be; it never falls.
+        """Raise the leader's HW if possible. It never falls.
 
-        It is the smallest LEO of the leader, the ISR and every replica that is caught up
-        in time and may join the ISR: one that may soon do must not be left behind the HW.
+        It is the smallest LEO of the leader, the ISR and every caught-up replica that may join the
+        ISR. A replica that may soon join must not be left behind the HW.
         """
         if self.name in self.isr_writes:
             return False
@@ -283,7 +289,7 @@ class Partition:
         return 0 <= high_watermark < self.log.high_watermark
 
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
-        """Return whether acks=all can be answered for records below an offset, and with what."""
+        """Return whether acks=all can be answered for records below an offset, and the error."""
         if self.leader != self.broker:
             failed = self.switches.deposed_leader_fails_pending
             return True, self._not_leader() if failed else errors.NONE
@@ -300,9 +306,11 @@ class Partition:
         return len(isr) < needed
 
     def delete_records(self, offset: int) -> tuple[str, int]:
-        """Have the log begin at an offset, or where its high watermark is (`DELETE_TO_HIGH_WATERMARK`); return the error, and the offset.
+        """Raise the log start to an offset; return the error and the offset.
 
-        After ``deleteRecordsOnLeader`` (KIP-107). Records of a batch before that offset are still there, and no client gets them.
+        After ``deleteRecordsOnLeader`` (KIP-107). `DELETE_TO_HIGH_WATERMARK` stands for the high
+        watermark. If the offset is within a batch, the batch's earlier records stay in the log, but
+        no client gets them.
         """
         if self.leader != self.broker:
             return self._not_leader(), offset
@@ -317,7 +325,7 @@ class Partition:
         return errors.NONE, requested
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> tuple[str, int]:
-        """Return below which offset no live replica has anything, as far as the leader knows (``lowWatermarkIfLeader``)."""
+        """Return the lowest log start of live replicas (``lowWatermarkIfLeader``)."""
         if self.leader != self.broker:
             return self._not_leader(), NO_OFFSET
         starts = [r.log_start_offset for r in self.remote_replicas.values() if is_alive(r.broker)]
@@ -328,15 +336,14 @@ class Partition:
     def append_as_follower(
         self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
     ) -> bool:
-        """Append what was fetched, and take over the leader's HW as far as the own log goes, and its log start.
+        """Append fetched batches, and follow the leader's HW and log start.
 
-        Return whether consumers may read more, or less, than before.
-
-        After ``appendRecordsToFollowerOrFutureReplica``.
+        Return whether consumers may read more or less than before. After
+        ``appendRecordsToFollowerOrFutureReplica``.
 
         Raises:
-            UnexpectedAppendOffset: a batch does not begin where the log ends; those before it are appended.
-            KafkaStorageError: the log directory has failed.
+            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones are
+            appended. KafkaStorageError: the log directory has failed.
 
         """
         if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
@@ -347,7 +354,7 @@ class Partition:
             opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
             self.log.append_as_follower(batch)
             if batch.keyed is not None and batch.is_compacted:
-                self._tell_runs(batch)
+                self._report_runs(batch)
             else:
                 self.host.emit(
                     events.BatchReplicated,
@@ -360,7 +367,7 @@ class Partition:
                     batch.values,
                 )
             if batch.is_transactional:
-                self._tell_transaction(batch, opened_at)
+                self._report_transaction(batch, opened_at)
         if batches:
             self.logs.appended(self.name)
         hw_moved = self._update_hw(leader_hw)
@@ -370,8 +377,8 @@ class Partition:
             return hw_moved
         return not (self.switches.follower_limited_by_hw and self.switches.consumer_limited_by_hw)
 
-    def _tell_transaction(self, stored: RecordBatch, opened_at: int) -> None:
-        """Tell of a transaction that has begun here with a batch, or ended; it was open since an offset, or not at all."""
+    def _report_transaction(self, stored: RecordBatch, opened_at: int) -> None:
+        """Report that a batch has begun or ended a transaction; it was open since *opened_at*."""
         about = (self.broker, self.name, stored.producer_id, stored.producer_epoch)
         if isinstance(stored, ControlBatch):
             is_committed, epoch = stored.control_type == COMMIT, stored.coordinator_epoch
@@ -382,9 +389,10 @@ class Partition:
             self.host.emit(events.TransactionBegun, *about, stored.base_offset)
 
     def _begins_with(self, batch: RecordBatch) -> bool:
-        """Return whether a log without records begins in the middle of a batch: it has to begin with that one (KAFKA-6975).
+        """Return whether an empty log has to restart at the beginning of a batch (KAFKA-6975).
 
-        So it is where the leader's log begins there, for it was asked to delete records (DeleteRecords).
+        After DeleteRecords the leader's log may start in the middle of a batch, and the follower's
+        with it.
         """
         log = self.log
         return (
@@ -393,8 +401,8 @@ class Partition:
             and self.switches.follower_begins_with_batch
         )
 
-    def _tell_runs(self, batch: RecordBatch) -> None:
-        """Tell what a follower has got of a batch from which its leader had removed records."""
+    def _report_runs(self, batch: RecordBatch) -> None:
+        """Report the records of a replicated batch that the leader had compacted."""
         end = batch.base_offset
         for offset, values in batch.runs():
             end = offset + len(values)
@@ -414,7 +422,7 @@ class Partition:
         self.logs.truncate(self.name, offset, reason)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop the log, which ends before the leader's begins."""
+        """Drop the log, because it ends before the leader's begins."""
         self.logs.truncate_fully_and_start_at(self.name, offset)
 
     # As leader of followers
@@ -427,7 +435,7 @@ class Partition:
         broker_epoch: int = protocol.NO_EPOCH,
         log_start: int | None = None,
     ) -> bool:
-        """Note a follower's fetch, and where its log begins if it says so; return whether the HW rose."""
+        """Record a follower's fetch, and its log start if present; return whether the HW rose."""
         replica = self.remote_replicas.get(broker)
         if replica is None:
             return False
@@ -442,36 +450,40 @@ class Partition:
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
     def is_replica(self, broker: int) -> bool:
-        """Return whether the leader knows a follower: in KRaft one that is being added may be faster than its leader."""
+        """Return whether the leader knows a follower.
+
+        In KRaft, a follower that is being added may apply the metadata log before its leader does.
+        """
         return broker in self.remote_replicas
 
     def owes_high_watermark(self, broker: int) -> bool:
-        """Return whether the high watermark has moved since a follower's last fetch came (``lastSentHighWatermark``)."""
+        """Return whether the HW has moved since the last fetch (``lastSentHighWatermark``)."""
         replica = self.remote_replicas.get(broker)
         return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
     def follower_failed(self, broker: int) -> None:
-        """Note a follower's fetch outside the log, or in another leader epoch."""
+        """Record a follower's fetch outside the log or in another leader epoch."""
         replica = self.remote_replicas.get(broker)
         if replica is not None and not self.switches.failed_fetch_leaves_follower:
             replica.forget_fetches()
 
-    def take_from_other_session(self, session: FetchSession) -> None:
-        """Have a former session of the follower look at the partition again, if it counts its fetches still."""
+    def mark_news_in_other_session(self, session: FetchSession) -> None:
+        """Mark the partition as news in an older session that still counts its fetches."""
         replica = self.remote_replicas.get(session.replica_id)
         if replica is not None and replica.session is not None and replica.session is not session:
             replica.session.news[self.name] = None
 
     def leave_session(self, session: FetchSession) -> None:
-        """Count the fetches of a session no longer: it has forgotten the partition."""
+        """Stop counting the fetches of a session that has dropped the partition."""
         replica = self.remote_replicas.get(session.replica_id)
         if replica is not None and replica.session is session:
             replica.leave_session()
 
     def follows_quietly(self, broker: int, offset: int, session: FetchSession) -> bool:
-        """Return whether a follower has all and is in the ISR, so that its next fetch from there tells nothing new.
+        """Return whether the next fetch of a follower in the ISR adds no information.
 
-        From now on each fetch of its session counts as one, until it says something else or the log grows.
+        If so, each fetch of its session counts as one for this partition until it changes or the
+        log grows.
         """
         replica = self.remote_replicas.get(broker)
         if (
@@ -484,7 +496,7 @@ class Partition:
         return True
 
     def _is_in_sync(self, replica: Replica) -> bool:
-        """Return whether a follower may join the ISR: by the HW, not the LEO."""
+        """Return whether a follower has reached the HW (not the LEO) and may join the ISR."""
         if not self._is_eligible(replica):
             return False
         if replica.log_end_offset < self.log.high_watermark and self.switches.isr_expansion_checks_hw:
@@ -495,20 +507,23 @@ class Partition:
         )
 
     def _is_eligible(self, replica: Replica) -> bool:
-        """Return whether a follower may be in the ISR at all (``isReplicaIsrEligible``, KIP-841, KIP-903)."""
+        """Return whether a follower may be in the ISR at all.
+
+        After ``isReplicaIsrEligible`` (KIP-841, KIP-903).
+        """
         if not self.switches.isr_expansion_checks_registration:
             return True
         epoch = replica.broker_epoch if self.switches.replica_epoch_checked else protocol.NO_EPOCH
         return self.may_join_isr(replica.broker, epoch)
 
     def _is_awaited(self, replica: Replica) -> bool:
-        """Return whether the HW waits for a follower outside the ISR that has caught up (``shouldWaitForReplicaToJoinIsr``)."""
+        """Return whether the HW waits for a replica (``shouldWaitForReplicaToJoinIsr``)."""
         return not self.switches.hw_checks_registration or self._is_eligible(replica)
 
     def maybe_shrink_isr(self) -> bool:
         """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
 
-        Return whether to look again although nothing else may happen: a member of the ISR is behind.
+        Return whether a member of the ISR is behind, so the check must run again.
         """
         if self.leader != self.broker:
             return False
@@ -517,27 +532,28 @@ class Partition:
         if self.switches.isr_lag_counts_messages:
             return self._shrink_isr_by_messages()
         leo, replicas = self.log.log_end_offset, self.remote_replicas
-        # A member may be a replica no longer (``isFollowerOutOfSync``): a reassignment takes it out of the replicas first.
-        gone = [b for b in self.isr if b != self.broker and b not in replicas]
+        # A reassignment removes a replica before it leaves the ISR (``isFollowerOutOfSync``).
+        removed = [b for b in self.isr if b != self.broker and b not in replicas]
         behind = [b for b in self.isr if b in replicas and replicas[b].log_end_offset != leo]
-        if behind or gone:
+        if behind or removed:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
-            dropped = gone + [b for b in behind if replicas[b].caught_up_us < caught_up_since_us]
+            dropped = removed + [b for b in behind if replicas[b].caught_up_us < caught_up_since_us]
             if dropped:
                 self._start_isr_change(tuple(b for b in self.isr if b not in dropped), SHRINK)
-        return bool(behind or gone)
+        return bool(behind or removed)
 
     def _shrink_isr_by_messages(self) -> bool:
-        """Drop the followers that are too many records behind, and those that fetch no more (Kafka 0.8, ``getOutOfSyncReplicas``).
+        """Drop the followers that are too many records behind or no longer fetch.
 
-        A follower that fetches is never too late for the time alone.
+        After ``getOutOfSyncReplicas`` of Kafka 0.8. A follower that fetches never falls out of sync
+        by time.
         """
         leo, fetched_since_us = self.log.log_end_offset, self.host.clock.now_us - self.lag_time_max_us
         members = [self.remote_replicas[b] for b in self.isr if b in self.remote_replicas]
-        gone = [b for b in self.isr if b != self.broker and b not in self.remote_replicas]
+        removed = [b for b in self.isr if b != self.broker and b not in self.remote_replicas]
         stuck = [r.broker for r in members if r.fetched_us < fetched_since_us]
         slow = [r.broker for r in members if 0 <= r.log_end_offset < leo - self.lag_max_messages]
-        out_of_sync = gone + stuck + slow
+        out_of_sync = removed + stuck + slow
         if out_of_sync:
             self._start_isr_change(tuple(b for b in self.isr if b not in out_of_sync), SHRINK)
         return len(self.isr) > 1
@@ -555,24 +571,26 @@ class Partition:
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
         def altered(partition_epoch: int | None) -> None:
-            # A LeaderAndIsr may have come before the answer: then that is out of date (``handleAlterIsrResponse``).
+            # The answer is stale if a LeaderAndIsr has arrived before it
+            # (``handleAlterIsrResponse``).
             if self.pending_isr is new_isr:
                 self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
 
-        # Of a member that has not fetched yet there is none (``addBrokerEpochToIsr``).
+        # A member that has not fetched yet has no broker epoch (``addBrokerEpochToIsr``).
         epochs = {
             b: max(replica.broker_epoch, protocol.NO_EPOCH) for b, replica in self.remote_replicas.items()
         }
         self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered, epochs)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
-        """Take over an ISR that has been written (None: refused); return whether the HW rose.
+        """Apply the answer to an ISR write (None: refused); return whether the HW rose.
 
-        A refused write leaves the ISR as it was: the controller has changed the partition, and its LeaderAndIsr
-        is on the way. From KIP-497 on the follower that may have joined counts too, unless it may not be in the ISR
-        (`INELIGIBLE`). Where it is `OUTDATED` nothing else is asked for before the metadata log has said what is so
-        (``handleAlterPartitionError``). After either the HW waits for the next fetch; otherwise it is tried, for the fetch that caused
-        the write may have raised it.
+        A refused write does not change the ISR: the controller has changed the partition, and its
+        LeaderAndIsr is on the way. Since KIP-497 a follower that may have joined still counts,
+        unless the controller found it `INELIGIBLE`. After `OUTDATED` the leader requests nothing
+        before the metadata log brings the current state (``handleAlterPartitionError``). In both
+        cases the HW waits for the next fetch. Otherwise it may rise now, because of the fetch that
+        caused the write.
         """
         self.isr_writes.pop(self.name, None)
         if partition_epoch == OUTDATED:
@@ -588,7 +606,7 @@ class Partition:
             if not self.switches.refused_isr_write_obeyed:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.switches.maximal_isr:
-                # An earlier try may have arrived, and only its answer been lost.
+                # An earlier request may have succeeded and only its answer been lost.
                 self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
         else:
             self.isr = self.maximal_isr = new_isr
@@ -599,13 +617,14 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error for a reader that knows another leader epoch (KIP-320), or asks who does not lead.
+        """Return the error for a reader with another leader epoch (KIP-320), or at a non-leader.
 
-        The epoch comes first (``Partition.getLocalLog``): a follower, too, says that it knows a newer one.
+        The epoch comes first (``Partition.getLocalLog``): even a follower reports that it knows a
+        newer one.
         """
         is_current = current_leader_epoch in (self.leader_epoch, protocol.NO_EPOCH)
         if is_current and self.leader == self.broker:
-            return errors.NONE  # As nearly always.
+            return errors.NONE  # The common case.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if is_current:
@@ -614,12 +633,13 @@ class Partition:
         return errors.FENCED_LEADER_EPOCH if is_behind else errors.UNKNOWN_LEADER_EPOCH
 
     def check_fetch(self, current_leader_epoch: int, request: protocol.FetchRequest) -> str:
-        """Return the error for a fetch: a consumer that knows of racks is served by followers as well (KIP-392).
+        """Return the error for a fetch. Followers also serve consumers that send a rack (KIP-392).
 
-        The leader epoch counts there too (``Partition.readRecords`` with ``fetchOnlyFromLeader=false``).
+        They check the leader epoch, too (``Partition.readRecords`` with
+        ``fetchOnlyFromLeader=false``).
         """
         if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
-            return errors.NONE  # As nearly always; it is asked for each fetch, and for each that waits.
+            return errors.NONE  # The common case, checked for each fetch and each waiting one.
         if current_leader_epoch == protocol.NO_EPOCH and self.leader == self.broker:
             return errors.NONE
         error = self.check_epoch(current_leader_epoch)
@@ -638,34 +658,34 @@ class Partition:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
 
     def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
-        """Return where a follower's log has parted from this one: which epoch ends where (KIP-595).
+        """Return the epoch and end offset where a follower's log diverges from this one (KIP-595).
 
-        It goes by the epoch of the last record that the follower has, where its fetch says one.
+        *last_epoch* is the epoch of the follower's last record, which its fetch names.
         """
         epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
         if end_offset == UNDEFINED_EPOCH_OFFSET:
             return errors.OFFSET_OUT_OF_RANGE, None
-        has_parted = epoch < last_epoch or end_offset < offset
-        return errors.NONE, (epoch, end_offset) if has_parted else None
+        diverges = epoch < last_epoch or end_offset < offset
+        return errors.NONE, (epoch, end_offset) if diverges else None
 
-    def is_at_odds(self, offset: int, last_epoch: int) -> bool:
-        """Return whether a follower's log has diverged from this one, or it is not known where."""
+    def has_diverged(self, offset: int, last_epoch: int) -> bool:
+        """Return whether a follower's log has diverged from this one, even at an unknown offset."""
         return self.divergence(offset, last_epoch) != (errors.NONE, None)
 
     def high_watermark_lags(self) -> bool:
-        """Return whether consumers are not told yet where the partition ends (KIP-207)."""
+        """Return whether the end of the partition is not available to consumers yet (KIP-207)."""
         return self.switches.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
 
     def has_offset(self, offset: int) -> bool:
-        """Return whether the log has an offset, or ends there."""
+        """Return whether an offset is within the log or at its end."""
         return self.log.log_start_offset <= offset <= self.log.log_end_offset
 
     def is_hole(self, offset: int, isolation: int) -> bool:
-        """Return whether compaction has left nothing to read from an offset on, although it is below the end: ask of a log that `compacts`."""
+        """Return whether a compacted log has no batch left from an offset on."""
         return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:
-        """Return the offset up to which may be read: the LEO by followers, the HW or the LSO by consumers, those of this replica."""
+        """Return the end for a reader: LEO for followers, this replica's HW or LSO for others."""
         if isolation == protocol.LOG_END or not self.switches.consumer_limited_by_hw:
             return self.log.log_end_offset
         if self.leader != self.broker and not self.switches.follower_limited_by_hw:

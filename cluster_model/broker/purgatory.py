@@ -1,15 +1,15 @@
-"""Requests that wait for something: delayed produces; of fetches see `fetch_session.FetchWatchers`.
+"""The purgatory for delayed produces and deletions. Fetches use `fetch_session.FetchWatchers`.
 
-After ``DelayedOperation.scala``: an operation is watched under each of its
-partitions, is tried again when something happens there, and is completed by force
-when its time is up. Completed operations are dropped when their list is next looked at.
+After ``DelayedOperation.scala``: an operation is watched under each of its partitions, is tried
+again when something happens there, and is completed by force at its deadline. The next check of a
+list drops its completed operations.
 """
 
 from typing import Generic, Protocol, TypeVar
 
 
 class DelayedOperation(Protocol):
-    """An operation that waits."""
+    """A waiting operation."""
 
     completed: bool
 
@@ -34,11 +34,11 @@ class Purgatory(Generic[Operation]):
             self._watchers.setdefault(partition, []).append(operation)
 
     def check(self, partition: str) -> None:
-        """Something happened to a partition: try what waits for it, oldest first."""
+        """Try the operations that wait for a partition, oldest first, after it changed."""
         watchers = self._watchers.get(partition)
         if not watchers:
             return
         self._watchers[partition] = []
         still_waiting = [o for o in watchers if not o.completed and not o.try_complete()]
-        # What was watched meanwhile comes after the older ones.
+        # Operations added in the meantime come after the older ones.
         self._watchers[partition] = still_waiting + self._watchers[partition]

@@ -1,4 +1,7 @@
-"""How many bytes a second have passed, over a window of samples (``Rate.java``, ``SimpleRate.java``, ``SampledStat.java``)."""
+"""Rates in bytes per second over a window of samples.
+
+After ``Rate.java``, ``SimpleRate.java`` and ``SampledStat.java``.
+"""
 
 from typing import Final
 
@@ -8,14 +11,15 @@ NO_LIMIT: Final = 2**63 - 1
 
 
 class SampledRate:
-    """The rate of what is recorded, in bytes a second.
+    """The rate of recorded amounts in bytes per second.
 
-    A sample begins with the first record after the one before it is full (``quota.window.size.seconds``). One is forgotten so many
-    samples (``quota.window.num``) after it has begun, from 3.8 on after it was last recorded to, so that *overlapping* ones
-    count as a whole. The window reaches back to where the oldest sample began; until there are enough it is as long as all but one of
-    them. A *simple* rate, that of replication, reaches back to there and no further, one sample at the least.
+    A new sample begins with the first record after the previous sample is full
+    (``quota.window.size.seconds``). A sample expires ``quota.window.num`` samples after its start,
+    or since 3.8 after its last record, so that *overlapping* samples count as a whole. The window
+    reaches back to the start of the oldest sample, but at least over all samples but one. For a
+    *simple* rate, as replication uses it, the minimum is one sample.
 
-    Whole numbers: Kafka's are doubles, which here would only round.
+    Amounts are integers. Kafka's doubles would only add rounding.
     """
 
     __slots__ = ("_overlapping", "_sample_us", "_samples", "_samples_max", "_simple")
@@ -25,11 +29,11 @@ class SampledRate:
         self._sample_us = sample_us
         self._overlapping = overlapping
         self._simple = simple
-        # When each began and was last recorded to, and how much it has, the oldest first.
+        # Start, last record and amount of each sample, oldest first.
         self._samples: list[list[int]] = []
 
     def record(self, amount: int, now_us: int) -> None:
-        """Count what has passed; a negative amount takes back what was counted."""
+        """Add an amount. A negative one undoes an earlier record."""
         samples = self._samples
         if not samples or now_us - samples[-1][0] >= self._sample_us:
             samples.append([now_us, now_us, 0])
@@ -39,26 +43,26 @@ class SampledRate:
         samples[-1][2] += amount
 
     def measure(self, now_us: int) -> tuple[int, int]:
-        """Return how much has passed, and in how many microseconds."""
+        """Return the amount in the window, and the length of the window in microseconds."""
         age_us = self._samples_max * self._sample_us
-        kept = [sample for sample in self._samples if now_us - sample[self._overlapping] < age_us]
-        self._samples = kept
-        elapsed_us = now_us - kept[0][0] if kept else 0
+        samples = [sample for sample in self._samples if now_us - sample[self._overlapping] < age_us]
+        self._samples = samples
+        elapsed_us = now_us - samples[0][0] if samples else 0
         if self._simple:
-            return _total(kept), max(elapsed_us, self._sample_us)
+            return _total(samples), max(elapsed_us, self._sample_us)
         missing = self._samples_max - 1 - elapsed_us // self._sample_us
-        return _total(kept), max(elapsed_us + max(missing, 0) * self._sample_us, 1)
+        return _total(samples), max(elapsed_us + max(missing, 0) * self._sample_us, 1)
 
     def exceeds(self, bound: int, now_us: int) -> bool:
-        """Return whether the rate is above a bound in bytes a second."""
+        """Return whether the rate is above a bound in bytes per second."""
         total, window_us = self.measure(now_us)
         return total * US_PER_SECOND > bound * window_us
 
     def time_to(self, bound: int, now_us: int) -> int:
-        """Return for how many microseconds nothing may pass, so that the rate falls to a bound; 0 where it is no higher.
+        """Return for how many microseconds nothing may be recorded to reach a bound; 0 if below it.
 
-        Of a rate O over a window W there is O W / (W + X) left after a time X: that is the bound T where X = W (O - T) / T
-        (``QuotaUtils.throttleTime``).
+        After a time X, a rate O over a window W falls to O W / (W + X). That is the bound T if X =
+        W (O - T) / T (``QuotaUtils.throttleTime``).
         """
         total, window_us = self.measure(now_us)
         return max(total * US_PER_SECOND // bound - window_us, 0)

@@ -1,4 +1,4 @@
-"""What a leader knows of one of its followers (``Replica.scala``)."""
+"""A leader's state of one follower (``Replica.scala``)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,12 +7,15 @@ from harrow.cluster_model.broker.fetch_session import FetchSession
 
 UNKNOWN_OFFSET: Final = -1
 NOT_FETCHED: Final = -2
-"""The broker epoch of a follower that has not fetched yet; `NO_EPOCH` is that of one whose fetches do not say it."""
+"""The broker epoch of a follower that has not fetched yet.
+
+`NO_EPOCH`: its fetches do not name one.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A remote replica: where its log ends and begins, as its fetches tell, and when it was last caught up."""
+    """A remote replica: its log end and start from its fetches, and when it was last caught up."""
 
     broker: int
     log_end_offset: int = UNKNOWN_OFFSET
@@ -20,11 +23,12 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
-    # The leader's high watermark when the last fetch came: up to there the follower has been told (KIP-392, 2.4 and 2.5).
+    # The leader's high watermark at the last fetch, which the follower therefore knows (KIP-392,
+    # 2.4 and 2.5).
     last_sent_hw: int = 0
-    # The life of its broker in which it has fetched last, where fetches say that (KIP-903).
+    # The broker epoch of its last fetch, if fetches name it (KIP-903).
     broker_epoch: int = NOT_FETCHED
-    # While each fetch of this session is one from the leader's LEO, without saying so.
+    # Set while each fetch of this session implies a fetch from the leader's LEO.
     session: FetchSession | None = None
 
     @property
@@ -35,16 +39,16 @@ class Replica:
 
     @property
     def fetched_us(self) -> int:
-        """When its last fetch came."""
+        """When the replica last fetched."""
         session = self.session
         return self.last_fetch_us if session is None else session.last_fetch_us
 
     def follow_session(self, session: FetchSession) -> None:
-        """Count each fetch of a session from now on as one from the LEO that the last one had reached."""
+        """Count each further fetch of a session as a fetch from the LEO that this one reached."""
         self.session = session
 
     def leave_session(self) -> None:
-        """Count fetches one by one again; those of the session have counted until now."""
+        """Count fetches one by one again. The session's fetches have counted until now."""
         if self.session is not None:
             self.last_caught_up_us = self.last_fetch_us = self.session.last_fetch_us
             self.session = None
@@ -52,10 +56,12 @@ class Replica:
     def reset(
         self, leader_leo: int, now_us: int, *, in_isr: bool, forgets_positions: bool, counts_as_fetch: bool
     ) -> None:
-        """Begin a leader epoch: members of the ISR count as caught up now. Where it *counts as a fetch*, others have fetched now.
+        """Begin a leader epoch. Members of the ISR count as caught up now.
 
-        Kafka's leader forgets positions only if it did not lead before (``resetReplicaState``), so one that has missed its
-        deposition goes by what a follower had before it truncated for the leader in between.
+        With *counts_as_fetch* the others count as having fetched now. Kafka's leader drops
+        positions only if it did not lead before (``resetReplicaState``). A leader that missed its
+        deposition therefore uses a follower's position from before that truncated for the leader in
+        between.
         """
         self.session = None
         self.last_fetch_leader_leo = leader_leo
@@ -70,22 +76,22 @@ class Replica:
             self.broker_epoch = NOT_FETCHED
 
     def clock_stepped(self, by_us: int) -> None:
-        """Have it fetched and been caught up so much longer ago, for the leader's clock has jumped ahead by that."""
+        """Move the times of its fetches back, because the leader's clock has jumped ahead."""
         self.last_fetch_us -= by_us
         self.last_caught_up_us -= by_us
 
     def forget_fetches(self) -> None:
-        """Know no position any more, as after a fetch that failed; when it was last caught up stays."""
+        """Drop the position after a failed fetch. The time when it was last caught up stays."""
         self.leave_session()
         self.log_end_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_leo = UNKNOWN_OFFSET
         self.last_fetch_us = _LONG_AGO_US
 
     def update_fetch_state(self, fetch_offset: int, leader_leo: int, now_us: int) -> None:
-        """Note a fetch.
+        """Record a fetch.
 
-        A follower is caught up now if it fetches from the leader's LEO, and was caught up
-        at its previous fetch if it has reached the LEO of that moment.
+        A follower is caught up now if it fetches from the leader's LEO. It was caught up at its
+        previous fetch if it has now reached the LEO of that moment.
         """
         self.leave_session()
         if fetch_offset >= leader_leo:

@@ -1,8 +1,8 @@
 """How a follower copies its leaders: truncation, then fetch after fetch.
 
-After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, one request at
-a time; a partition is truncated before it is fetched (KIP-101, KIP-279), or when the leader answers a fetch with where
-their logs have parted (KIP-595).
+After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, with one request at a
+time. A partition is truncated before it is fetched (KIP-101, KIP-279), or when the leader answers a
+fetch with the point where the logs diverge (KIP-595).
 """
 
 from collections.abc import Callable
@@ -44,10 +44,11 @@ REPLICATION_LISTENER = "replication"
 
 @dataclass(slots=True)
 class FetchState:
-    """A partition being fetched: from where, since when again, and the leader epoch that requests carry (KIP-320).
+    """A partition being fetched: position, delay, and the leader epoch in requests (KIP-320).
 
-    ``corrupt_offset`` is that of the last batch which came with a wrong CRC. ``lag`` is how far the log ends below the leader's high
-    watermark, none if that is not more than 0; before the first answer it counts as behind.
+    ``corrupt_offset`` is the base offset of the last batch with a wrong CRC. ``lag`` is the
+    leader's high watermark minus the log end; the follower is behind if it is positive, as it is
+    before the first answer.
     """
 
     partition: Partition
@@ -74,7 +75,7 @@ class ReplicaFetcher:
         on_replicated: Callable[[str], None] = lambda _: None,
         on_truncated: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """*on_replicated* is called when an answer has moved what consumers may read, *on_truncated* when a log has been cut."""
+        """Call *on_replicated* when the readable end moves, *on_truncated* after a truncation."""
         self._append_locks = append_locks
         self._on_replicated = on_replicated
         self._on_truncated = on_truncated
@@ -87,18 +88,21 @@ class ReplicaFetcher:
         self._by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
         self._on_fetch = self._by_epoch and switches.truncation_on_fetch
         self.has_refused = False
-        """Whether it has asked for the end of its broker; it does nothing any more."""
+        """Whether it has refused to truncate and asked the broker to exit.
+
+        It does nothing any more.
+        """
         self._states: dict[str, FetchState] = {}
-        # Those of them that are not fetched now: until they are truncated, or left alone for a while after an error.
+        # Partitions that are not fetched now: they need truncation, or are delayed after an error.
         self._truncating: dict[str, FetchState] = {}
         self._delayed: dict[str, FetchState] = {}
-        # Those that wait for the throttle of their broker.
+        # Partitions that wait because the broker's throttle is exceeded.
         self._throttled: dict[str, FetchState] = {}
         self.quota: ReplicationQuotaManager | None = None
-        """What all fetchers of the broker have together, once a partition is throttled."""
+        """The quota that all fetchers of the broker share; None until a partition is throttled."""
         self._session = FetchSessionHandler()
         self._busy = False
-        # The answer of which the records wait for the disk.
+        # The answer whose records wait for the disk.
         self._writing: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
         # ``replica.socket.timeout.ms`` ends only an attempt to connect (``BrokerBlockingSender``).
@@ -107,7 +111,7 @@ class ReplicaFetcher:
         )
 
     def add(self, partition: Partition) -> None:
-        """Begin to follow, with a truncation where the release has one here."""
+        """Begin to follow, with a truncation first if the release has one here."""
         self._client.stop_repeating()
         log = partition.log
         # A log without epochs is truncated to its high watermark in every release.
@@ -118,23 +122,23 @@ class ReplicaFetcher:
             log.high_watermark if truncating else log.log_end_offset,
             truncating=truncating,
         )
-        self._forget(partition.name)
+        self._drop(partition.name)
         self._states[partition.name] = state
         if truncating:
             self._truncating[partition.name] = state
         else:
-            self._ask_for(state)
+            self._add_to_session(state)
         self._work()
 
     def remove(self, name: str) -> None:
         """Stop following; an idle fetcher closes its connection."""
-        if self._forget(name) and not self._states:
+        if self._drop(name) and not self._states:
             self._client.close()
             self._session = FetchSessionHandler()
             self._busy = False
             self._writing = None
 
-    def _forget(self, name: str) -> bool:
+    def _drop(self, name: str) -> bool:
         if self._states.pop(name, None) is None:
             return False
         self._client.stop_repeating()
@@ -145,7 +149,7 @@ class ReplicaFetcher:
         return True
 
     def shutdown(self) -> None:
-        """Stop following; what is on its way is not appended any more."""
+        """Stop following. Records on their way are not appended."""
         self._states.clear()
         self._truncating.clear()
         self._delayed.clear()
@@ -155,7 +159,7 @@ class ReplicaFetcher:
         self._client.close()
 
     def _work(self) -> None:
-        """Send the next request, unless one is in flight; wait while every partition is delayed."""
+        """Send the next request unless one is in flight, or wait if every partition is delayed."""
         if self._busy or self.has_refused or not self._states:
             return
         self._end_delays()
@@ -180,7 +184,7 @@ class ReplicaFetcher:
                 self._broker, self._config.replica_fetch_wait_max_us, self._config.replica_fetch_max_bytes
             )
             fetch.replica_epoch = self._broker_epoch
-            # Unless something else is to be asked next.
+            # The fetch may repeat itself unless the next request has to be another one.
             is_all = not self._truncating and not self._delayed and not self._throttled
             self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
         else:
@@ -191,7 +195,7 @@ class ReplicaFetcher:
             self._wait_until(min(until_us))
 
     def _hold_back(self, quota: ReplicationQuotaManager) -> None:
-        """Leave throttled partitions that lag behind out of fetches while the quota is exceeded (``shouldFollowerThrottle``)."""
+        """Omit lagging throttled partitions above the quota (``shouldFollowerThrottle``)."""
         for name, state in self._states.items():
             if state.truncating or name in self._delayed:
                 continue
@@ -201,7 +205,7 @@ class ReplicaFetcher:
                     self._session.remove(name)
                     self._host.emit(FollowerThrottled, self._broker, name, self._leader, state.fetch_offset)
             elif self._throttled.pop(name, None) is not None:
-                self._ask_for(state)
+                self._add_to_session(state)
 
     def _end_delays(self) -> None:
         now_us = self._host.clock.now_us
@@ -209,10 +213,10 @@ class ReplicaFetcher:
             if state.delayed_until_us <= now_us:
                 del self._delayed[name]
                 if not state.truncating:
-                    self._ask_for(state)
+                    self._add_to_session(state)
 
-    def _ask_for(self, state: FetchState) -> None:
-        """Have the next fetch ask for a partition where it is now, unless it is throttled."""
+    def _add_to_session(self, state: FetchState) -> None:
+        """Put a partition's current position into the next fetch, unless it is throttled."""
         if state.partition.name in self._throttled:
             return
         log = state.partition.log
@@ -242,7 +246,7 @@ class ReplicaFetcher:
     # Truncation
 
     def _epochs_answered(
-        self, response: protocol.OffsetsForLeaderEpochResponse | None, asked: dict[str, tuple[int, int]]
+        self, response: protocol.OffsetsForLeaderEpochResponse | None, requested: dict[str, tuple[int, int]]
     ) -> None:
         self._busy = False
         if response is None:
@@ -250,11 +254,11 @@ class ReplicaFetcher:
         else:
             for name, (error, epoch, end_offset) in response.partitions.items():
                 state = self._states.get(name)
-                # A new leader epoch may have begun meanwhile: then it is asked again.
-                if state is None or not state.truncating or state.leader_epoch != asked[name][0]:
+                # If a new leader epoch has begun in the meantime, the fetcher asks again.
+                if state is None or not state.truncating or state.leader_epoch != requested[name][0]:
                     continue
                 if error == errors.FENCED_LEADER_EPOCH:
-                    self._forget(name)
+                    self._drop(name)
                 elif error != errors.NONE:
                     self._delay(state)
                 else:
@@ -274,8 +278,8 @@ class ReplicaFetcher:
         if own_end == UNDEFINED_EPOCH_OFFSET:
             self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         elif own_epoch != leader_epoch:
-            # An epoch that this log does not have: cut to the end of the largest smaller
-            # one and ask again (KIP-279), or fetch from there (KIP-595).
+            # This log does not have that epoch. Truncate to the end of the largest smaller one
+            # and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
                 state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
                 self._on_truncated(state.partition.name)
@@ -292,15 +296,15 @@ class ReplicaFetcher:
         state.truncating = False
         self._truncating.pop(state.partition.name, None)
         if state.partition.name not in self._delayed:
-            self._ask_for(state)
+            self._add_to_session(state)
 
     # Fetching
 
     def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
-        """Take an answer; what it brings waits for the disk, and the fetcher with it."""
+        """Handle an answer. Its records wait for the disk, and so does the fetcher."""
         wait_us = 0
         if response is not None and self._append_locks.are_slow:
-            wait_us = self._append_locks.fetched(
+            wait_us = self._append_locks.begin_fetched_appends(
                 [name for name, fetched in response.partitions.items() if self._is_appended(name, fetched)]
             )
         if wait_us:
@@ -310,23 +314,26 @@ class ReplicaFetcher:
             self._process(response)
 
     def _is_appended(self, name: str, fetched: protocol.FetchedPartition) -> bool:
-        """Return whether what was fetched will be written to a log: it is what is wanted now, and not damaged."""
-        return bool(fetched.batches) and fetched.corrupt_offset < 0 and self._wanting(name) is not None
+        """Return whether an answer's records will be appended: current and not damaged."""
+        return bool(fetched.batches) and fetched.corrupt_offset < 0 and self._current_state(name) is not None
 
-    def _wanting(self, name: str) -> FetchState | None:
-        """Return the state of a partition whose answer is wanted; it may have been removed, added again or truncated meanwhile."""
+    def _current_state(self, name: str) -> FetchState | None:
+        """Return the state of a partition if its answer is current, else None.
+
+        The partition may have been removed, added again or truncated since the request.
+        """
         state = self._states.get(name)
         if state is None or state.truncating:
             return None
-        asked = self._session.asked.get(name)
-        if asked is None or asked[0] != state.fetch_offset:
+        requested = self._session.asked.get(name)
+        if requested is None or requested[0] != state.fetch_offset:
             return None
         # The same leader may lead again in a later epoch (KAFKA-18991).
-        is_outdated = asked[1] != state.leader_epoch
+        is_outdated = requested[1] != state.leader_epoch
         return None if is_outdated and self._switches.fetch_answers_match_epoch else state
 
     def _written(self, response: protocol.FetchResponse) -> None:
-        # Where it has been told to follow no leader meanwhile, it has begun anew.
+        # If the fetcher stopped following in the meantime, it has started over.
         if self._writing is response:
             self._writing = None
             self._process(response)
@@ -337,16 +344,16 @@ class ReplicaFetcher:
             self._session.handle_error()
             self._delay_all()
         elif self._session.handle_response(response):
-            replicated = [name for name, fetched in response.partitions.items() if self._take(name, fetched)]
+            replicated = [name for name, fetched in response.partitions.items() if self._apply(name, fetched)]
             for name in replicated:
                 self._on_replicated(name)
         self._work()
 
-    def _take(self, name: str, fetched: protocol.FetchedPartition) -> bool:
-        """Act on what was answered for a partition; return whether consumers may read more, or less, than before."""
+    def _apply(self, name: str, fetched: protocol.FetchedPartition) -> bool:
+        """Apply the answer for a partition; return whether its readable end has moved."""
         if fetched.error == errors.NONE:
-            self._note_outdated(name)
-        state = self._wanting(name)
+            self._report_outdated(name)
+        state = self._current_state(name)
         if state is None:
             return False
         if fetched.diverging is not None:
@@ -359,19 +366,25 @@ class ReplicaFetcher:
             return self._append(state, fetched)
         return False
 
-    def _note_outdated(self, name: str) -> None:
-        """Emit an event if a partition has the leader and the offset of its last fetch, and another leader epoch."""
-        state, asked = self._states.get(name), self._session.asked.get(name)
-        if state is None or asked is None or state.truncating or asked[0] != state.fetch_offset:
+    def _report_outdated(self, name: str) -> None:
+        """Emit an event if the last fetch differs from the state only in its leader epoch."""
+        state, requested = self._states.get(name), self._session.asked.get(name)
+        if state is None or requested is None or state.truncating or requested[0] != state.fetch_offset:
             return
-        if asked[1] != state.leader_epoch:
-            taken = not self._switches.fetch_answers_match_epoch
+        if requested[1] != state.leader_epoch:
+            is_applied = not self._switches.fetch_answers_match_epoch
             self._host.emit(
-                OutdatedFetchAnswered, self._broker, name, self._leader, asked[1], state.leader_epoch, taken
+                OutdatedFetchAnswered,
+                self._broker,
+                name,
+                self._leader,
+                requested[1],
+                state.leader_epoch,
+                is_applied,
             )
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
-        """Append what was fetched; return whether consumers may read more, or less, than before."""
+        """Append fetched records; return whether the readable end has moved."""
         partition = state.partition
         log = partition.log
         log_start = log.log_start_offset
@@ -383,29 +396,30 @@ class ReplicaFetcher:
             self._fail(state, unexpected.base_offset)
             return False
         except KafkaStorageError:
-            # The partition is failed, and with its log directory about to go offline.
-            self._forget(partition.name)
+            # The partition has failed and is about to go offline with its log directory.
+            self._drop(partition.name)
             return False
         state.lag = fetched.hw - log.log_end_offset
         if self.quota is not None:
             self.quota.record(partition.name, sum([batch.size_bytes for batch in fetched.batches]))
         if fetched.batches or log.log_start_offset != log_start:
             state.fetch_offset = log.log_end_offset
-            self._ask_for(state)
+            self._add_to_session(state)
         return readable_moved
 
     def log_start_raised(self, name: str) -> None:
-        """Have the next fetch say that a log begins later: retention has deleted something."""
+        """Put a raised log start into the next fetch, after retention has deleted records."""
         state = self._states.get(name)
         if state is not None and not state.truncating and name not in self._delayed:
             self._client.stop_repeating()
-            self._ask_for(state)
+            self._add_to_session(state)
 
     def _refuse_corrupt(self, state: FetchState, offset: int) -> None:
-        """Append nothing of what has come, not even the good batches before the bad one, and ask again later.
+        """Append nothing of the answer, not even good batches before the bad one, and retry later.
 
-        ``Log.analyzeAndValidateRecords`` looks at all before the first is appended, and the fetcher goes on
-        (``AbstractFetcherThread``, CorruptRecordException): this replica stays where it is until it has another leader.
+        ``Log.analyzeAndValidateRecords`` checks all batches before it appends the first, and the
+        fetcher continues (``AbstractFetcherThread``, CorruptRecordException). The replica makes no
+        progress until it has another leader.
         """
         if state.corrupt_offset != offset:
             state.corrupt_offset = offset
@@ -415,22 +429,22 @@ class ReplicaFetcher:
         self._delay(state)
 
     def _fail(self, state: FetchState, base_offset: int) -> None:
-        """Give a partition up until its next LeaderAndIsr.
+        """Stop fetching a partition until its next LeaderAndIsr.
 
-        The leader's batch does not begin where this log ends, so the two have parted. From 2.3 on
-        Kafka marks the partition failed; before, the whole fetcher thread ends.
+        The leader's batch does not begin at the end of this log, so the two have diverged. Since
+        2.3 Kafka marks the partition as failed. Before, the whole fetcher thread ends.
         """
         name, leo = state.partition.name, state.partition.log.log_end_offset
         self._host.emit(FetcherFailed, self._broker, name, base_offset, leo)
-        self._forget(name)
+        self._drop(name)
 
     def _handle_error(self, state: FetchState, error: str) -> None:
         if (
             error == errors.FENCED_LEADER_EPOCH
             and self._session.asked[state.partition.name][1] == state.leader_epoch
         ):
-            # The LeaderAndIsr of the new epoch will begin again.
-            self._forget(state.partition.name)
+            # The LeaderAndIsr of the new epoch will start the fetch again.
+            self._drop(state.partition.name)
             return
         self._delay(state)
         if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
@@ -439,12 +453,15 @@ class ReplicaFetcher:
             self._client.send(request, self._end_offsets_answered, state)
 
     def _end_offsets_answered(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
-        """Truncate where the leader's log ends before this one (``fetchOffsetAndTruncate``); else ask where it begins."""
+        """Truncate if the leader's log ends before this one, else request its log start.
+
+        After ``fetchOffsetAndTruncate``.
+        """
         self._busy = False
         name = state.partition.name
         if response is None:
             self._delay_all()
-        elif self._states.get(name) is state:  # It may have been added again meanwhile.
+        elif self._states.get(name) is state:  # The partition may have been added again in the meantime.
             error, end_offset = response.partitions[name]
             if error == errors.NONE and self._refuses(state.partition, end_offset):
                 self._refuse(state.partition, end_offset)
@@ -463,7 +480,7 @@ class ReplicaFetcher:
     def _start_offset_answered(
         self, response: protocol.ListOffsetsResponse | None, state: FetchState
     ) -> None:
-        """Begin anew where the leader's log does, if this one ends before that; else fetch on."""
+        """Restart at the leader's log start if this log ends before it, else continue to fetch."""
         self._busy = False
         name = state.partition.name
         if response is None:
@@ -476,11 +493,14 @@ class ReplicaFetcher:
                     state.partition.truncate_fully_and_start_at(start_offset)
                     self._on_truncated(name)
                 state.fetch_offset = state.partition.log.log_end_offset
-                self._ask_for(state)
+                self._add_to_session(state)
         self._work()
 
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
-        """Return whether a truncation counts as one that only an unclean election could ask for, and those are off."""
+        """Return whether to refuse a truncation that only an unclean election can explain.
+
+        They must be disabled.
+        """
         return (
             self._switches.out_of_range_follower != TRUNCATES
             and not partition.unclean_leader_election
@@ -488,9 +508,9 @@ class ReplicaFetcher:
         )
 
     def _refuse(self, partition: Partition, end_offset: int) -> None:
-        """Have the broker stop rather than lose what its leader has not.
+        """Stop the broker rather than lose records that its leader lacks.
 
-        In 0.10.2 this thread itself waits for the process to end, which waits for this thread.
+        In 0.10.2 this thread waits for the process to end, which waits for this thread.
         """
         self.has_refused = True
         self.shutdown()
@@ -523,11 +543,11 @@ class ReplicaFetcherManager:
         self._quota: ReplicationQuotaManager | None = None
         self._throttled_rate = config.follower_throttled_rate
         self.broker_epoch = protocol.NO_EPOCH
-        """What fetches say of the life of this broker (KIP-903); -1 where they say nothing."""
+        """The broker epoch in fetches (KIP-903), -1 for none."""
 
     @property
     def hangs(self) -> bool:
-        """Whether one of them never ends."""
+        """Whether one of the fetchers never ends."""
         return self._switches.out_of_range_follower == HANGS and any(
             fetcher.has_refused for fetcher in self._fetchers.values()
         )
@@ -557,7 +577,7 @@ class ReplicaFetcherManager:
             fetcher.remove(name)
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Note which followers of a topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
+        """Set the throttled followers of a topic (``TopicConfigHandler.updateThrottledList``)."""
         if self._quota is None:
             self._quota = ReplicationQuotaManager(
                 self._broker, self._host.clock, self._config, self._switches
@@ -568,13 +588,13 @@ class ReplicaFetcherManager:
         self._quota.mark_throttled(topic, replicas)
 
     def throttle(self, rate: int | None) -> None:
-        """Have throttled partitions fetched at another rate, None for without limit."""
+        """Set the rate for throttled partitions in bytes per second, None for no limit."""
         self._throttled_rate = NO_LIMIT if rate is None else rate
         if self._quota is not None:
             self._quota.bound = self._throttled_rate
 
     def log_start_raised(self, name: str) -> None:
-        """Tell the leader of a partition that its log begins later here (KIP-107)."""
+        """Tell the leader of a partition that this replica's log start has risen (KIP-107)."""
         if self._switches.log_start_follows_leader:
             for fetcher in self._fetchers.values():
                 fetcher.log_start_raised(name)

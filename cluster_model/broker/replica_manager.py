@@ -1,4 +1,4 @@
-"""All replicas of a broker: produce, fetch, leadership, ISR, checkpoints (``ReplicaManager.scala``)."""
+"""The replicas of a broker: produce, fetch, leadership and ISR (``ReplicaManager.scala``)."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -13,9 +13,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
-from harrow.cluster_model.broker.fetch_session import (
-    FetchSession,
-)
+from harrow.cluster_model.broker.fetch_session import FetchSession
 from harrow.cluster_model.broker.fetching import Fetching
 from harrow.cluster_model.broker.hosted_replicas import HostedReplicas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
@@ -42,18 +40,22 @@ _UNVERIFIED: Final = (
     errors.COORDINATOR_NOT_AVAILABLE,
     errors.NOT_COORDINATOR,
 )
-"""Why it is not known whether a partition is in a transaction: producers try NOT_ENOUGH_REPLICAS again (``handleProduceAppend``)."""
+"""Errors after which it is unknown whether a transaction has a partition.
+
+Producers get NOT_ENOUGH_REPLICAS for them, which they retry (``handleProduceAppend``).
+"""
 _NO_GUARD: Final = -1
 
 
 AppendCompleted = Callable[[dict[str, PendingAck]], None]
-"""Told of each partition the error and the base offset of what was appended."""
+"""Receives the error and the base offset of the append to each partition."""
 
 
 class ReplicaManager:
     """The partitions of one broker since its last start."""
 
-    # Of more than 30 attributes CPython makes a dictionary for each object, and looks up everything more slowly.
+    # Without slots, CPython gives an object with more than 30 attributes a dictionary of its own,
+    # with slower lookups.
     __slots__ = (
         "_alter_partition_manager",
         "_behaviours",
@@ -125,10 +127,10 @@ class ReplicaManager:
             config.transaction_topic_partitions,
             adds=behaviours.transactions.transactions_v2,
         )
-        # What coordinators have answered about produces that wait to be handled again.
+        # The coordinators' answers for produces that wait to be handled again.
         self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
-        # Consumers that read from a follower have something to read when its high watermark has moved (KIP-392).
+        # Consumers of a follower have something to read when its high watermark moves (KIP-392).
         replicated = (
             self._fetch_watchers.check
             if behaviours.replication.replication_completes_fetches
@@ -147,10 +149,10 @@ class ReplicaManager:
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._log_start_raised
         self.on_unblocked: Callable[[Exchange[protocol.ProduceRequest]], None] = self.handle_produce
-        """What handles a request to append that has waited for an ISR to be written, while the disk is slow."""
+        """Handles a produce again after an ISR write, or a verification, while the disk is slow."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
         self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
-        """Told when a partition of an internal topic is led here in another epoch, or is not led here any more."""
+        """Called when a partition of an internal topic gets a new epoch here, or another leader."""
 
     def start(self) -> None:
         """Begin the periodic tasks."""
@@ -159,7 +161,7 @@ class ReplicaManager:
         self._hosted.start()
 
     def clock_stepped(self, by_us: int) -> None:
-        """Have followers been caught up so much longer ago, as the clock has it by which leaders go (``Replica.isCaughtUp``)."""
+        """Step the wall clock, which dates the last catch-ups (``Replica.isCaughtUp``)."""
         sessions: dict[tuple[int, int], FetchSession] = {}
         for partition in self.partitions.values():
             for replica in partition.remote_replicas.values():
@@ -172,11 +174,11 @@ class ReplicaManager:
 
     @property
     def hangs(self) -> bool:
-        """Whether a shutdown waits for ever for a fetcher, and never comes to what follows."""
+        """Whether a shutdown waits forever for a fetcher."""
         return self._fetchers.hangs
 
     def shutdown(self) -> None:
-        """Stop fetching, answer nothing that waits, and close the logs (``ReplicaManager.shutdown``)."""
+        """Stop fetching, drop waiting requests and close the logs (``ReplicaManager.shutdown``)."""
         self._hosted.is_shut_down = True
         self._fetchers.shutdown()
         self._verification.close()
@@ -187,14 +189,14 @@ class ReplicaManager:
             self.logs.shutdown()
 
     def connection_closed(self, connection: Connection) -> None:
-        """Forget a connection that is gone."""
+        """Drop the state of a closed connection."""
         self._hosted.connection_closed(connection)
         self.fetching.connection_closed(connection)
 
     # Produce
 
     def handle_produce(self, exchange: Exchange[protocol.ProduceRequest]) -> None:
-        """Append, and answer as acks says."""
+        """Append, and answer according to acks."""
         request = exchange.request
         if self._hosted.blocked(request.batches, self.handle_produce, exchange):
             return
@@ -206,13 +208,16 @@ class ReplicaManager:
         else:
             acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
         self._answer_produce(exchange, acks)
-        # Followers are woken after this request has its place in the purgatory: what
-        # they fetch now may complete it.
+        # Wake followers after this request is in the purgatory, because their fetches may complete
+        # it.
         for name in request.batches:
             self._fetch_watchers.check(name)
 
     def produce_steps(self, exchange: Exchange[protocol.ProduceRequest]) -> Steps:
-        """Append while the disk is slow: one batch after the other, of which those that are refused wait for no disk."""
+        """Append one batch after the other while the disk is slow.
+
+        Rejected batches do not wait for it.
+        """
         request = exchange.request
         if self._hosted.blocked(request.batches, self.on_unblocked, exchange):
             return
@@ -236,7 +241,7 @@ class ReplicaManager:
     def _answer_produce(
         self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
     ) -> None:
-        """Answer as acks says, at once or when the followers have what was appended."""
+        """Answer according to acks, at once or when the followers have the records."""
         request = exchange.request
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
@@ -257,33 +262,34 @@ class ReplicaManager:
         partitions: tuple[str, ...],
         on_verified: Verified,
     ) -> None:
-        """Ask the coordinator whether a group's partitions are in a transaction, or with transactions v2 add them.
+        """Verify a group's partitions with the transaction's coordinator, or add them in v2.
 
-        (``maybeStartTransactionVerificationForPartition``.) The coordinator is not asked about those in which it is open already, nor about
-        those in which its producer has gone on to a later epoch, nor in releases that verify nothing. *on_verified* is told the errors.
+        After ``maybeStartTransactionVerificationForPartition``. The broker skips partitions where
+        the transaction is already open, rejects those whose producer has a later epoch, and asks
+        nothing in releases without verification. *on_verified* receives the errors.
         """
-        unknown: list[str] = []
-        refused: dict[str, str] = {}
+        unverified: list[str] = []
+        rejected: dict[str, str] = {}
         behaviours = self._behaviours
-        is_asked = (
+        is_verified = (
             behaviours.transactions.transactional_commits_verified or behaviours.transactions.transactions_v2
         )
-        for name in partitions if is_asked and behaviours.transactions.transaction_verification else ():
+        for name in partitions if is_verified and behaviours.transactions.transaction_verification else ():
             partition = self.partitions.get(name)
             if partition is None:
                 continue
             if self._is_refused_unverified(partition, producer_id, producer_epoch):
-                refused[name] = errors.INVALID_PRODUCER_EPOCH
+                rejected[name] = errors.INVALID_PRODUCER_EPOCH
             elif not partition.log.producers.is_in_transaction(producer_id, producer_epoch):
-                unknown.append(name)
-        if not unknown:
-            on_verified(refused)
+                unverified.append(name)
+        if not unverified:
+            on_verified(rejected)
             return
 
-        def verified(found: dict[str, str]) -> None:
-            on_verified({**refused, **found})
+        def verified(answer: dict[str, str]) -> None:
+            on_verified({**rejected, **answer})
 
-        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unknown), verified)
+        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), verified)
 
     def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
         return self._transaction_switches.stale_epoch_refused_unverified and partition.log.producers.is_stale(
@@ -291,33 +297,34 @@ class ReplicaManager:
         )
 
     def _is_verified(self, exchange: Exchange[protocol.ProduceRequest]) -> bool:
-        """Return whether the partitions of a produce are known to be in its transaction; else ask, and handle it again then.
+        """Return whether a produce's partitions are verified to be in its transaction.
 
-        Of a partition in which the transaction is open already, the coordinator need not be asked.
+        If not, ask the coordinator and then handle the produce again. A partition where the
+        transaction is already open needs no verification.
         """
         key, request = _key(exchange), exchange.request
         if not self._transaction_switches.transaction_verification or key in self._verified:
             return True
         guards: dict[str, int] = {}
-        refused: dict[str, tuple[str, int]] = {}
+        rejected: dict[str, tuple[str, int]] = {}
         producer = (NO_PRODUCER_ID, protocol.NO_EPOCH)
         for name, batch in request.batches.items():
             partition = self.partitions.get(name)
             if partition is None or not self._has_to_be_verified(partition, batch):
                 continue
             if self._is_refused_unverified(partition, batch.producer_id, batch.producer_epoch):
-                refused[name] = (errors.INVALID_PRODUCER_EPOCH, _NO_GUARD)
+                rejected[name] = (errors.INVALID_PRODUCER_EPOCH, _NO_GUARD)
             else:
                 guards[name] = partition.log.producers.begin_verification(batch)
                 producer = (batch.producer_id, batch.producer_epoch)
         if not guards:
-            if refused:
-                self._verified[key] = refused
+            if rejected:
+                self._verified[key] = rejected
             return True
 
-        def verified(found: dict[str, str]) -> None:
-            asked = {name: (found.get(name, errors.NONE), guards[name]) for name in guards}
-            self._verified[key] = {**refused, **asked}
+        def verified(answer: dict[str, str]) -> None:
+            verdicts = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
+            self._verified[key] = {**rejected, **verdicts}
             self.on_unblocked(exchange)
 
         self._verification.verify(request.transactional_id, *producer, tuple(guards), verified)
@@ -331,7 +338,7 @@ class ReplicaManager:
         )
 
     def _append_of_transaction(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
-        """Append a batch of a produce, unless it begins a transaction of which the coordinator does not know."""
+        """Append a batch of a produce, unless its transaction is unknown to the coordinator."""
         request = exchange.request
         batch, partition = request.batches[name], self.partitions.get(name)
         if (
@@ -342,8 +349,8 @@ class ReplicaManager:
             error, guard = self._verified.get(_key(exchange), {}).get(name, (errors.NONE, _NO_GUARD))
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
-                is_known = producers.verification_guard(batch.producer_id) == guard
-                if not is_known and producers.find_duplicate(batch) is None:
+                is_current = producers.verification_guard(batch.producer_id) == guard
+                if not is_current and producers.find_duplicate(batch) is None:
                     error = self._error_of_unverified(producers, batch)
             if error != errors.NONE:
                 unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
@@ -351,18 +358,19 @@ class ReplicaManager:
         return self._append(name, batch, request.acks)
 
     def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:
-        """Return what is told of a batch whose transaction has ended while the coordinator was asked about it."""
+        """Return the error for a batch whose transaction ended during the verification."""
         is_stale = producers.is_stale(batch.producer_id, batch.producer_epoch)
-        is_told = is_stale and self._transaction_switches.stale_epoch_told_first
-        return errors.INVALID_PRODUCER_EPOCH if is_told else errors.INVALID_TXN_STATE
+        is_epoch_error = is_stale and self._transaction_switches.stale_epoch_told_first
+        return errors.INVALID_PRODUCER_EPOCH if is_epoch_error else errors.INVALID_TXN_STATE
 
     def append_records(
         self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted
     ) -> None:
-        """Append for a coordinator on this broker; *on_complete* is given what came of each partition (``appendRecords``).
+        """Append for a coordinator on this broker (``appendRecords``).
 
-        With *acks* of -1 that is when the high watermark has passed the records, or the time is over. A slow disk does not
-        hold these appends up.
+        *on_complete* receives the result of each partition. With *acks* of -1 it is called once the
+        high watermark has passed the records or the timeout has expired. A slow disk does not delay
+        these appends.
         """
         if self._hosted.blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
             return
@@ -379,9 +387,10 @@ class ReplicaManager:
             self._fetch_watchers.check(name)
 
     def when_committed(self, name: str, timeout_us: int, on_complete: Callable[[str], None]) -> None:
-        """Say when the high watermark has passed all that a log has by now, or why not: another broker leads, or the time is over.
+        """Call *on_complete* once the high watermark has passed the current log end.
 
-        How many are in the ISR does not matter, as it does to who appends with acks=all (``CoordinatorRuntime``).
+        It gets an error if another broker leads or the timeout expires. Unlike an append with
+        acks=all, the size of the ISR does not matter (``CoordinatorRuntime``).
         """
         partition = self.partitions.get(name)
         if partition is None:
@@ -442,7 +451,7 @@ class ReplicaManager:
                     answer.current_leaders[name] = leader
             self._respond(exchange, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
-            # No client waits for an answer; closing the connection makes the client look for the leader.
+            # No client waits for an answer. Closing the connection makes it look for the leader.
             self._host.close_by_server(exchange.connection)
         else:
             self._respond(exchange, None)
@@ -450,12 +459,12 @@ class ReplicaManager:
     # Throttled replication
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Have throttled partitions replicated at another rate, None for without limit: an administrator has said so."""
+        """Set the rate for throttled partitions in bytes per second, None for no limit."""
         self.fetching.throttle(rate)
         self._fetchers.throttle(rate)
 
     def _mark_throttled(self, name: str, topic_config: TopicConfig) -> None:
-        """Note which replicas of a partition's topic are throttled (``TopicConfigHandler.updateThrottledList``)."""
+        """Set the throttled replicas of a partition's topic (``updateThrottledList``)."""
         topic = name.rpartition("-")[0]
         if topic_config.leader_throttled_replicas:
             self.fetching.mark_throttled(topic, topic_config.leader_throttled_replicas)
@@ -467,9 +476,9 @@ class ReplicaManager:
     def delete_records(
         self, name: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
     ) -> None:
-        """Delete what a leader has below an offset, and answer when all live replicas have done so (KIP-107).
+        """Delete a leader's records below an offset, and answer when live replicas have (KIP-107).
 
-        *respond* is given the error, the offset that was meant, and below which one nothing is left.
+        *respond* receives the error, the resolved offset, and the lowest log start of the replicas.
         """
         if self._hosted.blocked({name: None}, self.delete_records, name, offset, timeout_us, respond):
             return
@@ -499,18 +508,20 @@ class ReplicaManager:
         return partition.low_watermark(self._is_alive)
 
     def _log_start_raised(self, name: str) -> None:
-        """Have followers, or the leader, hear where a log begins."""
+        """Pass a raised log start on to the followers or the leader."""
         self._fetch_watchers.check(name)
         self._fetchers.log_start_raised(name)
 
     # Log directories
 
     def handle_log_dir_failure(self, log_dir: int) -> None:
-        """Serve nothing of a log directory that cannot be written to; without another one, end at once.
+        """Stop serving a log directory that is not writable. Without another one, the broker halts.
 
-        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker (KIP-112), and in KRaft one of the directory
-        with the metadata log: from 3.7 on it looks for that here; before, the thread that writes that log fails within half a second
-        (``KafkaRaftManager.RaftIoThread``). The controller is told, which in ZooKeeper mode asks which replicas are gone.
+        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker
+        (KIP-112). In KRaft, so does one in the directory of the metadata log: since 3.7 the broker
+        checks for that here; before, the thread that writes that log fails within half a second
+        (``KafkaRaftManager.RaftIoThread``). The broker notifies the controller, which in ZooKeeper
+        mode asks which replicas are offline.
         """
         closed = self.logs.close_dir(log_dir)
         self._host.emit(events.LogDirFailed, self._broker, log_dir, closed)
@@ -522,13 +533,13 @@ class ReplicaManager:
             self.partitions[name].take_offline()
             self._isr_suspects.pop(name, None)
         self._check_waiting(closed)
-        # A directory that had failed before the broker started has logs, too, which it has not opened.
+        # A directory that failed before the broker started has logs that were never opened.
         self.on_log_dir_failure(self.logs.stored_in(log_dir))
 
     # Leadership
 
     def change_steps(self, changed: tuple[Collection[str], bool]) -> Steps:
-        """Wait for what the change of some partitions waits for while the disk is slow, and of fetchers if it removes any."""
+        """Wait for appends to some partitions, and for fetchers if needed, on a slow disk."""
         names, removes_fetchers = changed
         locks = self.append_locks
         yield from locks.begin_change()
@@ -540,7 +551,7 @@ class ReplicaManager:
     def changed_by_request(
         self, request: protocol.LeaderAndIsrRequest | protocol.StopReplicaRequest
     ) -> tuple[Collection[str], bool]:
-        """Return which partitions a controller's request changes, and whether it removes partitions from fetchers."""
+        """Return the partitions that a request changes, and whether it removes fetchers."""
         if isinstance(request, protocol.StopReplicaRequest):
             return (request.partitions if request.delete_partitions else ()), True
         return self.changed_by(request.partition_states, self._is_newer)
@@ -550,7 +561,7 @@ class ReplicaManager:
         states: Mapping[str, protocol.LeaderAndIsrPartitionState],
         is_newer: Callable[[Partition, protocol.LeaderAndIsrPartitionState], bool] | None = None,
     ) -> tuple[Collection[str], bool]:
-        """Return which of the partitions are changed that are here, and whether any are."""
+        """Return the partitions that these states change, and whether there are any."""
         is_newer = self._is_newer_metadata if is_newer is None else is_newer
         changed = [
             name
@@ -560,7 +571,7 @@ class ReplicaManager:
         return changed, bool(changed)
 
     def handle_leader_and_isr(self, exchange: Exchange[protocol.LeaderAndIsrRequest]) -> None:
-        """Become leader or follower of partitions, unless the controller is an old one."""
+        """Become leader or follower of partitions, unless the controller is stale."""
         request = exchange.request
         if self.is_stale_controller(request.controller_epoch):
             self._hosted.reject(
@@ -589,16 +600,16 @@ class ReplicaManager:
                     self._follow(partition)
                 changed.append(name)
         self._check_waiting(changed)
-        self._tell_coordinators(changed)
+        self._notify_coordinators(changed)
         self._respond(exchange, protocol.ControlResponse(request.api, errors.NONE, offline))
 
     def apply_metadata(
         self, broker_epoch: int, states: Mapping[str, protocol.LeaderAndIsrPartitionState]
     ) -> None:
-        """Lead and follow as the metadata log says (``ReplicaManager.applyDelta``).
+        """Lead and follow according to the metadata log (``ReplicaManager.applyDelta``).
 
-        A replica that is assigned to this broker no longer is deleted, also one that is left of a former life
-        (``findStrayPartitions``). Fetches have its *broker_epoch* from now on.
+        Replicas that are no longer assigned to this broker are deleted, including those left by a
+        previous incarnation (``findStrayPartitions``). Fetches carry *broker_epoch* from now on.
         """
         if self._switches.replica_epoch_checked:
             self._fetchers.broker_epoch = broker_epoch
@@ -619,17 +630,23 @@ class ReplicaManager:
                 self._follow_as_published(partition, state)
             changed.append(name)
         self._check_waiting(changed)
-        self._tell_coordinators(changed)
+        self._notify_coordinators(changed)
 
-    def _tell_coordinators(self, changed: Collection[str]) -> None:
-        """Have coordinators learn of elections and resignations, once those who wait have been answered (``onLeadershipChange``)."""
+    def _notify_coordinators(self, changed: Collection[str]) -> None:
+        """Tell coordinators of elections and resignations (``onLeadershipChange``).
+
+        Waiting requests are answered first.
+        """
         for name in changed:
             if is_internal(name):
                 partition = self.partitions[name]
                 self.on_leadership_change(partition, partition.is_leader())
 
     def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
-        """Follow a leader; in controlled shutdown only while this replica counts (``applyLocalFollowersDelta``)."""
+        """Follow a leader.
+
+        In controlled shutdown, only replicas in an ISR do (``applyLocalFollowersDelta``).
+        """
         leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
         is_changed = partition.make_follower(state)
         if self._is_shutting_down and (leader == protocol.NO_LEADER or self._broker not in isr):
@@ -640,7 +657,7 @@ class ReplicaManager:
                 self._follow(partition)
 
     def begin_controlled_shutdown(self) -> None:
-        """Note that the broker is to stop: where it follows the metadata log, it fetches nothing for whose sake it is not waited for."""
+        """Stop fetching partitions that do not need this replica in a shutdown (KRaft only)."""
         self._is_shutting_down = True
 
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
@@ -649,18 +666,18 @@ class ReplicaManager:
         self._hosted.suspect_isr(partition.name)
 
     def _check_waiting(self, partitions: Collection[str]) -> None:
-        """Look at the requests that wait for something of partitions that have changed."""
+        """Try the requests that wait for changed partitions."""
         for name in partitions:
             self._hosted.check(name)
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
-        """Return whether a control request comes from a controller that has been succeeded."""
+        """Return whether a control request comes from a replaced controller."""
         return (
             controller_epoch < self.controller_epoch and self._behaviours.zookeeper.controller_epoch_fencing
         )
 
     def handle_stop_replica(self, exchange: Exchange[protocol.StopReplicaRequest]) -> None:
-        """Stop fetching, and delete what is no longer assigned here; while an ISR is being written that waits for it."""
+        """Stop fetching, and delete unassigned replicas after pending ISR writes."""
         request = exchange.request
         if request.delete_partitions and self._hosted.blocked(
             dict.fromkeys(request.partitions), self.handle_stop_replica, exchange
@@ -674,18 +691,19 @@ class ReplicaManager:
         self._respond(exchange, protocol.ControlResponse(request.api, errors.NONE, tuple(offline)))
 
     def _delete_replica(self, name: str) -> bool:
-        """Be no replica of a partition any more: refuse what waits for it, and delete its log (``stopPartitions``).
+        """Delete a replica and its log, and reject the requests that wait for it.
 
-        Return False where the log stays, for its log directory has failed: KAFKA_STORAGE_ERROR (``HostedPartition.Offline``).
+        After ``stopPartitions``. Return False if the log stays because its directory has failed:
+        KAFKA_STORAGE_ERROR (``HostedPartition.Offline``).
         """
         if self.logs.is_offline(name) or (self.logs.has(name) and not self.logs.can_write(name)):
             return False
         partition = self.partitions.get(name)
         if partition is not None:
             self._fetchers.remove(name)
-            partition.give_up()
+            partition.mark_deleted()
             self._check_waiting([name])
-            self._tell_coordinators([name])
+            self._notify_coordinators([name])
             self._isr_suspects.pop(name, None)
             del self.partitions[name]
         if self.logs.has(name):
@@ -701,13 +719,14 @@ class ReplicaManager:
         )
 
     def _is_newer_metadata(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Return whether the metadata log does not lag behind what is known of a partition, or has no replica of it here any more.
+        """Return whether a state of the metadata log is not older than the partition's own.
 
-        What a leader knows from the answer to its AlterPartition, the log tells once more. Then the leader forgets what else it has asked for
-        meanwhile, whose answer is out of date for it (``Partition.makeLeader``).
+        It always counts if it removes this replica. The log repeats what a leader has learned from
+        the answer to its AlterPartition. The leader then drops its next request, if it has sent
+        one, and ignores the answer (``Partition.makeLeader``).
         """
         is_older = state.leader_and_isr.partition_epoch < partition.partition_epoch
-        return not is_older or not partition.is_known or self._broker not in state.replicas
+        return not is_older or not partition.has_state or self._broker not in state.replicas
 
     def _partition(self, name: str) -> Partition:
         partition = self.partitions.get(name)
@@ -744,17 +763,15 @@ class ReplicaManager:
     # ISR
 
     def _isr_altered(self, partition: Partition, _hw_rose: bool) -> None:
-        """The ISR's lock is free again."""
+        """Handle the end of an ISR write, which releases the requests that waited for it."""
         if self._hosted.is_shut_down:
-            return  # The log is closed to the requests that have waited.
+            return  # The log is already closed.
         self._fetch_watchers.check(partition.name)
         self._produce_purgatory.check(partition.name)
         self._delete_purgatory.check(partition.name)
         blocked, partition.blocked = partition.blocked, []
         for handle_again in blocked:
             handle_again()
-
-    # Small parts
 
     def _is_alive(self, broker: int) -> bool:
         return broker in self._metadata.live_brokers

@@ -1,4 +1,7 @@
-"""Which replica a consumer is to read from (``ReplicaManager.findPreferredReadReplica``, ``RackAwareReplicaSelector.java``, KIP-392)."""
+"""Selection of the replica that a consumer reads from (KIP-392).
+
+After ``ReplicaManager.findPreferredReadReplica`` and ``RackAwareReplicaSelector.java``.
+"""
 
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
@@ -8,10 +11,10 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 def preferred_read_replica(
     partition: Partition, offset: int, rack: str, metadata: MetadataCache
 ) -> int | None:
-    """Return which replica in a rack is furthest, of those that have an offset; None where the leader is to be read from.
+    """Return the most advanced replica in a rack that has an offset, None for the leader.
 
-    It goes by what this broker knows of the others from their fetches. One that is not alive has no rack. Of two that are as far, it is the
-    one that was caught up last, then the one with the larger id.
+    Positions come from the replicas' fetches. A broker that is not alive has no rack. Ties go to
+    the replica that was caught up last, then to the larger id.
     """
     if partition.leader in metadata.live_brokers and metadata.racks.get(partition.leader) == rack:
         return None
@@ -25,14 +28,14 @@ def preferred_read_replica(
             and broker in metadata.live_brokers
             and (broker in partition.isr or not partition.switches.read_replica_in_isr)
         ):
-            place = replica.log_end_offset, replica.caught_up_us // US_PER_MS, broker
-            if best is None or place > best:
-                best = place
+            rank = replica.log_end_offset, replica.caught_up_us // US_PER_MS, broker
+            if best is None or rank > best:
+                best = rank
     return None if best is None else best[2]
 
 
 def may_have_read_replica(partition: Partition, rack: str, metadata: MetadataCache) -> bool:
-    """Return whether a leader may send a consumer elsewhere one day: another replica stands in its rack."""
+    """Return whether a leader may ever redirect a consumer: another replica is in its rack."""
     return metadata.racks.get(partition.leader) != rack and any(
         metadata.racks.get(broker) == rack for broker in partition.replicas if broker != partition.leader
     )

@@ -1,4 +1,4 @@
-"""How much is replicated of partitions that are throttled (``ReplicationQuotaManager.scala``, KIP-73)."""
+"""The quota for replication of throttled partitions (``ReplicationQuotaManager.scala``, KIP-73)."""
 
 from typing import Final
 
@@ -11,10 +11,10 @@ _ALL: Final = -1
 
 
 class ReplicationQuotaManager:
-    """What a broker sends to followers as leader, or fetches as follower, of the partitions that are throttled there.
+    """The throttled traffic of a broker to its followers, or from its leaders.
 
-    All of that counts, also what replicas in the ISR get; only those outside are held back, so that a throttle costs no replica its
-    place in the ISR.
+    Traffic of replicas in the ISR counts too, but only replicas outside the ISR are held back, so a
+    throttle never removes a replica from the ISR.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class ReplicationQuotaManager:
             simple=True,
         )
         self.bound = NO_LIMIT
-        """In bytes a second."""
-        # The numbers of the partitions by topic, `_ALL` for all of them.
+        """In bytes per second."""
+        # The numbers of throttled partitions by topic, `_ALL` for all.
         self._throttled: dict[str, frozenset[int]] = {}
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Note of which partitions of a topic this broker is held back, of the replicas that its setting lists."""
+        """Set which partitions of a topic are throttled on this broker."""
         if replicas == ALL_REPLICAS:
             self._throttled[topic] = frozenset((_ALL,))
         elif replicas:
@@ -44,17 +44,17 @@ class ReplicationQuotaManager:
             )
 
     def is_throttled(self, partition: str) -> bool:
-        """Return whether a partition counts."""
+        """Return whether a partition is throttled."""
         topic, _, number = partition.rpartition("-")
         numbers = self._throttled.get(topic)
         return numbers is not None and (_ALL in numbers or int(number) in numbers)
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether more has passed than may."""
+        """Whether the rate exceeds the quota."""
         return self.bound != NO_LIMIT and self._rate.exceeds(self.bound, self._clock.now_us)
 
     def record(self, partition: str, size_bytes: int) -> None:
-        """Count what is sent or was fetched of a partition, whether the quota is exceeded or not."""
+        """Count bytes of a partition, whether the quota is exceeded or not."""
         if size_bytes and self.is_throttled(partition):
             self._rate.record(size_bytes, self._clock.now_us)

@@ -1,9 +1,11 @@
-"""How requests wait for a thread of their broker while it, or its disk, is slow (``RequestChannel``, ``KafkaRequestHandlerPool``).
+"""How requests wait for a thread while their broker or its disk is slow.
 
-Network threads (``num.network.threads``) read requests from sockets and put them into one queue (``queued.max.requests``), from
-which I/O threads (``num.io.threads``) take them. An append that waits for the disk keeps its thread. Once all of them wait, so
-does everything else that the broker is asked for, what followers fetch and what the controller orders included; once the
-queue is full, so do the network threads, with the answers that they would have sent.
+After ``RequestChannel`` and ``KafkaRequestHandlerPool``. Network threads (``num.network.threads``)
+read requests from sockets and put them into one queue (``queued.max.requests``). I/O threads
+(``num.io.threads``) take them from there. An append that waits for the disk keeps its thread. Once
+all I/O threads wait, so does every other request, including fetches of followers and the
+controller's orders. Once the queue is full, the network threads wait too, and with them the answers
+that they would send.
 """
 
 from collections import deque
@@ -20,12 +22,15 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 
 _CONTROL_PLANE_QUEUE: Final = 20
-"""How many requests the queue of the control plane holds (``SocketServer.ControlPlaneQueueSize``)."""
+"""The size of the control plane's queue (``SocketServer.ControlPlaneQueueSize``)."""
 
 
 @dataclass(slots=True)
 class RequestPace:
-    """How much longer each request takes a broker, whichever of its lives it is; all that makes it slow at once adds up."""
+    """The extra time for each request of a broker, across its restarts.
+
+    Delays at the same time add up.
+    """
 
     request_us: int = 0
     delays_us: list[int] = field(default_factory=list)
@@ -35,7 +40,7 @@ class RequestPace:
         self.request_us = sum(self.delays_us)
 
     def speed_up(self, request_us: int) -> None:
-        """Undo one `slow_down`; what has been healed meanwhile is as it is."""
+        """Undo one `slow_down`, unless `heal` has already undone it."""
         if request_us in self.delays_us:
             self.delays_us.remove(request_us)
         self.request_us = sum(self.delays_us)
@@ -46,13 +51,13 @@ class RequestPace:
 
 
 _Backlog = deque[tuple[Exchange[Body], bool, Body | None]]
-"""What a network thread has not come to: requests (True), and answers with their bodies."""
+"""The pending work of a network thread: requests (True), and answers with their bodies."""
 
 
 class RequestChannels:
-    """The requests of a broker: one queue for all, or another one for what controllers send (KIP-291).
+    """The requests of a broker: one queue for all, or a second one for controllers (KIP-291).
 
-    *handle* returns what a thread does that has come to a request; *send* is given an answer.
+    *handle* returns a thread's steps for a request; *send* sends an answer.
     """
 
     def __init__(
@@ -83,33 +88,33 @@ class RequestChannels:
 
     @property
     def are_idle(self) -> bool:
-        """Whether every thread waits for something to do."""
+        """Whether every thread is idle."""
         return self._data_plane.is_idle and self._control_plane.is_idle
 
     def put(self, exchange: Exchange[Body]) -> None:
-        """Take a request that has come."""
+        """Add an incoming request."""
         self._channel_of(exchange).put(exchange)
 
     def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Answer a request, as soon as its network thread comes to it."""
+        """Answer a request as soon as its network thread is free."""
         self._channel_of(exchange).answer(exchange, body)
 
     def close(self) -> None:
-        """Handle what has been put into a queue, and nothing any more."""
+        """Handle queued requests, and no further ones."""
         self._data_plane.close()
         self._control_plane.close()
 
     def _channel_of(self, exchange: Exchange[Body]) -> "RequestChannel":
-        of_controller = isinstance(
+        is_control = isinstance(
             exchange.request, (LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
         )
-        return self._control_plane if of_controller else self._data_plane
+        return self._control_plane if is_control else self._data_plane
 
 
 class RequestChannel:
-    """A queue of requests, and the threads before and behind it.
+    """A queue of requests with its network threads and I/O threads.
 
-    *handle* returns what a thread does with a request; *send* is given an answer.
+    *handle* returns a thread's steps for a request; *send* sends an answer.
     """
 
     def __init__(
@@ -129,24 +134,25 @@ class RequestChannel:
         self._send = send
         self._requests_max = requests_max
         self._io_threads = io_threads
-        # What each I/O thread that is not free goes on with after it has waited.
+        # The remaining steps of each busy I/O thread.
         self._under_way: list[Steps] = []
         self._queue: deque[Exchange[Body]] = deque()
-        # One for each network thread; the first thing in it is a request that has no place in the queue.
+        # One for each network thread. It begins with a request that has no place in the queue.
         self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
-        # Those that wait for a place, in the order in which they came to it.
+        # The backlogs that wait for a place, in order.
         self._blocked: deque[_Backlog] = deque()
-        # The one that goes on now: what comes in meanwhile, for an answer lets the next request in, comes after what it has.
+        # The backlog in progress. An answer may let in another request, which must go behind the
+        # pending work.
         self._draining: _Backlog | None = None
         self._is_dispatching = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether every thread waits for something to do."""
+        """Whether every thread is idle."""
         return not self._queue and not self._under_way and not self._blocked
 
     def put(self, exchange: Exchange[Body]) -> None:
-        """Take a request that has come."""
+        """Add an incoming request."""
         backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
             backlog.append((exchange, True, None))
@@ -155,7 +161,7 @@ class RequestChannel:
             self._dispatch()
 
     def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Have the network thread of a request send its answer."""
+        """Send an answer from the network thread of its request."""
         backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
             backlog.append((exchange, False, body))
@@ -163,7 +169,7 @@ class RequestChannel:
             self._send(exchange, body)
 
     def close(self) -> None:
-        """Handle what threads wait with and what has been put into the queue, and nothing any more.
+        """Handle the requests of busy threads and of the queue, and no further ones.
 
         After ``KafkaRequestHandlerPool.shutdown``, but at once.
         """
@@ -175,11 +181,14 @@ class RequestChannel:
                 pass
 
     def _backlog_of(self, exchange: Exchange[Body]) -> _Backlog:
-        """Return what the network thread of a connection has not come to; connections take turns."""
+        """Return the backlog of a connection's network thread.
+
+        Connections are distributed round-robin.
+        """
         return self._backlogs[exchange.connection.id % len(self._backlogs)]
 
     def _enqueue(self, exchange: Exchange[Body], backlog: _Backlog) -> bool:
-        """Put a request into the queue; return False where it has no place, and its network thread waits for one."""
+        """Queue a request. Without room, return False, and its network thread waits."""
         if len(self._queue) < self._requests_max:
             self._queue.append(exchange)
             return True
@@ -189,7 +198,7 @@ class RequestChannel:
         return False
 
     def _dispatch(self) -> None:
-        """Give requests to the I/O threads that are free."""
+        """Give requests to idle I/O threads."""
         if self._is_dispatching:
             return
         self._is_dispatching = True
@@ -202,7 +211,7 @@ class RequestChannel:
         self._is_dispatching = False
 
     def _work(self, steps: Steps) -> None:
-        """Have a thread do what it can do before it has to wait."""
+        """Run a thread until it has to wait."""
         wait_us = next(steps, None)
         if wait_us is None:
             self._under_way.remove(steps)
@@ -215,7 +224,7 @@ class RequestChannel:
             self._dispatch()
 
     def _drain_next(self) -> None:
-        """Let the network thread that has waited longest go on: there is a place."""
+        """Let the network thread that has waited longest continue, because the queue has room."""
         if not self._blocked:
             return
         self._draining = backlog = self._blocked.popleft()

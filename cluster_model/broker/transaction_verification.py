@@ -1,4 +1,7 @@
-"""A leader asks coordinators whether transactions have its partitions, or adds these to them (``AddPartitionsToTxnManager.scala``, KIP-890)."""
+"""A leader's requests to coordinators to verify or add its partitions in transactions (KIP-890).
+
+After ``AddPartitionsToTxnManager.scala``.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,14 +22,16 @@ _REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
 """Kafka's default of a broker's ``request.timeout.ms``."""
 
 Verified = Callable[[dict[str, str]], None]
-"""Told of each partition the error."""
+"""Receives the error of each partition."""
 
 
 class TransactionVerification:
-    """The questions of one broker, one at a time under way to each coordinator."""
+    """The verification requests of one broker, with one at a time in flight to each coordinator.
+
+    With *adds*, a partition that is not in a transaction is added to it (transactions v2).
+    """
 
     def __init__(self, host: Host, metadata: MetadataCache, partitions: int, *, adds: bool) -> None:
-        """With *adds* a partition that is not in a transaction becomes a part of it (transactions v2)."""
         self._host = host
         self._metadata = metadata
         self._partitions = partitions
@@ -37,7 +42,7 @@ class TransactionVerification:
         self._is_closed = False
 
     def close(self) -> None:
-        """Ask no coordinator any more."""
+        """Stop sending requests."""
         self._is_closed = True
         for client in self._clients.values():
             client.close()
@@ -50,7 +55,7 @@ class TransactionVerification:
         partitions: tuple[str, ...],
         on_verified: Verified,
     ) -> None:
-        """Ask the coordinator of a transactional id about partitions."""
+        """Verify partitions with the coordinator of a transactional id."""
         number = partition_for(transactional_id, self._partitions)
         coordinator = self._metadata.live_leader(f"{TRANSACTION_STATE}-{number}")
         if coordinator == NO_LEADER:
@@ -73,17 +78,17 @@ class TransactionVerification:
                 self._host, f"broker-{coordinator}", _LISTENER, _REQUEST_TIMEOUT_US
             )
         self._busy[coordinator] = None
-        asked = queue.pop(0)
-        client.send(asked[0], partial(self._answered, coordinator), asked)
+        pending = queue.pop(0)
+        client.send(pending[0], partial(self._answered, coordinator), pending)
 
     def _answered(
         self,
         coordinator: int,
         answer: AddPartitionsToTxnResponse | None,
-        asked: tuple[AddPartitionsToTxnRequest, Verified],
+        pending: tuple[AddPartitionsToTxnRequest, Verified],
     ) -> None:
         self._busy.pop(coordinator, None)
-        request, on_verified = asked
+        request, on_verified = pending
         if answer is None:
             on_verified(dict.fromkeys(request.partitions, errors.NETWORK_EXCEPTION))
         else:
@@ -92,5 +97,5 @@ class TransactionVerification:
 
 
 def _producer_error(error: str) -> str:
-    """Return what producers expect to hear: of leaders they know no PRODUCER_FENCED."""
+    """Return the error for producers. They do not expect PRODUCER_FENCED from a leader."""
     return errors.INVALID_PRODUCER_EPOCH if error == errors.PRODUCER_FENCED else error

@@ -60,7 +60,7 @@ class Life:
 
     def append(self) -> None:
         """A fetcher appends what it has got: a change of partitions waits for that."""
-        self.broker.replicas.append_locks.fetched(["t-0"])
+        self.broker.replicas.append_locks.begin_fetched_appends(["t-0"])
 
     @property
     def live_brokers(self) -> list[int]:

@@ -496,7 +496,7 @@ def test_a_delayed_produce_settles_each_partition_once() -> None:
 def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, completes: bool) -> None:
     replicas = Replicas()
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
-    session = FetchSession(1, 1, 0, is_kept=True)
+    session = FetchSession(1, 1, 0, is_cached=True)
     session.update(request.partitions, request.last_epochs)
     done: list[bool] = []
     delayed = DelayedFetch(

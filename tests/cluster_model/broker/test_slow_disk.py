@@ -173,7 +173,7 @@ def locks_on(disk: Disk) -> tuple[AppendLocks, FakeHost]:
 def test_a_change_waits_for_what_fetchers_append_of_whatever_partition() -> None:
     locks, host = locks_on(Disk(write_us=SECOND))
     were_free = locks.are_free
-    assert locks.fetched([Q, Q]) == 2 * SECOND
+    assert locks.begin_fetched_appends([Q, Q]) == 2 * SECOND
     assert (were_free, locks.are_free) == (True, False)
     host.advance(SECOND)
     assert first_wait(locks.wait_for_fetchers()) == SECOND
@@ -182,7 +182,7 @@ def test_a_change_waits_for_what_fetchers_append_of_whatever_partition() -> None
 
 def test_one_change_is_made_at_a_time() -> None:
     locks, _ = locks_on(Disk(write_us=SECOND))
-    locks.fetched([P])
+    locks.begin_fetched_appends([P])
     assert first_wait(locks.begin_change()) == 0
     assert first_wait(locks.wait_for_fetchers()) == SECOND
     assert first_wait(locks.begin_change()) == SECOND
@@ -192,7 +192,7 @@ def test_one_change_is_made_at_a_time() -> None:
 
 def test_nothing_waits_where_no_disk_is_slow() -> None:
     locks, _ = locks_on(Disk())
-    assert locks.fetched([P]) == 0
+    assert locks.begin_fetched_appends([P]) == 0
     for _ in range(2):
         assert [*locks.begin_append(P), *locks.write(P)] == []
         locks.end_append(P)

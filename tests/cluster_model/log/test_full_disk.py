@@ -86,7 +86,7 @@ def test_retention_makes_room() -> None:
     disk.limit_room(0, 20)
     assert append(manager, P, 14)
     host.advance(31 * SECOND)
-    assert [limit.left for limit in disk.room_limits[0]] == [20]
+    assert [limit.free_bytes for limit in disk.room_limits[0]] == [20]
     assert append(manager, P, 14)
 
 

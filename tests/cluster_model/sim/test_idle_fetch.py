@@ -39,7 +39,7 @@ class Leader:
 
     def __init__(self, host: SimulatedHost, wait_us: int) -> None:
         self.host = host
-        self.session = FetchSession(SESSION, 1, host.clock.now_us, is_kept=True)
+        self.session = FetchSession(SESSION, 1, host.clock.now_us, is_cached=True)
         self.waits: list[tuple[int, int, int]] = []
         self.metadata_requests = 0
 
