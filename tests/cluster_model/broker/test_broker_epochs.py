@@ -104,7 +104,9 @@ class Leader:
 
 
 @pytest.mark.parametrize(("release", "log_end", "hw"), [("3.6", 2, 2), ("3.9", 0, 0), ("4.3", 0, 0)])
-def test_from_3_7_on_a_fetch_of_a_former_life_does_not_count(release: str, log_end: int, hw: int) -> None:
+def test_since_3_7_a_fetch_of_a_previous_incarnation_does_not_count(
+    release: str, log_end: int, hw: int
+) -> None:
     """Replica.updateFetchStateOrThrow (KAFKA-15221)."""
     leader = Leader((0, 1), release)
     leader.append(2)
@@ -115,7 +117,7 @@ def test_from_3_7_on_a_fetch_of_a_former_life_does_not_count(release: str, log_e
 
 
 @pytest.mark.parametrize("broker_epoch", [NO_EPOCH, 21, 22])
-def test_a_fetch_without_an_epoch_or_of_a_life_not_heard_of_yet_counts(broker_epoch: int) -> None:
+def test_a_fetch_without_a_broker_epoch_or_with_a_later_one_counts(broker_epoch: int) -> None:
     leader = Leader((0, 1))
     leader.append(2)
     leader.hear((0, 1), 1, broker_1=21)
@@ -124,7 +126,7 @@ def test_a_fetch_without_an_epoch_or_of_a_life_not_heard_of_yet_counts(broker_ep
 
 
 @pytest.mark.parametrize(("release", "hw"), [("3.9", 1), ("4.3", 1)])
-def test_the_high_watermark_does_not_wait_for_who_left_the_isr_before_it_has_fetched(
+def test_the_hw_does_not_wait_for_a_replica_that_left_the_isr_before_it_fetched(
     release: str, hw: int
 ) -> None:
     """Partition.isBrokerEpochIsrEligible: without a stored broker epoch a follower may not join, so it is not awaited."""
@@ -135,7 +137,7 @@ def test_the_high_watermark_does_not_wait_for_who_left_the_isr_before_it_has_fet
     assert leader.hw == hw
 
 
-def test_a_member_that_has_not_fetched_yet_is_asked_for_without_an_epoch() -> None:
+def test_an_isr_request_has_no_broker_epoch_for_a_member_that_has_not_fetched() -> None:
     """Partition.addBrokerEpochToIsr."""
     leader = Leader((0, 2))
     leader.fetch(1, 0, 11)
@@ -143,7 +145,7 @@ def test_a_member_that_has_not_fetched_yet_is_asked_for_without_an_epoch() -> No
     assert leader.asked.broker_epochs == [{1: 11, 2: NO_EPOCH}]
 
 
-def test_what_a_leader_has_asked_for_is_forgotten_when_the_log_says_what_it_knows() -> None:
+def test_a_leader_drops_its_isr_request_when_the_log_repeats_its_state() -> None:
     """Partition.makeLeader: a partition epoch that is not older is taken over, and the change under way with it."""
     leader = Leader()
     leader.fetch(1, 0, 11)
@@ -159,7 +161,7 @@ def test_what_a_leader_has_asked_for_is_forgotten_when_the_log_says_what_it_know
     assert (partition.isr, partition.partition_epoch) == ((0, 1, 2), 2)
 
 
-def test_a_leader_that_is_ahead_of_the_log_does_not_go_back() -> None:
+def test_a_leader_ahead_of_the_metadata_log_keeps_its_state() -> None:
     leader = Leader()
     leader.fetch(1, 0, 11)
     leader.asked.answers[0](1)
@@ -167,7 +169,7 @@ def test_a_leader_that_is_ahead_of_the_log_does_not_go_back() -> None:
     assert leader.manager.partitions[P].isr == (0, 1)
 
 
-def test_after_a_replica_was_not_eligible_the_high_watermark_waits_for_the_next_fetch() -> None:
+def test_after_an_ineligible_replica_the_hw_waits_for_the_next_fetch() -> None:
     """Partition.handleAlterPartitionError."""
     leader = Leader()
     leader.fetch(1, 0, 11)

@@ -120,7 +120,7 @@ class Life:
         return [value for stored in self.disk.log_file("t-0").batches for value in stored.values]
 
 
-def test_up_to_3_4_its_sockets_are_open_and_requests_wait_for_its_registration() -> None:
+def test_up_to_3_4_sockets_open_at_the_start_and_requests_wait_for_the_registration() -> None:
     life = Life(registered=False, release="2.8")
     assert life.opened == [0]
     life.send(MetadataRequest())
@@ -131,7 +131,7 @@ def test_up_to_3_4_its_sockets_are_open_and_requests_wait_for_its_registration()
     assert life.opened == [0]
 
 
-def test_from_3_5_on_its_sockets_are_opened_when_it_is_unfenced() -> None:
+def test_since_3_5_sockets_open_when_the_broker_is_unfenced() -> None:
     """KAFKA-14658: who connects before is refused, and asks another broker."""
     life = Life(registered=False, release="3.6")
     life.office.listener.registered(5)
@@ -144,7 +144,7 @@ def test_from_3_5_on_its_sockets_are_opened_when_it_is_unfenced() -> None:
     assert len(life.host.responses) == 1
 
 
-def test_one_that_stops_before_it_is_unfenced_opens_no_sockets_any_more() -> None:
+def test_a_broker_that_stops_before_it_is_unfenced_opens_no_sockets() -> None:
     life = Life(registered=False, release="3.6", enable=False)
     life.office.listener.registered(5)
     life.stop()
@@ -152,7 +152,7 @@ def test_one_that_stops_before_it_is_unfenced_opens_no_sockets_any_more() -> Non
     assert not life.opened
 
 
-def test_it_serves_until_it_is_relieved_and_ends_when_its_session_has() -> None:
+def test_a_stopping_broker_serves_until_its_leaders_have_moved_and_ends_with_its_session() -> None:
     life = Life()
     life.stop()
     life.produce("a")
@@ -167,27 +167,27 @@ def test_it_serves_until_it_is_relieved_and_ends_when_its_session_has() -> None:
     assert life.did[3:] == [SHUT_DOWN]
 
 
-def test_it_asks_nobody_if_it_is_not_to() -> None:
+def test_without_controlled_shutdown_a_broker_asks_no_controller() -> None:
     life = Life(enable=False)
     life.stop()
     assert life.did == ["sockets closed", "session closed"]
 
 
-def test_one_that_was_never_registered_halts() -> None:
+def test_a_broker_that_never_registered_halts() -> None:
     life = Life(registered=False)
     life.stop()
     assert life.did == [KILLED]
     assert not life.disk.clean_shutdown_file
 
 
-def test_nothing_is_handled_any_more() -> None:
+def test_a_stopped_broker_handles_no_requests() -> None:
     life = Life(enable=False)
     life.stop()
     life.produce("late")
     assert (life.log(), life.host.responses) == ([], [])
 
 
-def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_handled() -> None:
+def test_a_stopped_broker_answers_no_waiting_produce_and_handles_nothing_behind_it() -> None:
     life = Life(enable=False)
     connection = life.produce("a", acks=-1)
     life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
@@ -197,7 +197,7 @@ def test_who_waits_for_replicas_is_not_answered_and_what_waits_behind_it_not_han
     assert life.host.named("rejected") == []
 
 
-def test_an_answer_that_comes_too_late_goes_nowhere_and_lets_nothing_in() -> None:
+def test_an_answer_after_the_stop_goes_nowhere_and_lets_no_request_in() -> None:
     life = Life(enable=False)
     connection = life.send(InitProducerIdRequest())
     life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
@@ -207,7 +207,7 @@ def test_an_answer_that_comes_too_late_goes_nowhere_and_lets_nothing_in() -> Non
 
 
 @pytest.mark.parametrize("written", [3, None])
-def test_what_waits_for_an_isr_is_not_appended_to_a_closed_log(written: int | None) -> None:
+def test_a_produce_that_waited_for_an_isr_write_is_not_appended_to_a_closed_log(written: int | None) -> None:
     life = Life(enable=False)
     # Broker 2 has not fetched for so long that it leaves the ISR.
     life.produce("a")
@@ -220,7 +220,7 @@ def test_what_waits_for_an_isr_is_not_appended_to_a_closed_log(written: int | No
     assert life.disk.log_file("t-0").flushed_offset == 1
 
 
-def test_an_isr_is_not_shrunk_any_more() -> None:
+def test_a_stopped_broker_shrinks_no_isr() -> None:
     life = Life(enable=False)
     life.produce("a")
     life.stop()

@@ -55,7 +55,7 @@ class Leader(Life):
         return [answer.body for answer in self.host.responses]
 
 
-def test_who_exceeds_its_quota_is_answered_at_once_and_not_heard_for_a_while() -> None:
+def test_a_client_above_its_quota_is_answered_at_once_and_then_muted() -> None:
     leader = Leader(QuotaSpec(producer_byte_rate=KB))
     leader.append("bulk", "m0", 10 * KB)
     leader.append("bulk", "m1", 5 * KB)
@@ -68,7 +68,7 @@ def test_who_exceeds_its_quota_is_answered_at_once_and_not_heard_for_a_while() -
     assert leader.log() == ["m0", "m1", "m2"]
 
 
-def test_up_to_1_1_its_answer_comes_when_the_time_is_over() -> None:
+def test_up_to_1_1_a_throttled_answer_is_delayed() -> None:
     leader = Leader(QuotaSpec(producer_byte_rate=KB), release="1.1")
     leader.append("bulk", "m0", 15 * KB)
     assert leader.log() == ["m0"]
@@ -80,7 +80,7 @@ def test_up_to_1_1_its_answer_comes_when_the_time_is_over() -> None:
     assert leader.log() == ["m0", "m1"]
 
 
-def test_a_producer_that_waits_for_no_answer_is_not_heard_either() -> None:
+def test_a_producer_with_acks_0_is_muted_too() -> None:
     leader = Leader(QuotaSpec(producer_byte_rate=KB))
     leader.append("bulk", "m0", 15 * KB, acks=0)
     leader.append("bulk", "m1", 1, acks=0)
@@ -90,7 +90,7 @@ def test_a_producer_that_waits_for_no_answer_is_not_heard_either() -> None:
     assert leader.log() == ["m0", "m1"]
 
 
-def test_each_client_has_the_default_for_itself_and_its_own_quota_in_its_place() -> None:
+def test_the_default_quota_applies_to_each_client_unless_it_has_its_own() -> None:
     leader = Leader(QuotaSpec(producer_byte_rate=KB), QuotaSpec(client="rich", producer_byte_rate=100 * KB))
     for client in ("one", "another", "rich"):
         leader.append(client, client, 10 * KB)
@@ -100,13 +100,13 @@ def test_each_client_has_the_default_for_itself_and_its_own_quota_in_its_place()
     assert [answer.throttle_us for answer in leader.answers[3:]] == [20 * SECOND, 0, 0]
 
 
-def test_a_quota_of_one_kind_is_none_of_the_other() -> None:
+def test_a_consumer_quota_does_not_limit_produces() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB))
     leader.append("bulk", "m0", 500 * KB)
     assert leader.answers[0].throttle_us == 0
 
 
-def test_a_throttled_consumer_gets_nothing_and_has_used_nothing() -> None:
+def test_a_throttled_consumer_gets_no_records_and_uses_no_quota() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB))
     leader.append("bulk", "m0", 15 * KB)
     for _ in range(3):
@@ -116,7 +116,7 @@ def test_a_throttled_consumer_gets_nothing_and_has_used_nothing() -> None:
     assert not leader.host.named("served")
 
 
-def test_a_throttled_fetch_leaves_its_session_as_it_was() -> None:
+def test_a_throttled_fetch_does_not_change_its_session() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB))
     leader.append("bulk", "m0", 2 * KB)
     first = leader.fetch("consumer")
@@ -132,7 +132,7 @@ def test_a_throttled_fetch_leaves_its_session_as_it_was() -> None:
     assert again.throttle_us == SECOND
 
 
-def test_up_to_1_1_a_consumer_gets_what_it_has_asked_for_when_the_time_is_over() -> None:
+def test_up_to_1_1_a_throttled_consumer_gets_its_records_late() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB), release="1.1")
     leader.append("bulk", "m0", 15 * KB)
     leader.host.responses.clear()
@@ -143,9 +143,7 @@ def test_up_to_1_1_a_consumer_gets_what_it_has_asked_for_when_the_time_is_over()
 
 
 @pytest.mark.parametrize(("release", "batches"), [("2.4", 0), ("2.8", 5)])
-def test_from_2_5_on_a_consumer_gets_no_more_at_once_than_a_window_of_its_quota(
-    release: str, batches: int
-) -> None:
+def test_since_2_5_a_consumer_gets_at_most_a_quota_window_at_once(release: str, batches: int) -> None:
     """KAFKA-9677: before, what was there at once was too much for ever."""
     leader = Leader(QuotaSpec(consumer_byte_rate=KB), release=release)
     for number in range(20):
@@ -155,7 +153,7 @@ def test_from_2_5_on_a_consumer_gets_no_more_at_once_than_a_window_of_its_quota(
     assert bool(answer.throttle_us) is (batches == 0)
 
 
-def test_a_client_that_is_throttled_is_not_ready_until_that_is_over_or_its_connection_gone() -> None:
+def test_a_throttled_client_is_not_ready_until_the_throttle_ends_or_its_connection_closes() -> None:
     host = FakeHost()
     client = NetworkClient(host, "broker-1", "client", 30 * SECOND)
     client.send(FetchRequest(-1, 0, 1, {}), lambda *_: None)

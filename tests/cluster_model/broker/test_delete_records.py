@@ -65,14 +65,14 @@ class Leader(Life):
         ("nobody-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_what_cannot_be_deleted_is_refused_at_once(partition: str, offset: int, error: str) -> None:
+def test_an_invalid_deletion_is_rejected_at_once(partition: str, offset: int, error: str) -> None:
     leader = Leader()
     leader.delete(offset, partition)
     assert leader.answers == [(error, offset, -1)]
     assert leader.log_start == 0
 
 
-def test_a_follower_deletes_nothing_by_request() -> None:
+def test_a_follower_rejects_delete_records() -> None:
     leader = Leader()
     leader.become(2, 2)
     leader.delete(1)
@@ -80,7 +80,7 @@ def test_a_follower_deletes_nothing_by_request() -> None:
 
 
 @pytest.mark.parametrize(("offset", "begins"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
-def test_the_log_begins_at_the_offset_at_once_and_the_answer_waits_for_the_live_followers(
+def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
     offset: int, begins: int
 ) -> None:
     leader = Leader()
@@ -95,13 +95,13 @@ def test_the_log_begins_at_the_offset_at_once_and_the_answer_waits_for_the_live_
     assert leader.answers == [(errors.NONE, begins, begins)]
 
 
-def test_what_is_deleted_already_is_answered_at_once() -> None:
+def test_a_repeated_deletion_is_answered_at_once() -> None:
     leader = Leader()
     leader.delete(0)
     assert leader.answers == [(errors.NONE, 0, 0)]
 
 
-def test_nobody_waits_for_a_follower_that_is_dead() -> None:
+def test_a_deletion_does_not_wait_for_a_dead_follower() -> None:
     leader = Leader()
     leader.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2)))
     leader.delete(2)
@@ -109,7 +109,7 @@ def test_nobody_waits_for_a_follower_that_is_dead() -> None:
     assert leader.answers == [(errors.NONE, 2, 2)]
 
 
-def test_a_follower_that_does_not_go_along_costs_the_answer_and_brings_nothing_back() -> None:
+def test_a_deletion_times_out_without_a_follower_but_is_not_undone() -> None:
     leader = Leader()
     leader.delete(2)
     leader.host.advance(TIMEOUT_US)
@@ -117,14 +117,14 @@ def test_a_follower_that_does_not_go_along_costs_the_answer_and_brings_nothing_b
     assert leader.log_start == 2
 
 
-def test_who_leads_no_more_says_so() -> None:
+def test_a_deposed_leader_fails_a_waiting_deletion() -> None:
     leader = Leader()
     leader.delete(2)
     leader.become(2, 2)
     assert leader.answers == [(errors.NOT_LEADER_FOR_PARTITION, 2, -1)]
 
 
-def test_a_follower_says_where_its_log_begins_when_that_has_changed() -> None:
+def test_a_follower_reports_a_new_log_start_in_its_fetch() -> None:
     session = FetchSessionHandler()
     said = []
     for log_start in (0, 0, 3, 3, 0):
@@ -155,7 +155,7 @@ DELETE = "{do: {delete_records: {partition: t-0, offset: 2}}}"
 
 
 @pytest.mark.parametrize("kafka", ["0.11", "2.4", "3.9", "4.3"])
-def test_what_is_deleted_by_request_is_permitted_and_all_else_is_read(kafka: str) -> None:
+def test_requested_deletions_are_permitted_and_all_other_records_are_read(kafka: str) -> None:
     result = run(kafka, DELETE)
     assert result.verdict.status == PERMITTED
     (answered,) = select(result.evidence.trace, events.DeleteRecordsAnswered)
@@ -166,7 +166,7 @@ def test_what_is_deleted_by_request_is_permitted_and_all_else_is_read(kafka: str
     assert [orders.is_read(P, f"m-{number}") for number in range(4)] == [False, False, True, True]
 
 
-def test_an_administrator_goes_on_to_the_next_leader_when_the_one_that_he_has_asked_is_gone() -> None:
+def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:
     # By then the next leader knows what is committed, and calls the offset in range.
     stuck = "{after: 1s, do: {slow_follower: {broker: 2, mode: stuck, duration: 20s}}}"
     crash = "{after: 300ms, do: {broker_crash: {broker: 0, restart_after: 30s}}}"
@@ -179,9 +179,7 @@ def test_an_administrator_goes_on_to_the_next_leader_when_the_one_that_he_has_as
 
 
 @pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
-def test_a_follower_that_comes_back_with_nothing_begins_in_the_middle_of_a_batch_since_1_1(
-    kafka: str, begins: int | None
-) -> None:
+def test_since_1_1_an_empty_follower_can_begin_within_a_batch(kafka: str, begins: int | None) -> None:
     loss = "{do: {disk_loss: {broker: 2, restart_after: 20s}}}"
     result = run(kafka, loss, DELETE, "{at: 40s, do: {send: last}}")
     anew = [event.offset for event in select(result.evidence.trace, events.LogStartedAnew)]
@@ -190,6 +188,6 @@ def test_a_follower_that_comes_back_with_nothing_begins_in_the_middle_of_a_batch
     assert failed == ([2] if begins is None else [])
 
 
-def test_records_that_were_read_before_they_are_deleted_are_missed_by_nobody() -> None:
+def test_records_consumed_before_their_deletion_are_not_lost() -> None:
     result = run("2.4", "{when: {consumed: [m-0, m-1, m-2, m-3]}}", DELETE)
     assert result.verdict.status == HELD

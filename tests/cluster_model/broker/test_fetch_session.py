@@ -109,7 +109,7 @@ steps = st.one_of(
 
 @pytest.mark.parametrize("release", ["0.11", "2.4"])
 @given(taken=st.lists(steps, max_size=30))
-def test_what_is_left_unsaid_counts_as_if_it_had_been_said(
+def test_fetch_sessions_have_the_same_outcome_as_full_fetches(
     release: str, taken: list[tuple[Any, ...]]
 ) -> None:
     """HW, ISR, and when each replica was last caught up are the same with sessions and with full fetches."""
@@ -119,7 +119,7 @@ def test_what_is_left_unsaid_counts_as_if_it_had_been_said(
         assert incremental.state() == full.state()
 
 
-def test_a_fetch_without_news_says_nothing_and_looks_at_nothing() -> None:
+def test_a_fetch_without_news_returns_nothing_and_reads_nothing() -> None:
     led = Led(has_sessions=True)
     for _ in range(4):
         led.take(("fetch", 1, 0))
@@ -145,12 +145,12 @@ def following(session_id: int, epoch: int) -> FetchRequest:
     return FetchRequest(-1, 0, 1_000, {}, session_id=session_id, session_epoch=epoch)
 
 
-def test_a_session_that_the_broker_does_not_know_is_refused() -> None:
+def test_an_unknown_session_is_rejected() -> None:
     replicas = Replicas()
     assert answer(replicas, following(77, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_without_partitions_ends_with_the_fetch_that_leaves_it_so() -> None:
+def test_a_fetch_that_removes_the_last_partition_ends_the_session() -> None:
     replicas = Replicas()
     opened = answer(replicas, opening()).session_id
     last = following(opened, 1)
@@ -159,7 +159,7 @@ def test_a_session_without_partitions_ends_with_the_fetch_that_leaves_it_so() ->
     assert answer(replicas, following(opened, 2)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_fetch_that_ends_its_session_is_answered_what_it_names() -> None:
+def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
     replicas = Replicas()
     last = following(answer(replicas, opening()).session_id, 1)
     last.partitions, last.forgotten = {P: (0, -1)}, (P,)
@@ -167,7 +167,7 @@ def test_a_fetch_that_ends_its_session_is_answered_what_it_names() -> None:
     assert (told.session_id, list(told.partitions)) == (protocol.NO_SESSION, [P])
 
 
-def test_a_fetch_of_a_session_counts_for_the_replica_that_it_names() -> None:
+def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
     replicas = Replicas()
     next_one = following(answer(replicas, opening()).session_id, 1)
     next_one.replica_id, next_one.partitions = 1, {P: (0, -1)}
@@ -183,7 +183,7 @@ def test_a_fetch_outside_the_log_is_out_of_range(offset: int) -> None:
     assert answer(replicas, request).partitions[P].error == errors.OFFSET_OUT_OF_RANGE
 
 
-def test_a_repeated_request_is_refused_from_kip_227_on() -> None:
+def test_since_kip_227_a_repeated_request_is_rejected() -> None:
     for release, error in (("0.11", errors.NONE), ("2.4", errors.INVALID_FETCH_SESSION_EPOCH)):
         replicas = Replicas(release=release)
         session_id = answer(replicas, opening()).session_id
@@ -200,7 +200,7 @@ def test_a_full_fetch_closes_the_session_that_it_names() -> None:
     assert answer(replicas, following(second, 1)).error == errors.NONE
 
 
-def test_before_kip_227_what_was_said_holds_for_its_connection_alone() -> None:
+def test_before_kip_227_a_session_ends_with_its_connection() -> None:
     replicas = Replicas(release="0.11")
     session_id = answer(replicas, opening()).session_id
     assert answer(replicas, following(session_id, 1), "another").error == errors.FETCH_SESSION_ID_NOT_FOUND
@@ -208,14 +208,14 @@ def test_before_kip_227_what_was_said_holds_for_its_connection_alone() -> None:
     assert answer(replicas, following(session_id, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_without_a_free_slot_every_fetch_is_a_full_one() -> None:
+def test_without_a_free_slot_every_fetch_is_full() -> None:
     replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 0})
     for _ in range(2):
         response = answer(replicas, opening())
         assert (response.session_id, list(response.partitions)) == (protocol.NO_SESSION, [P])
 
 
-def test_an_error_is_said_again_and_so_is_the_high_watermark_after_it() -> None:
+def test_an_error_is_repeated_and_the_high_watermark_is_sent_after_it() -> None:
     replicas = Replicas()
     unknown = answer(replicas, opening(-1, P, Q))
     assert unknown.partitions[Q].error == errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -233,9 +233,7 @@ def test_an_error_is_said_again_and_so_is_the_high_watermark_after_it() -> None:
 @pytest.mark.parametrize(
     ("keeps_epoch", "error"), [(False, errors.NONE), (True, errors.UNKNOWN_LEADER_EPOCH)]
 )
-def test_until_2_5_an_incremental_fetch_is_not_held_to_its_leader_epoch(
-    *, keeps_epoch: bool, error: str
-) -> None:
+def test_before_2_5_an_incremental_fetch_ignores_its_leader_epoch(*, keeps_epoch: bool, error: str) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
     session_id = answer(replicas, opening()).session_id
     moved = FetchRequest(-1, 0, 1_000, {P: (0, 5)}, session_id=session_id, session_epoch=1)
@@ -244,7 +242,9 @@ def test_until_2_5_an_incremental_fetch_is_not_held_to_its_leader_epoch(
 
 
 @pytest.mark.parametrize(("keeps_epoch", "error"), [(False, errors.NONE), (True, errors.FENCED_LEADER_EPOCH)])
-def test_nor_is_one_of_a_partition_that_only_the_full_fetch_named(*, keeps_epoch: bool, error: str) -> None:
+def test_before_2_5_later_fetches_ignore_the_leader_epochs_of_the_full_fetch(
+    *, keeps_epoch: bool, error: str
+) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
     opened = FetchRequest(-1, 0, 1_000, {P: (0, 1)}, session_epoch=0)
     session_id = answer(replicas, opened).session_id
@@ -255,7 +255,7 @@ def test_nor_is_one_of_a_partition_that_only_the_full_fetch_named(*, keeps_epoch
 
 @pytest.mark.parametrize(("leaves", "known"), [(False, UNKNOWN_OFFSET), (True, 0)])
 @pytest.mark.parametrize("moved", [(0, 0), (0, 5), (9, -1)], ids=["fenced", "unknown epoch", "out of range"])
-def test_up_to_2_3_a_follower_whose_fetch_is_refused_is_forgotten(
+def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
     *, leaves: bool, known: int, moved: tuple[int, int]
 ) -> None:
     replicas = Replicas(failed_fetch_leaves_follower=leaves)
@@ -279,7 +279,7 @@ def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
     return follower
 
 
-def test_a_session_that_nobody_uses_does_not_keep_a_replica_from_being_caught_up() -> None:
+def test_an_unused_session_does_not_stop_a_replica_from_catching_up() -> None:
     """A full fetch that was late, or came twice, opens a session beside the one that goes on."""
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
@@ -291,7 +291,7 @@ def test_a_session_that_nobody_uses_does_not_keep_a_replica_from_being_caught_up
     assert caught_up_us(replicas) == replicas.host.clock.now_us
 
 
-def test_a_partition_that_a_session_forgets_is_not_fetched_with_the_others() -> None:
+def test_a_partition_removed_from_a_session_no_longer_counts_as_fetched() -> None:
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
     last_us = replicas.host.clock.now_us
@@ -302,7 +302,7 @@ def test_a_partition_that_a_session_forgets_is_not_fetched_with_the_others() -> 
     assert caught_up_us(replicas) == last_us
 
 
-def test_before_kip_227_a_repeated_fetch_is_answered_in_full_and_changes_nothing() -> None:
+def test_before_kip_227_a_repeated_fetch_gets_a_full_answer_and_changes_nothing() -> None:
     replicas = Replicas(release="0.11")
     follower = FetchSessionHandler()
     follower.put(P, 0, -1)
@@ -316,7 +316,7 @@ def test_before_kip_227_a_repeated_fetch_is_answered_in_full_and_changes_nothing
     assert list(answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions) == [P]
 
 
-def test_an_evicted_session_answers_what_waits_as_soon_as_there_is_something() -> None:
+def test_an_evicted_session_still_answers_its_waiting_fetch() -> None:
     replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 1})
     opened = FetchRequest(-1, WAIT_US, 1_000, {P: (0, -1)}, session_epoch=0)
     replicas.manager.fetching.handle_fetch(replicas.exchange(opened, "consumer-0"))
@@ -353,7 +353,7 @@ class Cache:
         return not isinstance(found, str)
 
 
-def test_who_has_not_fetched_for_two_minutes_makes_room() -> None:
+def test_a_session_unused_for_two_minutes_can_be_evicted() -> None:
     cache = Cache()
     first, second = cache.open(), cache.open()
     cache.now_us = MINUTE
@@ -365,7 +365,7 @@ def test_who_has_not_fetched_for_two_minutes_makes_room() -> None:
     assert cache.use(first, 2)
 
 
-def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_follower() -> None:
+def test_a_follower_can_evict_a_consumer_but_not_the_reverse() -> None:
     cache = Cache()
     small, large = cache.open(partitions=1), cache.open(partitions=2)
     assert cache.open(replica=1) != protocol.NO_SESSION
@@ -376,7 +376,7 @@ def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_foll
     assert cache.open(replica=3, partitions=9) == protocol.NO_SESSION
 
 
-def test_a_larger_session_takes_the_place_of_a_smaller_one_that_is_not_young() -> None:
+def test_a_larger_session_evicts_a_smaller_old_one() -> None:
     cache = Cache()
     small, large = cache.open(partitions=2), cache.open(partitions=5)
     for epoch, minute in enumerate((1, 2, 3), start=1):
@@ -392,7 +392,7 @@ def test_a_larger_session_takes_the_place_of_a_smaller_one_that_is_not_young() -
 # The client's side
 
 
-def test_a_client_says_what_is_new_and_what_it_wants_no_more() -> None:
+def test_a_client_sends_only_added_changed_and_removed_partitions() -> None:
     handler = FetchSessionHandler()
     handler.put(P, 0, 1)
     handler.put(Q, 3, 1)
@@ -408,7 +408,7 @@ def test_a_client_says_what_is_new_and_what_it_wants_no_more() -> None:
     assert handler.asked == {P: (2, 1), "t-2": (0, 1)}
 
 
-def test_a_client_says_everything_again_after_an_error() -> None:
+def test_a_client_sends_a_full_fetch_after_an_error() -> None:
     handler = FetchSessionHandler()
     handler.put(P, 0, 1)
     handler.request(1, 0, 1_000)
@@ -421,7 +421,7 @@ def test_a_client_says_everything_again_after_an_error() -> None:
     assert (request.partitions, request.session_id) == ({P: (0, 1)}, protocol.NO_SESSION)
 
 
-def test_a_follower_that_ignored_an_answer_is_told_the_high_watermark_with_the_next_change() -> None:
+def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_changes() -> None:
     """It ignores what it asked for in a former leader epoch, and the session has told it."""
     replicas = Replicas()
     replicas.produce("m0", acks=1)

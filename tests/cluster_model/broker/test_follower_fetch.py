@@ -66,7 +66,7 @@ class Racks(Replicas):
     ("rack", "replica"),
     [("c", 2), ("b", 1), ("a", None), ("elsewhere", None), ("", None), (None, None)],
 )
-def test_a_consumer_is_sent_to_the_replica_in_its_rack_unless_the_leader_is_there(
+def test_a_consumer_is_redirected_to_the_replica_in_its_rack_unless_the_leader_is_there(
     rack: str | None, replica: int | None
 ) -> None:
     racks = Racks(release="3.9")
@@ -79,19 +79,19 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack_unless_the_leader_is_ther
     assert [each.values for each in answer.batches] == ([] if replica is not None else [("m0",)])
 
 
-def test_without_a_selector_nobody_is_sent_anywhere() -> None:
+def test_without_a_selector_no_consumer_is_redirected() -> None:
     racks = Racks(selector="none", release="3.9")
     racks.commit("m0")
     assert racks.sent_to(racks.consume()) is None
 
 
-def test_a_follower_is_sent_nowhere() -> None:
+def test_a_follower_is_never_redirected() -> None:
     racks = Racks({0: "a", 1: "c", 2: "c"}, release="3.9")
     racks.commit("m0", followers=(2,))
     assert racks.fetched(racks.fetch(1, max_wait_us=0, t_0=0)) == (NONE, ["m0"], 0)
 
 
-def test_of_several_in_the_rack_it_is_the_one_that_is_furthest_then_the_one_caught_up_last() -> None:
+def test_the_most_advanced_replica_in_a_rack_wins_then_the_last_caught_up() -> None:
     racks = Racks({1: "c", 2: "c"}, release="3.9")
     racks.commit("m0")
     assert racks.sent_to(racks.consume()) == 2
@@ -103,7 +103,7 @@ def test_of_several_in_the_rack_it_is_the_one_that_is_furthest_then_the_one_caug
     assert racks.sent_to(racks.consume()) == 2
 
 
-def test_nobody_is_sent_to_a_replica_that_has_not_got_there_or_has_deleted_it_or_is_dead() -> None:
+def test_consumers_are_not_redirected_to_a_replica_that_lags_has_deleted_or_is_dead() -> None:
     racks = Racks(release="3.9")
     racks.commit("m0", followers=(1,))
     racks.fetch(2, max_wait_us=0, t_0=0)
@@ -119,7 +119,7 @@ def test_nobody_is_sent_to_a_replica_that_has_not_got_there_or_has_deleted_it_or
 
 
 @pytest.mark.parametrize(("release", "replica"), [("2.8", 2), ("3.9", None)])
-def test_since_kafka_14372_nobody_is_sent_to_a_replica_outside_the_isr(
+def test_since_kafka_14372_consumers_are_redirected_only_to_the_isr(
     release: str, replica: int | None
 ) -> None:
     racks = Racks(release=release, isr=(0, 1))
@@ -130,7 +130,7 @@ def test_since_kafka_14372_nobody_is_sent_to_a_replica_outside_the_isr(
 
 
 @pytest.mark.parametrize(("release", "at_once"), [("2.4", False), ("2.8", False), ("3.6", True)])
-def test_before_kafka_13767_who_is_sent_elsewhere_waits_first(release: str, at_once: bool) -> None:
+def test_before_kafka_13767_a_redirected_consumer_waits_first(release: str, at_once: bool) -> None:
     racks = Racks(release=release)
     racks.commit("m0")
     asked = racks.consume()
@@ -144,7 +144,7 @@ def test_before_kafka_13767_who_is_sent_elsewhere_waits_first(release: str, at_o
     assert racks.sent_to(asked) == 2
 
 
-def test_a_consumer_that_waits_is_sent_elsewhere_when_the_replica_in_its_rack_is_back() -> None:
+def test_a_waiting_consumer_is_redirected_when_the_replica_in_its_rack_returns() -> None:
     racks = Racks(release="3.9")
     racks.manager._metadata.live_brokers = (0, 1)
     racks.commit("m0")
@@ -159,7 +159,7 @@ def test_a_consumer_that_waits_is_sent_elsewhere_when_the_replica_in_its_rack_is
 
 
 @pytest.mark.parametrize(("release", "replica"), [("2.4", None), ("2.8", 2), ("3.6", None)])
-def test_before_kafka_13778_a_follower_that_had_led_sent_consumers_elsewhere_too(
+def test_before_kafka_13778_a_former_leader_still_redirects_consumers(
     release: str, replica: int | None
 ) -> None:
     racks = Racks(release=release)
@@ -183,7 +183,7 @@ def test_before_kafka_13778_a_follower_that_had_led_sent_consumers_elsewhere_too
         ("4.3", "c", NONE),
     ],
 )
-def test_a_follower_serves_a_consumer_that_knows_of_racks_since_2_4(
+def test_since_2_4_a_follower_serves_consumers_with_a_rack(
     release: str, rack: str | None, error: str
 ) -> None:
     racks = Racks(release=release) if release != "2.0" else _without_selector(release)
@@ -214,13 +214,13 @@ def test_a_follower_serves_up_to_its_own_high_watermark() -> None:
 @pytest.mark.parametrize(
     ("epoch", "error"), [(1, errors.FENCED_LEADER_EPOCH), (2, NONE), (3, errors.UNKNOWN_LEADER_EPOCH)]
 )
-def test_a_follower_holds_a_consumer_to_its_leader_epoch(epoch: int, error: str) -> None:
+def test_a_follower_checks_the_leader_epoch_of_a_consumer(epoch: int, error: str) -> None:
     racks = Racks(release="3.9")
     racks.follow(epoch=2)
     assert racks.fetched(racks.consume(epoch=epoch, wait_us=0))[0] == error
 
 
-def test_a_follower_tells_no_consumer_where_a_partition_ends() -> None:
+def test_a_follower_does_not_answer_list_offsets_of_a_consumer() -> None:
     racks = Racks(release="3.9")
     racks.follow()
     racks.manager.fetching.handle_list_offsets(racks.exchange(ListOffsetsRequest(-1, {P: -1}), "near"))
@@ -243,7 +243,7 @@ def test_since_kafka_14334_a_consumer_is_woken_by_the_followers_high_watermark(
     assert racks.fetched(asked) == (NONE, ["m0"], 1)
 
 
-def test_a_consumer_that_waits_at_a_follower_hears_of_a_new_leader() -> None:
+def test_a_consumer_waiting_at_a_follower_is_answered_on_a_new_leader() -> None:
     racks = Racks(release="3.9")
     racks.follow(epoch=2)
     asked = racks.consume(epoch=2)
@@ -251,7 +251,7 @@ def test_a_consumer_that_waits_at_a_follower_hears_of_a_new_leader() -> None:
     assert racks.fetched(asked)[0] == errors.FENCED_LEADER_EPOCH
 
 
-def test_a_replica_that_is_deleted_serves_nobody() -> None:
+def test_a_deleted_replica_serves_no_consumer() -> None:
     racks = Racks(release="3.9")
     racks.follow()
     asked = racks.consume(epoch=2)
@@ -279,14 +279,14 @@ def high_watermark_heard(racks: Racks) -> tuple[int | None, int | None]:
         ("2.8", RACK_AWARE_SELECTOR, False),
     ],
 )
-def test_2_4_with_a_selector_answers_followers_when_the_high_watermark_has_moved(
+def test_2_4_with_a_selector_answers_followers_when_the_high_watermark_moves(
     release: str, selector: str, at_once: bool
 ) -> None:
     racks = Racks(selector=selector, release=release)
     assert high_watermark_heard(racks) == ((1, 1) if at_once else (None, None))
 
 
-def test_2_4_1_does_so_without_a_selector_too() -> None:
+def test_2_4_1_answers_them_without_a_selector_too() -> None:
     racks = Racks(selector="none", high_watermark_answers_followers="always")
     assert high_watermark_heard(racks) == (1, 1)
     # Once more, for what it was told last counts with the fetch that comes then; after that it waits.

@@ -53,7 +53,7 @@ def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:
     assert life.broker.replicas.partitions[P].is_offline
 
 
-def test_the_controller_hears_of_all_that_a_failed_log_directory_has_open_or_not() -> None:
+def test_the_controller_learns_of_every_replica_in_a_failed_log_directory() -> None:
     """A broker that starts has opened no log yet when it finds that it cannot write to a directory."""
     life = TwoDisks()
     life.disk.place("t-7")
@@ -65,7 +65,7 @@ def test_the_controller_hears_of_all_that_a_failed_log_directory_has_open_or_not
     assert told == [(P, "t-7")]
 
 
-def test_a_log_directory_that_fails_when_a_replica_is_deleted_goes_offline_with_it() -> None:
+def test_a_failed_deletion_takes_the_log_directory_offline() -> None:
     life = TwoDisks()
     life.disk.limit_room(0, 0)
     assert life.stop_replicas(P).offline == (P,)
@@ -74,7 +74,7 @@ def test_a_log_directory_that_fails_when_a_replica_is_deleted_goes_offline_with_
     assert sorted(life.disk.log_files) == [P, Q]
 
 
-def test_what_is_there_already_takes_no_room_of_a_full_disk() -> None:
+def test_duplicates_and_rejected_batches_take_no_room() -> None:
     life = TwoDisks()
     life.disk.limit_room(0, 10)
     assert life.append(10, 0) == (errors.NONE, 0)

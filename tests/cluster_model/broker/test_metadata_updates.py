@@ -67,7 +67,7 @@ class Life:
         return list(self.broker.metadata.live_brokers)
 
 
-def test_what_changes_partitions_waits_for_appends_that_have_begun() -> None:
+def test_a_metadata_change_waits_for_appends_in_progress() -> None:
     life = Life()
     life.append()
     life.hear(1, 2, leader_epoch=0)
@@ -77,7 +77,7 @@ def test_what_changes_partitions_waits_for_appends_that_have_begun() -> None:
     assert life.live_brokers == [1, 2]
 
 
-def test_what_comes_at_the_moment_at_which_an_append_ends_is_obeyed_after_what_has_waited_for_that() -> None:
+def test_a_metadata_change_at_the_end_of_an_append_is_applied_after_waiting_ones() -> None:
     life = Life()
     life.host.set_timer(SECOND, lambda _: life.hear(1))
     life.append()
@@ -86,7 +86,7 @@ def test_what_comes_at_the_moment_at_which_an_append_ends_is_obeyed_after_what_h
     assert life.live_brokers == [1]
 
 
-def test_what_waits_longer_is_obeyed_later() -> None:
+def test_metadata_changes_are_applied_in_order() -> None:
     life = Life()
     life.append()
     life.hear(1, 2, leader_epoch=0)

@@ -129,7 +129,7 @@ class Led:
 # Becoming leader and follower
 
 
-def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_nothing_of_its_followers() -> None:
+def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_no_follower_position() -> None:
     led = Led(leo=4, hw=2)
     partition = led.partition
     assert (partition.leader_epoch, partition.leader_epoch_start, partition.isr) == (1, 4, (0, 1, 2))
@@ -140,7 +140,7 @@ def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_nothing_of_its_follo
 
 
 @pytest.mark.parametrize(("release", "entries"), [("0.11", [(0, 0)]), ("2.0", [(0, 0), (1, 4)])])
-def test_the_epoch_is_noted_at_once_or_with_the_first_append(
+def test_a_leader_epoch_gets_its_entry_on_election_or_with_the_first_append(
     release: str, entries: list[tuple[int, int]]
 ) -> None:
     led = Led(leo=4, release=release)
@@ -149,13 +149,13 @@ def test_the_epoch_is_noted_at_once_or_with_the_first_append(
     assert led.partition.log.epochs.entries == [(0, 0), (1, 4)]
 
 
-def test_a_new_leader_that_is_alone_in_the_isr_commits_all_that_it_has() -> None:
+def test_a_new_leader_alone_in_the_isr_commits_its_whole_log() -> None:
     led = Led((0,), leo=4, hw=2)
     assert led.hw == 4
     assert led.host.named("hw") == [(LEADER, P, 4)]
 
 
-def test_a_leader_that_goes_on_in_a_new_epoch_keeps_what_it_knows_of_its_followers() -> None:
+def test_a_reelected_leader_keeps_the_positions_of_its_followers() -> None:
     led = Led()
     led.append(5)
     led.fetch(r1=3, r2=5)
@@ -166,7 +166,7 @@ def test_a_leader_that_goes_on_in_a_new_epoch_keeps_what_it_knows_of_its_followe
     assert led.partition.leader_epoch_start == 5
 
 
-def test_a_leader_that_was_a_follower_meanwhile_forgets_what_it_knew() -> None:
+def test_a_leader_that_was_a_follower_in_between_drops_the_positions() -> None:
     led = Led()
     led.append(5)
     led.fetch(r1=5, r2=5)
@@ -189,7 +189,7 @@ def test_a_leader_that_was_a_follower_meanwhile_forgets_what_it_knew() -> None:
         ("0.10.2", (1, 1), (2, 5), True),
     ],
 )
-def test_what_is_a_change_for_a_follower(
+def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
     release: str, old: tuple[int, int], new: tuple[int, int], is_change: bool
 ) -> None:
     led = Led(release=release)
@@ -212,7 +212,7 @@ def test_what_is_a_change_for_a_follower(
         (2, errors.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_the_leader_epoch_of_a_reader_is_checked(known: int, error: str) -> None:
+def test_a_leader_checks_the_leader_epoch_of_a_reader(known: int, error: str) -> None:
     led = Led()
     assert led.partition.check_epoch(known) == error
 
@@ -226,16 +226,14 @@ def test_the_leader_epoch_of_a_reader_is_checked(known: int, error: str) -> None
         (3, errors.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_follower_too_checks_the_leader_epoch_of_a_reader_first(known: int, error: str) -> None:
+def test_a_follower_checks_the_leader_epoch_of_a_reader_first(known: int, error: str) -> None:
     led = Led()
     led.partition.make_follower(led.state(1, (), 2))
     assert led.partition.check_epoch(known) == error
 
 
 @pytest.mark.parametrize(("release", "lags"), [("2.0", False), ("2.4", True)])
-def test_a_new_leader_tells_no_end_before_its_high_watermark_has_reached_its_epoch(
-    release: str, lags: bool
-) -> None:
+def test_a_new_leader_reports_no_end_before_its_hw_reaches_its_epoch(release: str, lags: bool) -> None:
     led = Led(leo=2, hw=1, release=release)
     assert led.partition.high_watermark_lags() == lags
     led.fetch(r1=2, r2=2)
@@ -243,9 +241,7 @@ def test_a_new_leader_tells_no_end_before_its_high_watermark_has_reached_its_epo
 
 
 @pytest.mark.parametrize(("release", "known"), [("2.0", UNKNOWN_OFFSET), ("2.4", 1)])
-def test_up_to_2_3_a_fetch_outside_the_log_has_the_leader_forget_how_far_its_follower_is(
-    release: str, known: int
-) -> None:
+def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release: str, known: int) -> None:
     led = Led(leo=2, release=release)
     led.fetch(r1=1)
     led.partition.follower_failed(1)
@@ -254,9 +250,7 @@ def test_up_to_2_3_a_fetch_outside_the_log_has_the_leader_forget_how_far_its_fol
 
 
 @pytest.mark.parametrize(("checked", "isr"), [(True, (0,)), (False, (0, 1))])
-def test_a_follower_whose_broker_is_not_registered_may_not_join_the_isr(
-    checked: bool, isr: tuple[int, ...]
-) -> None:
+def test_a_follower_without_a_registration_may_not_join_the_isr(checked: bool, isr: tuple[int, ...]) -> None:
     led = Led(isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=checked)
     led.unregistered.add(1)
     led.fetch(r1=0)
@@ -267,7 +261,7 @@ def test_a_follower_whose_broker_is_not_registered_may_not_join_the_isr(
 
 
 @pytest.mark.parametrize(("hw_checks", "hw"), [(False, 0), (True, 1)])
-def test_up_to_3_5_the_hw_waits_for_a_follower_that_may_not_join_the_isr(hw_checks: bool, hw: int) -> None:
+def test_up_to_3_5_the_hw_waits_for_an_ineligible_follower(hw_checks: bool, hw: int) -> None:
     led = Led(
         isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=True, hw_checks_registration=hw_checks
     )
@@ -291,7 +285,7 @@ def test_up_to_3_5_the_hw_waits_for_a_follower_that_may_not_join_the_isr(hw_chec
         ((0,), 10, {}, 10),
     ],
 )
-def test_hw_is_the_smallest_leo_of_the_isr(
+def test_the_hw_is_the_smallest_leo_of_the_isr(
     isr: tuple[int, ...], leo: int, fetched: dict[int, int], hw: int
 ) -> None:
     led = Led(isr)
@@ -300,7 +294,7 @@ def test_hw_is_the_smallest_leo_of_the_isr(
     assert led.hw == hw
 
 
-def test_hw_moves_one_fetch_round_after_the_data() -> None:
+def test_the_hw_moves_one_fetch_round_after_the_data() -> None:
     led = Led((0, 1), replicas=(0, 1))
     led.append()
     assert not led.fetch(r1=0)
@@ -310,7 +304,7 @@ def test_hw_moves_one_fetch_round_after_the_data() -> None:
     assert not led.fetch(r1=1)
 
 
-def test_hw_never_falls() -> None:
+def test_the_hw_of_a_leader_never_falls() -> None:
     led = Led((0, 1), replicas=(0, 1))
     led.append(5)
     led.fetch(r1=5)
@@ -324,9 +318,7 @@ def test_hw_never_falls() -> None:
 
 
 @pytest.mark.parametrize(("since_us", "hw"), [(LAG_US, 3), (LAG_US + 1, 6)])
-def test_hw_waits_for_a_replica_that_is_caught_up_in_time_though_not_in_the_isr(
-    since_us: int, hw: int
-) -> None:
+def test_the_hw_waits_for_a_caught_up_replica_outside_the_isr(since_us: int, hw: int) -> None:
     """One that may soon join the ISR must not be left behind by the HW."""
     led = Led((0,), replicas=(0, 1))
     led.append(3)
@@ -340,14 +332,14 @@ def test_hw_waits_for_a_replica_that_is_caught_up_in_time_though_not_in_the_isr(
     assert led.hw == hw
 
 
-def test_hw_does_not_wait_for_a_replica_that_was_not_in_the_isr_when_the_leader_began() -> None:
+def test_the_hw_does_not_wait_for_a_replica_outside_the_isr_at_the_election() -> None:
     led = Led((0, 2))
     led.append(4)
     led.fetch(r2=4)
     assert led.hw == 4
 
 
-def test_the_mutant_without_a_hw_commits_at_once() -> None:
+def test_the_mutant_whose_hw_ignores_the_isr_commits_at_once() -> None:
     led = Led(hw_counts_whole_isr=False)
     led.append(4)
     assert led.hw == 4
@@ -368,7 +360,9 @@ def test_the_mutant_without_a_hw_commits_at_once() -> None:
         ([(5, 3, 3), (9, 1, 3)], 5),  # it never goes back
     ],
 )
-def test_when_a_replica_was_last_caught_up(fetches: list[tuple[int, int, int]], caught_up_us: int) -> None:
+def test_a_replica_is_caught_up_when_it_fetches_from_the_leo(
+    fetches: list[tuple[int, int, int]], caught_up_us: int
+) -> None:
     replica = Replica(1)
     replica.last_caught_up_us = -1
     replica.last_fetch_us = -1
@@ -390,7 +384,7 @@ def test_when_a_replica_was_last_caught_up(fetches: list[tuple[int, int, int]], 
         (LAG_US + 1, 5, None),  # at the leader's LEO nobody is late
     ],
 )
-def test_a_follower_that_is_not_caught_up_in_time_leaves(
+def test_a_follower_that_is_not_caught_up_in_time_leaves_the_isr(
     late_us: int, leo: int, isr: tuple[int, ...] | None
 ) -> None:
     led = Led()
@@ -407,7 +401,7 @@ def test_a_follower_that_is_not_caught_up_in_time_leaves(
     assert led.store.writes == ([] if isr is None else [(isr, SHRINK)])
 
 
-def test_all_late_followers_leave_at_once_and_then_the_rest_is_committed() -> None:
+def test_late_followers_leave_the_isr_together_and_the_rest_commits() -> None:
     led = Led()
     led.append(5)
     led.fetch(r1=3, r2=1)
@@ -420,7 +414,7 @@ def test_all_late_followers_leave_at_once_and_then_the_rest_is_committed() -> No
     assert led.host.named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
 
 
-def test_up_to_0_8_a_burst_takes_followers_out_that_are_too_many_records_behind() -> None:
+def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() -> None:
     """KIP-16: ``getOutOfSyncReplicas`` compared LEOs, at whatever moment the leader looked."""
     led = Led(isr_lag_counts_messages=True)
     led.fetch(r1=0, r2=0)
@@ -438,7 +432,7 @@ def test_up_to_0_8_a_burst_takes_followers_out_that_are_too_many_records_behind(
     assert by_time.store.writes == []
 
 
-def test_up_to_0_8_one_that_fetches_is_never_late_and_one_that_does_not_is_though_it_has_everything() -> None:
+def test_up_to_0_8_only_a_follower_that_does_not_fetch_is_late_by_time() -> None:
     led = Led(isr_lag_counts_messages=True)
     led.append(2)
     led.fetch(r1=0, r2=2)
@@ -450,7 +444,7 @@ def test_up_to_0_8_one_that_fetches_is_never_late_and_one_that_does_not_is_thoug
     assert led.store.writes == [((0, 1), SHRINK)]
 
 
-def test_only_a_leader_shrinks() -> None:
+def test_only_a_leader_shrinks_an_isr() -> None:
     led = Led()
     led.append(5)
     led.partition.make_follower(led.state(1, (0, 1, 2), 2))
@@ -473,14 +467,16 @@ def test_only_a_leader_shrinks() -> None:
         ("0.11", 4, 3, False),
     ],
 )
-def test_a_follower_joins_by_hw_and_epoch_start(release: str, hw: int, offset: int, joins: bool) -> None:
+def test_a_follower_joins_the_isr_at_the_hw_and_the_epoch_start(
+    release: str, hw: int, offset: int, joins: bool
+) -> None:
     led = Led((0, 2), leo=6, hw=hw, release=release)
     led.append(2)
     led.fetch(r1=offset)
     assert led.store.writes == ([((0, 2, 1), EXPAND)] if joins else [])
 
 
-def test_the_hw_counts_a_new_member_only_when_it_is_one() -> None:
+def test_before_kip_497_the_hw_counts_a_new_member_once_its_isr_is_written() -> None:
     led = Led((0, 2))
     led.append(2)
     led.fetch(r2=2)
@@ -496,7 +492,7 @@ def test_the_hw_counts_a_new_member_only_when_it_is_one() -> None:
     assert led.hw == 4
 
 
-def test_a_broker_without_a_replica_is_nobody() -> None:
+def test_a_fetch_of_a_broker_without_a_replica_does_not_count() -> None:
     led = Led()
     assert not led.fetch(r9=0)
     assert led.store.writes == []
@@ -505,7 +501,7 @@ def test_a_broker_without_a_replica_is_nobody() -> None:
 # A write in flight
 
 
-def test_while_the_isr_is_being_written_nothing_else_is_decided() -> None:
+def test_during_an_isr_write_neither_the_hw_nor_the_isr_changes() -> None:
     led = Led((0, 1))
     led.append(2)
     led.fetch(r1=2)
@@ -533,7 +529,7 @@ def test_only_one_isr_change_is_written_at_a_time() -> None:
     assert led.store.writes[1:] == [((0, 1, 2), EXPAND)]
 
 
-def test_a_refused_write_leaves_the_isr_as_it_was() -> None:
+def test_a_refused_isr_write_does_not_change_the_isr() -> None:
     led = Led((0, 1))
     led.append(2)
     led.fetch(r2=2)
@@ -545,7 +541,7 @@ def test_a_refused_write_leaves_the_isr_as_it_was() -> None:
     assert len(led.store.writes) == 2
 
 
-def test_until_kip_497_who_may_have_joined_the_isr_is_forgotten_when_the_write_is_refused() -> None:
+def test_before_kip_497_a_refused_write_drops_the_possible_new_member() -> None:
     """An earlier try may have reached ZooKeeper, and the next leader may come from the ISR that it wrote."""
     for maximal_isr, hw in ((False, 3), (True, 2)):
         led = Led((0, 1), maximal_isr=maximal_isr)
@@ -559,7 +555,7 @@ def test_until_kip_497_who_may_have_joined_the_isr_is_forgotten_when_the_write_i
         assert led.partition.isr == (0, 1)
 
 
-def test_who_may_have_joined_is_not_forgotten_for_the_next_who_may() -> None:
+def test_a_second_refused_write_keeps_the_first_possible_member() -> None:
     led = Led((0,), maximal_isr=True)
     led.append(2)
     led.fetch(r1=2)
@@ -578,7 +574,7 @@ def going_on(isr: tuple[int, ...] = (0, 1), **options: Any) -> Led:
     return Led(isr, release="2.8", **options)
 
 
-def test_from_kip_497_on_a_follower_that_is_to_join_counts_before_that_is_written() -> None:
+def test_since_kip_497_a_joining_follower_counts_before_the_write() -> None:
     led = going_on((0,))
     led.append(2)
     led.fetch(r1=2)
@@ -591,7 +587,7 @@ def test_from_kip_497_on_a_follower_that_is_to_join_counts_before_that_is_writte
     assert (led.hw, led.partition.isr) == (2, (0, 1))
 
 
-def test_from_kip_497_on_a_follower_that_is_to_leave_counts_until_that_is_written() -> None:
+def test_since_kip_497_a_leaving_follower_counts_until_the_write() -> None:
     led = going_on((0, 1, 2))
     led.append(2)
     led.fetch(r1=2, r2=0)
@@ -606,7 +602,7 @@ def test_from_kip_497_on_a_follower_that_is_to_leave_counts_until_that_is_writte
     assert led.hw == 3
 
 
-def test_from_kip_497_on_who_may_have_joined_counts_until_a_leader_and_isr_says_otherwise() -> None:
+def test_since_kip_497_a_possible_member_counts_until_the_next_leader_and_isr() -> None:
     led = going_on()
     led.fetch(r2=0)
     led.written(None)
@@ -615,7 +611,7 @@ def test_from_kip_497_on_who_may_have_joined_counts_until_a_leader_and_isr_says_
     assert led.partition.maximal_isr == (0, 1)
 
 
-def test_from_kip_497_on_an_answer_that_comes_after_a_leader_and_isr_is_out_of_date() -> None:
+def test_since_kip_497_an_answer_after_a_leader_and_isr_is_stale() -> None:
     led = going_on()
     led.fetch(r2=0)
     led.lead((0, 1), epoch=2)
@@ -623,7 +619,7 @@ def test_from_kip_497_on_an_answer_that_comes_after_a_leader_and_isr_is_out_of_d
     assert (led.partition.isr, led.partition.partition_epoch, led.rose) == ((0, 1), 0, [])
 
 
-def test_a_refused_shrink_forgets_nobody() -> None:
+def test_a_refused_shrink_removes_no_member() -> None:
     led = Led((0, 1), maximal_isr=True)
     led.append(2)
     led.host.clock.now_us += LAG_US + 1
@@ -632,7 +628,7 @@ def test_a_refused_shrink_forgets_nobody() -> None:
     assert led.hw == 0
 
 
-def test_a_fetch_raises_the_hw_even_if_the_isr_write_that_it_caused_is_refused() -> None:
+def test_a_fetch_raises_the_hw_even_if_its_isr_write_is_refused() -> None:
     """`updateFollowerFetchState` tries the HW after `maybeExpandIsr`, whatever came of that."""
     led = Led((0,), replicas=(0, 1))
     led.append(3)
@@ -658,7 +654,7 @@ def test_a_fetch_raises_the_hw_even_if_the_isr_write_that_it_caused_is_refused()
         ((0,), 1, -1, errors.NONE),
     ],
 )
-def test_acks_all_is_refused_before_the_append_while_the_isr_is_too_small(
+def test_acks_all_is_rejected_before_the_append_while_the_isr_is_too_small(
     isr: tuple[int, ...], min_isr: int, acks: int, error: str
 ) -> None:
     led = Led(isr, min_isr=min_isr)
@@ -667,7 +663,7 @@ def test_acks_all_is_refused_before_the_append_while_the_isr_is_too_small(
     assert len(led.host.named("append")) == led.partition.log.log_end_offset
 
 
-def test_acks_all_ends_in_an_error_when_the_isr_has_shrunk_after_the_append() -> None:
+def test_acks_all_fails_if_the_isr_shrinks_after_the_append() -> None:
     led = Led((0, 1), min_isr=2)
     assert led.append(acks=-1) == errors.NONE
     assert led.partition.is_committed(1) == (False, errors.NONE)
@@ -688,20 +684,20 @@ def test_acks_all_waits_for_the_hw() -> None:
     assert led.partition.is_committed(2) == (True, errors.NOT_LEADER_FOR_PARTITION)
 
 
-def test_the_mutant_that_acks_before_replication() -> None:
+def test_the_mutant_that_acks_before_replication_does_not_wait_for_the_hw() -> None:
     led = Led(ack_waits_for_hw=False)
     led.append()
     assert led.partition.is_committed(1) == (True, errors.NONE)
 
 
-def test_only_a_leader_appends() -> None:
+def test_only_a_leader_accepts_a_produce() -> None:
     led = Led()
     led.partition.make_follower(led.state(1, (0, 1, 2), 2))
     assert led.append() == errors.NOT_LEADER_FOR_PARTITION
     assert led.partition.log.log_end_offset == 0
 
 
-def test_an_append_is_in_the_trace_once_and_a_duplicate_is_not() -> None:
+def test_an_append_is_traced_once_and_a_duplicate_is_not() -> None:
     led = Led((0,))
     first = batch("a", "b", producer_id=3, sequence=0)
     result, hw_rose = led.partition.append_as_leader(first, -1)
@@ -731,7 +727,7 @@ def test_followers_read_to_the_leo_and_consumers_to_the_hw(isolation: int, limit
     assert led.partition.readable_end(isolation) == end
 
 
-def test_who_reads_what_is_committed_stops_at_the_first_open_transaction() -> None:
+def test_a_read_committed_consumer_stops_at_the_first_open_transaction() -> None:
     led = Led((0, 1), replicas=(0, 1))
     led.append()
     led.partition.append_as_leader(transactional("x", "y"), acks=-1)
@@ -747,7 +743,7 @@ def test_who_reads_what_is_committed_stops_at_the_first_open_transaction() -> No
 # As follower
 
 
-def test_a_follower_takes_its_leaders_high_watermark_as_far_as_its_own_log_goes() -> None:
+def test_a_follower_takes_its_leaders_hw_up_to_its_own_leo() -> None:
     led = Led(leo=1, topic={"flush.messages": 1})
     partition = led.partition
     partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
@@ -760,7 +756,7 @@ def test_a_follower_takes_its_leaders_high_watermark_as_far_as_its_own_log_goes(
     assert follower_events == ["replicate", "flush", "hw", "hw", "replicate", "flush", "hw"]
 
 
-def test_a_follower_refuses_a_batch_that_begins_below_the_end_of_its_log() -> None:
+def test_a_follower_rejects_a_batch_below_its_leo() -> None:
     """``UnifiedLog.append``. One that begins above it is taken: the leader has compacted what was between."""
     led = Led(leo=1)
     led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
@@ -772,7 +768,7 @@ def test_a_follower_refuses_a_batch_that_begins_below_the_end_of_its_log() -> No
 
 
 @pytest.mark.parametrize(("release", "hw"), [("3.6", 1), ("3.9", 0)])
-def test_from_3_7_on_the_hw_stays_while_the_isr_is_below_min_insync_replicas(release: str, hw: int) -> None:
+def test_since_3_7_the_hw_stays_while_the_isr_is_below_min_insync_replicas(release: str, hw: int) -> None:
     led = Led((0,), min_isr=2, release=release)
     led.append()
     assert led.hw == hw
@@ -783,7 +779,7 @@ def test_from_3_7_on_the_hw_stays_while_the_isr_is_below_min_insync_replicas(rel
 
 
 @pytest.mark.parametrize(("release", "error"), [("3.6", errors.NOT_ENOUGH_REPLICAS), ("3.9", errors.NONE)])
-def test_from_3_7_on_no_more_than_all_replicas_have_to_be_in_sync(release: str, error: str) -> None:
+def test_since_3_7_all_replicas_in_sync_are_enough(release: str, error: str) -> None:
     led = Led((0, 1), min_isr=3, replicas=(0, 1), release=release)
     assert led.append(acks=-1) == error
 
@@ -803,7 +799,7 @@ def test_from_3_7_on_no_more_than_all_replicas_have_to_be_in_sync(release: str, 
         (0, 0, None),
     ],
 )
-def test_a_leader_knows_by_epoch_and_offset_where_a_log_has_parted_from_its_own(
+def test_a_leader_finds_by_epoch_and_offset_where_a_log_diverges(
     offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
     led = Led(release="2.8")
@@ -817,7 +813,7 @@ def test_an_epoch_above_those_of_the_leader_is_out_of_range() -> None:
     assert led.partition.divergence(0, 5) == (errors.OFFSET_OUT_OF_RANGE, None)
 
 
-def test_a_leader_that_is_elected_again_goes_by_the_positions_of_before_in_every_release() -> None:
+def test_a_reelected_leader_uses_earlier_positions_in_every_release() -> None:
     for release in RELEASES:
         led = Led(isr=(0, 1, 2), leo=3, hw=2, release=release)
         led.fetch(r1=3, r2=2)
@@ -826,7 +822,7 @@ def test_a_leader_that_is_elected_again_goes_by_the_positions_of_before_in_every
 
 
 @pytest.mark.parametrize(("release", "hw"), [("2.8", 4), ("3.6", 5)])
-def test_until_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_its_leader_was_elected_again(
+def test_before_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_the_reelection(
     release: str, hw: int
 ) -> None:
     led = Led(isr=(0, 1), leo=3, hw=3, release=release)
@@ -837,7 +833,7 @@ def test_until_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_its_lead
     assert led.hw == hw
 
 
-def test_a_leader_that_forgets_positions_when_it_is_elected_again_waits_for_a_fetch() -> None:
+def test_a_reelected_leader_without_positions_waits_for_a_fetch() -> None:
     led = Led(isr=(0, 1, 2), leo=3, hw=2, reelected_leader_forgets_positions=True)
     led.fetch(r1=3, r2=2)
     led.lead((0, 1), epoch=3)
@@ -850,9 +846,7 @@ def test_a_leader_that_forgets_positions_when_it_is_elected_again_waits_for_a_fe
 
 
 @pytest.mark.parametrize(("by_us", "gone"), [(LAG_US + 1, [1, 2]), (LAG_US - 1, [])])
-def test_a_leader_whose_clock_jumps_ahead_takes_followers_for_behind_that_have_not_fetched_since(
-    by_us: int, gone: list[int]
-) -> None:
+def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int, gone: list[int]) -> None:
     led = Led()
     led.fetch(r1=0, r2=0)
     led.append()
@@ -862,7 +856,7 @@ def test_a_leader_whose_clock_jumps_ahead_takes_followers_for_behind_that_have_n
     assert led.store.writes == ([((0,), SHRINK)] if gone else [])
 
 
-def test_one_that_has_fetched_since_is_caught_up_by_the_new_time() -> None:
+def test_a_fetch_after_a_clock_jump_counts_at_the_new_time() -> None:
     led = Led()
     led.fetch(r1=0, r2=0)
     led.append()
@@ -873,7 +867,7 @@ def test_one_that_has_fetched_since_is_caught_up_by_the_new_time() -> None:
     assert led.store.writes == [((0, 1), SHRINK)]
 
 
-def test_a_leader_whose_clock_jumps_back_keeps_a_dead_follower_for_that_much_longer() -> None:
+def test_after_a_clock_jump_back_a_dead_follower_stays_in_the_isr_longer() -> None:
     led = Led()
     led.fetch(r1=0, r2=0)
     led.append()
@@ -900,7 +894,7 @@ def test_a_leader_whose_clock_jumps_back_keeps_a_dead_follower_for_that_much_lon
         (NO_LIMIT_US, NO_LIMIT_US, 10**12, "NONE"),
     ],
 )
-def test_a_leader_refuses_timestamps_that_are_too_far_from_its_clock(
+def test_a_leader_rejects_timestamps_too_far_from_its_clock(
     before_us: int, after_us: int, age_us: int, error: str
 ) -> None:
     """KIP-937."""

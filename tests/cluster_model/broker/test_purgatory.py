@@ -66,7 +66,7 @@ class Waiting:
         self._on_complete()
 
 
-def test_what_waits_is_tried_oldest_first_and_only_for_its_partitions() -> None:
+def test_operations_are_tried_oldest_first_and_only_for_their_partitions() -> None:
     done: list[str] = []
     purgatory: Purgatory[Waiting] = Purgatory()
     one, both, other = Waiting("one", done), Waiting("both", done), Waiting("other", done)
@@ -84,7 +84,7 @@ def test_what_waits_is_tried_oldest_first_and_only_for_its_partitions() -> None:
     assert one.tries == 1
 
 
-def test_an_operation_that_completed_elsewhere_is_dropped() -> None:
+def test_a_completed_operation_is_dropped() -> None:
     done: list[str] = []
     purgatory: Purgatory[Waiting] = Purgatory()
     waiting = Waiting("expired", done)
@@ -94,7 +94,7 @@ def test_an_operation_that_completed_elsewhere_is_dropped() -> None:
     assert (done, waiting.tries) == (["expired"], 0)
 
 
-def test_what_comes_in_while_others_complete_stands_behind_those_that_still_wait() -> None:
+def test_operations_added_during_a_check_come_after_older_ones() -> None:
     done: list[str] = []
     purgatory: Purgatory[Waiting] = Purgatory()
     late = Waiting("late", done)
@@ -274,7 +274,7 @@ def test_a_fetch_with_nothing_to_read_waits_and_is_completed_by_an_append() -> N
     assert replicas.host.named("fetch_expired") == []
 
 
-def test_a_fetch_waits_until_its_time_is_up() -> None:
+def test_a_fetch_waits_until_its_deadline() -> None:
     replicas = Replicas()
     waiting = replicas.fetch(1, t_0=0)
     replicas.host.advance(WAIT_US)
@@ -298,7 +298,7 @@ def test_a_fetch_of_several_partitions_is_completed_by_one_of_them() -> None:
     assert replicas.answered().count(waiting) == 1
 
 
-def test_a_fetch_that_brings_data_brings_an_old_high_watermark() -> None:
+def test_a_fetch_returns_the_high_watermark_from_before_it_counted() -> None:
     """The leader reads before it counts the fetch; one that has waited reads when it is completed."""
     replicas = Replicas()
     replicas.produce("m0", acks=1)
@@ -324,7 +324,7 @@ def test_a_consumer_is_woken_by_the_high_watermark_not_by_the_append() -> None:
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_when_a_produce_is_answered(acks: int) -> None:
+def test_a_produce_is_answered_according_to_its_acks(acks: int) -> None:
     replicas = Replicas()
     produced = replicas.produce("m0", "m1", acks=acks)
     if acks == 0:
@@ -339,12 +339,12 @@ def test_when_a_produce_is_answered(acks: int) -> None:
     assert replicas.host.named("acknowledged") == [(0, P, 0, acks, ("m0", "m1"))]
 
 
-def test_acks_all_is_answered_at_once_by_a_leader_that_is_alone_in_the_isr() -> None:
+def test_a_leader_alone_in_the_isr_answers_acks_all_at_once() -> None:
     replicas = Replicas((0,))
     assert replicas.acked(replicas.produce("m0")) == (errors.NONE, 0)
 
 
-def test_a_follower_that_waits_is_woken_after_the_produce_has_its_place_in_the_purgatory() -> None:
+def test_a_waiting_follower_is_woken_after_the_produce_enters_the_purgatory() -> None:
     replicas = Replicas()
     waiting = replicas.fetch(1, t_0=0)
     produced = replicas.produce("m0")
@@ -353,7 +353,7 @@ def test_a_follower_that_waits_is_woken_after_the_produce_has_its_place_in_the_p
     assert replicas.answered()[:2] == [waiting, produced]
 
 
-def test_acks_all_gives_up_when_its_time_is_up_and_the_record_stays() -> None:
+def test_acks_all_times_out_and_the_record_stays() -> None:
     replicas = Replicas(partitions=(P, Q))
     produced = replicas.produce("m0", partitions=(P, Q))
     replicas.fetch(1, t_1=0)
@@ -377,7 +377,7 @@ def test_a_produce_to_several_partitions_is_answered_when_all_are_settled() -> N
     assert replicas.acked(produced, P) == replicas.acked(produced, Q) == (errors.NONE, 0)
 
 
-def test_a_leader_that_is_deposed_answers_what_waits() -> None:
+def test_a_deposed_leader_answers_waiting_produces() -> None:
     replicas = Replicas()
     produced = replicas.produce("m0")
     fetched = replicas.fetch(1, t_0=1)
@@ -402,7 +402,7 @@ def test_acks_0_to_a_broker_that_does_not_lead_closes_the_connection() -> None:
 # The ISR's lock
 
 
-def test_while_the_isr_is_written_requests_for_the_partition_wait_in_order() -> None:
+def test_requests_wait_in_order_during_an_isr_write() -> None:
     replicas = Replicas((0,), partitions=(P, Q))
     replicas.fetch(1, max_wait_us=0, t_0=0)  # broker 1 joins the ISR
     assert replicas.manager.partitions[P].isr_write_in_flight
@@ -420,7 +420,7 @@ def test_while_the_isr_is_written_requests_for_the_partition_wait_in_order() -> 
     assert replicas.fetched(fetched) == (errors.NONE, ["m0", "m1"], 0)
 
 
-def test_from_kip_497_on_requests_do_not_wait_for_the_isr() -> None:
+def test_since_kip_497_requests_do_not_wait_for_an_isr_write() -> None:
     replicas = Replicas((0,), release="2.8")
     replicas.fetch(1, max_wait_us=0, t_0=0)
     assert replicas.manager.partitions[P].isr_write_in_flight
@@ -430,7 +430,7 @@ def test_from_kip_497_on_requests_do_not_wait_for_the_isr() -> None:
     assert replicas.answered() == [produced, fetched]
 
 
-def test_a_refused_write_lets_what_waits_go_on() -> None:
+def test_a_refused_isr_write_releases_waiting_requests() -> None:
     replicas = Replicas((0,))
     replicas.fetch(1, max_wait_us=0, t_0=0)
     waiting = replicas.produce("m0", acks=1)
@@ -439,7 +439,7 @@ def test_a_refused_write_lets_what_waits_go_on() -> None:
     assert replicas.acked(waiting) == (errors.NONE, 0)
 
 
-def test_the_answer_to_a_write_that_took_effect_may_have_been_lost() -> None:
+def test_a_successful_isr_write_may_lose_its_answer() -> None:
     """A repeated write is refused for its version, but the znode has what it wanted to write."""
     replicas = Replicas((0,))
     replicas.fetch(1, max_wait_us=0, t_0=0)
@@ -451,7 +451,7 @@ def test_the_answer_to_a_write_that_took_effect_may_have_been_lost() -> None:
     assert (partition.isr, partition.partition_epoch) == ((0, 1), 6)
 
 
-def test_a_shrunk_isr_completes_what_waits_for_the_followers_that_left() -> None:
+def test_a_shrunk_isr_completes_produces_that_waited_for_removed_followers() -> None:
     replicas = Replicas((0, 1))
     produced = replicas.produce("m0")
     replicas.host.advance(SECOND)
@@ -464,7 +464,7 @@ def test_a_shrunk_isr_completes_what_waits_for_the_followers_that_left() -> None
     assert replicas.manager.partitions[P].isr == (0,)
 
 
-def test_a_controller_of_an_older_epoch_is_refused_and_an_older_leader_epoch_ignored() -> None:
+def test_an_older_controller_epoch_is_rejected_and_an_older_leader_epoch_ignored() -> None:
     replicas = Replicas()
     partition = replicas.manager.partitions[P]
     replicas.lead(P, 1, (1,), epoch=1)
@@ -514,7 +514,7 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
 # Where logs have parted
 
 
-def test_a_fetch_that_has_parted_from_the_leaders_log_brings_where_and_does_not_count() -> None:
+def test_a_diverging_fetch_returns_where_the_logs_diverge_and_does_not_count() -> None:
     replicas = Replicas(release="2.8")
     replicas.produce("m0", acks=1)
     replicas.lead(P, 0, (0, 1), epoch=2)
@@ -530,7 +530,7 @@ def test_a_fetch_that_has_parted_from_the_leaders_log_brings_where_and_does_not_
     assert partition.remote_replicas[1].log_end_offset == 2
 
 
-def test_a_fetch_that_has_parted_is_answered_although_there_is_nothing_to_read() -> None:
+def test_a_diverging_fetch_is_answered_without_data_to_read() -> None:
     replicas = Replicas(release="2.8")
     replicas.fetch_behind(2, last_epoch=1, max_wait_us=WAIT_US)
     assert len(replicas.responses) == 1

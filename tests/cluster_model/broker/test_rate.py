@@ -10,14 +10,14 @@ def rate(*, overlapping: bool = False, simple: bool = False) -> SampledRate:
     return SampledRate(11, SECOND, overlapping=overlapping, simple=simple)
 
 
-def test_a_window_that_has_just_begun_counts_as_ten_whole_seconds() -> None:
+def test_a_new_window_counts_as_ten_whole_seconds() -> None:
     young = rate()
     young.record(10_000, 5 * SECOND)
     assert young.measure(5 * SECOND) == (10_000, 10 * SECOND)
     assert young.measure(5 * SECOND + SECOND // 2) == (10_000, 10 * SECOND + SECOND // 2)
 
 
-def test_a_client_waits_until_what_it_has_sent_is_within_its_quota() -> None:
+def test_a_client_waits_until_its_rate_is_within_its_quota() -> None:
     # ``ClientQuotaManagerTest.testQuotaViolation``: 2300 bytes beside 10 x 400 of 500 a second, half a second into the last sample.
     client = rate()
     for second in range(10):
@@ -29,7 +29,7 @@ def test_a_client_waits_until_what_it_has_sent_is_within_its_quota() -> None:
     assert client.measure(now_us + 2_100_000 - 1)[0] <= 6_300
 
 
-def test_nothing_is_to_be_waited_for_at_the_bound_itself() -> None:
+def test_a_rate_at_the_bound_needs_no_wait() -> None:
     client = rate()
     client.record(5_000, 0)
     assert not client.exceeds(500, 0)
@@ -39,7 +39,7 @@ def test_nothing_is_to_be_waited_for_at_the_bound_itself() -> None:
     assert client.time_to(500, 0) > 0
 
 
-def test_what_is_taken_back_has_never_counted() -> None:
+def test_an_undone_record_does_not_count() -> None:
     client = rate()
     client.record(700, 0)
     client.record(9_000, 0)
@@ -48,7 +48,7 @@ def test_what_is_taken_back_has_never_counted() -> None:
 
 
 @pytest.mark.parametrize(("overlapping", "left"), [(False, 0), (True, 100)])
-def test_a_sample_is_forgotten_by_its_beginning_or_since_3_8_by_its_end(overlapping: bool, left: int) -> None:
+def test_a_sample_expires_by_its_start_or_since_3_8_by_its_last_record(overlapping: bool, left: int) -> None:
     client = rate(overlapping=overlapping)
     client.record(60, 0)
     client.record(40, SECOND - 1)
@@ -56,14 +56,14 @@ def test_a_sample_is_forgotten_by_its_beginning_or_since_3_8_by_its_end(overlapp
     assert client.measure(12 * SECOND)[0] == 0
 
 
-def test_no_more_samples_are_kept_than_a_window_has() -> None:
+def test_a_rate_has_no_more_samples_than_its_window() -> None:
     client = rate()
     for second in range(30):
         client.record(1, second * SECOND)
     assert client.measure(29 * SECOND) == (11, 10 * SECOND)
 
 
-def test_a_simple_rate_goes_back_to_its_first_sample_and_no_further() -> None:
+def test_the_window_of_a_simple_rate_starts_with_its_first_sample() -> None:
     replication = rate(simple=True)
     replication.record(3_000, 0)
     assert replication.measure(0) == (3_000, SECOND)

@@ -152,18 +152,18 @@ FOUR = ((0, "a"), (0, "b"), (1, "c"), (1, "d"))
         ("2.4", [("OffsetsForLeaderEpoch", {P: (5, 1)})]),  # with the current leader epoch (KIP-320)
     ],
 )
-def test_what_a_new_follower_asks_first(release: str, asked: list[Any]) -> None:
+def test_a_new_follower_requests_epochs_or_fetches_first(release: str, asked: list[Any]) -> None:
     assert follower_with(*FOUR, hw=1, release=release).asked() == asked
 
 
-def test_the_mutant_that_never_truncates_fetches_at_once() -> None:
+def test_the_mutant_without_truncation_fetches_at_once() -> None:
     follower = follower_with(*FOUR, hw=1, follower_truncation="none")
     assert follower.asked() == [("Fetch", {P: (4, 5)})]
     assert follower.truncated == []
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4"])
-def test_a_log_without_epochs_is_cut_to_its_high_watermark(release: str) -> None:
+def test_a_log_without_epochs_is_truncated_to_its_high_watermark(release: str) -> None:
     follower = Follower(release)
     partition = follower.replica(P, *FOUR, hw=3)
     partition.log.epochs.entries.clear()
@@ -197,7 +197,7 @@ def test_a_log_without_epochs_is_cut_to_its_high_watermark(release: str) -> None
         ("2.4", UNDEFINED, 1, False),
     ],
 )
-def test_what_an_answer_makes_of_the_log(
+def test_a_follower_truncates_according_to_the_leaders_answer(
     release: str, answer: tuple[int, int], cut_to: int, asks_again: bool
 ) -> None:
     follower = follower_with(*FOUR, hw=1, release=release)
@@ -210,7 +210,7 @@ def test_what_an_answer_makes_of_the_log(
     assert partitions[P][0] == cut_to
 
 
-def test_an_epoch_that_this_log_does_not_have_is_asked_for_again_after_a_cut() -> None:
+def test_an_unknown_epoch_is_requested_again_after_a_truncation() -> None:
     """KIP-279: after fast leader changes the logs may part in more than one epoch."""
     follower = follower_with((0, "a"), (0, "b"), (2, "c"), (4, "d"), epoch=6)
     assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 4)})]
@@ -225,7 +225,7 @@ def test_an_epoch_that_this_log_does_not_have_is_asked_for_again_after_a_cut() -
     assert follower.asked() == [("Fetch", {P: (1, 6)})]
 
 
-def test_an_answered_epoch_below_all_of_this_log() -> None:
+def test_an_answered_epoch_below_the_whole_log_truncates_everything() -> None:
     """`endOffsetForEpoch` gives the requested epoch itself back, so its start is taken (2.4)."""
     follower = follower_with((3, "a"), (3, "b"), epoch=6)
     follower.answer_epoch(1, 1)
@@ -233,7 +233,7 @@ def test_an_answered_epoch_below_all_of_this_log() -> None:
     assert follower.asked() == [("Fetch", {P: (0, 6)})]
 
 
-def test_a_log_whose_last_epoch_has_no_records_asks_for_ever_unless_that_is_repaired() -> None:
+def test_before_kafka_10706_a_last_epoch_without_records_is_requested_forever() -> None:
     """KAFKA-10706."""
     for switch in (False, True):
         follower = Follower(epoch_cache_cut_at_log_end=switch)
@@ -248,7 +248,7 @@ def test_a_log_whose_last_epoch_has_no_records_asks_for_ever_unless_that_is_repa
         assert follower.asked() == [asked]
 
 
-def test_several_partitions_are_asked_about_together_and_fetched_when_all_are_truncated() -> None:
+def test_epochs_are_requested_for_all_partitions_together_before_they_are_fetched() -> None:
     follower = Follower()
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
@@ -262,7 +262,7 @@ def test_several_partitions_are_asked_about_together_and_fetched_when_all_are_tr
 
 
 @pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
-def test_an_epoch_request_that_is_refused_is_repeated_after_the_backoff(error: str) -> None:
+def test_a_rejected_epoch_request_is_repeated_after_the_backoff(error: str) -> None:
     follower = follower_with(*FOUR)
     follower.answer_epoch(-1, -1, error)
     assert follower.asked() == []
@@ -287,7 +287,7 @@ def test_a_fenced_follower_waits_for_its_leader_and_isr(at: str) -> None:
     assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
-def test_an_answer_to_a_former_leader_epoch_is_not_believed() -> None:
+def test_an_epoch_answer_for_an_older_leader_epoch_is_ignored() -> None:
     follower = Follower()
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
@@ -305,7 +305,7 @@ def test_an_answer_to_a_former_leader_epoch_is_not_believed() -> None:
 # Fetching
 
 
-def test_fetches_follow_each_other_and_hw_is_the_leaders_but_not_above_the_own_leo() -> None:
+def test_a_follower_fetches_again_at_once_and_limits_the_leaders_hw_to_its_leo() -> None:
     follower = follower_with((1, "a"), hw=0)
     follower.answer_epoch(1, 1)
     follower.answer_fetch("b", "c", hw=1)
@@ -320,7 +320,7 @@ def test_fetches_follow_each_other_and_hw_is_the_leaders_but_not_above_the_own_l
     assert follower.grown == [P]
 
 
-def test_a_follower_takes_over_a_lower_high_watermark() -> None:
+def test_a_follower_accepts_a_lower_high_watermark() -> None:
     """A new leader may know less than this follower was told by the old one."""
     follower = follower_with(*FOUR, hw=4)
     follower.answer_epoch(1, 4)
@@ -328,7 +328,7 @@ def test_a_follower_takes_over_a_lower_high_watermark() -> None:
     assert follower.partitions[P].log.high_watermark == 2
 
 
-def test_the_epochs_of_the_leader_are_learnt_from_its_batches() -> None:
+def test_a_follower_learns_leader_epochs_from_batches() -> None:
     follower = follower_with((0, "a"))
     follower.answer_epoch(0, 1)
     follower.answer_fetch("b", epoch=3)
@@ -336,7 +336,7 @@ def test_the_epochs_of_the_leader_are_learnt_from_its_batches() -> None:
     assert follower.partitions[P].log.epochs.entries == [(0, 0), (3, 1)]
 
 
-def test_a_batch_that_does_not_begin_where_the_log_ends_stops_the_fetcher() -> None:
+def test_a_batch_below_the_leo_stops_the_fetch_of_its_partition() -> None:
     """UnexpectedAppendOffsetException: the partition is marked as failed."""
     follower = follower_with(*FOUR)
     follower.answer_epoch(1, 4)
@@ -347,7 +347,7 @@ def test_a_batch_that_does_not_begin_where_the_log_ends_stops_the_fetcher() -> N
 
 
 @pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
-def test_a_fetch_that_is_refused_is_repeated_after_the_backoff(error: str) -> None:
+def test_a_rejected_fetch_is_repeated_after_the_backoff(error: str) -> None:
     follower = follower_with(*FOUR)
     follower.answer_epoch(1, 4)
     follower.answer_fetch(error=error, hw=-1)
@@ -356,7 +356,7 @@ def test_a_fetch_that_is_refused_is_repeated_after_the_backoff(error: str) -> No
     assert follower.asked() == [("Fetch", {P: (4, 5)})]
 
 
-def test_nothing_of_a_fetch_with_a_bad_crc_is_appended_and_it_is_asked_for_again() -> None:
+def test_a_fetch_with_a_bad_crc_appends_nothing_and_is_repeated() -> None:
     """CorruptRecordException: all batches are checked before the first is appended."""
     follower = follower_with(*FOUR)
     follower.answer_epoch(1, 4)
@@ -372,7 +372,7 @@ def test_nothing_of_a_fetch_with_a_bad_crc_is_appended_and_it_is_asked_for_again
     assert follower.log() == "abcdxy"
 
 
-def test_a_partition_that_waits_does_not_hold_up_the_others() -> None:
+def test_a_delayed_partition_does_not_delay_the_others() -> None:
     follower = Follower()
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
@@ -388,7 +388,7 @@ def test_a_partition_that_waits_does_not_hold_up_the_others() -> None:
 
 
 @pytest.mark.parametrize("lost", ["OffsetsForLeaderEpoch", "Fetch"])
-def test_a_lost_connection_is_tried_again_after_the_backoff(lost: str) -> None:
+def test_a_fetch_is_repeated_after_a_lost_connection_and_the_backoff(lost: str) -> None:
     follower = follower_with(*FOUR)
     if lost == "Fetch":
         follower.answer_epoch(1, 4)
@@ -404,7 +404,7 @@ def test_a_lost_connection_is_tried_again_after_the_backoff(lost: str) -> None:
     ("settings", "seconds"),
     [({}, 30), ({"request.timeout.ms": 5_000}, 5), ({"replica.socket.timeout.ms": 5_000}, 30)],
 )
-def test_a_leader_that_is_silent_is_given_up_after_the_request_timeout_of_the_broker(
+def test_a_silent_leader_times_out_after_the_brokers_request_timeout(
     settings: dict[str, Value], seconds: int
 ) -> None:
     """``replica.socket.timeout.ms`` ends only an attempt to connect (`BrokerBlockingSender`)."""
@@ -420,7 +420,7 @@ def test_a_leader_that_is_silent_is_given_up_after_the_request_timeout_of_the_br
 
 
 @pytest.mark.parametrize(("leader_leo", "kept"), [(2, "ab"), (0, ""), (4, "abcd"), (7, "abcd")])
-def test_out_of_range_cuts_the_log_to_the_end_of_the_leaders(leader_leo: int, kept: str) -> None:
+def test_out_of_range_truncates_the_log_to_the_leaders_end(leader_leo: int, kept: str) -> None:
     """`fetchOffsetAndTruncate`: if the leader has caught up meanwhile, the log stays as it is."""
     follower = follower_with(*FOUR, release="0.10.2", out_of_range_follower="truncates")
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
@@ -469,7 +469,7 @@ def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
         assert follower.log() == outcome
 
 
-def test_a_follower_whose_log_ends_before_its_leaders_begins_starts_anew_there() -> None:
+def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     """`fetchOffsetAndTruncate`, `truncateFullyAndStartAt`."""
     follower = follower_with(*FOUR, release="0.10.2")
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
@@ -483,7 +483,7 @@ def test_a_follower_whose_log_ends_before_its_leaders_begins_starts_anew_there()
 
 
 @pytest.mark.parametrize(("release", "begins"), [("0.10.2", 0), ("2.4", 2)])
-def test_a_follower_begins_its_log_where_its_leader_does_since_kip_107(release: str, begins: int) -> None:
+def test_since_kip_107_a_follower_adopts_its_leaders_log_start(release: str, begins: int) -> None:
     follower = follower_with(*FOUR, release=release)
     if release == "2.4":
         follower.answer_epoch(1, 4)
@@ -492,7 +492,7 @@ def test_a_follower_begins_its_log_where_its_leader_does_since_kip_107(release: 
     assert follower.partitions[P].log.log_start_offset == begins
 
 
-def test_out_of_range_is_tried_again_when_the_leader_does_not_say_where_it_ends() -> None:
+def test_out_of_range_is_retried_if_the_leader_reports_no_end() -> None:
     follower = follower_with(*FOUR, release="0.10.2")
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
     answer = ListOffsetsResponse({P: (errors.NOT_LEADER_FOR_PARTITION, -1)})
@@ -502,7 +502,7 @@ def test_out_of_range_is_tried_again_when_the_leader_does_not_say_where_it_ends(
     assert follower.asked() == [("Fetch", {P: (4, -1)})]
 
 
-def test_an_end_offset_asked_for_in_a_former_leader_epoch_does_not_stand_for_the_truncation() -> None:
+def test_an_end_offset_of_an_older_leader_epoch_does_not_replace_the_truncation() -> None:
     """In Kafka the fetcher holds `partitionMapLock` while it asks."""
     follower = Follower()
     follower.replica(P, *FOUR)
@@ -531,7 +531,7 @@ def one_request_at_a_time(follower: Follower) -> list[Sent]:
     return found
 
 
-def test_a_fetch_under_way_when_a_new_leader_epoch_begins_is_ignored() -> None:
+def test_a_fetch_in_flight_at_a_new_leader_epoch_is_ignored() -> None:
     follower = Follower()
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
@@ -558,7 +558,7 @@ def test_a_fetch_under_way_when_a_new_leader_epoch_begins_is_ignored() -> None:
         ("2.0", 4, ("OffsetsForLeaderEpoch", {P: (-1, 1)})),  # from the same offset, but it is truncating
     ],
 )
-def test_a_fetch_under_way_when_a_replica_comes_back_to_this_leader_is_ignored(
+def test_a_fetch_in_flight_when_a_replica_returns_to_this_leader_is_ignored(
     release: str, cut_to: int, asked: tuple[str, Any]
 ) -> None:
     follower = Follower(release)
@@ -595,7 +595,7 @@ def test_before_kip_320_a_new_epoch_of_the_same_leader_changes_nothing() -> None
     assert follower.asked() == [("Fetch", {P: (5, -1)})]
 
 
-def test_an_idle_fetcher_closes_its_connection_and_ignores_what_was_under_way() -> None:
+def test_an_idle_fetcher_closes_its_connection_and_ignores_answers_in_flight() -> None:
     follower = follower_with(*FOUR)
     sent = follower.host.take()
     follower.fetcher.remove(P)
@@ -606,7 +606,7 @@ def test_an_idle_fetcher_closes_its_connection_and_ignores_what_was_under_way() 
     assert follower.host.requests() == []
 
 
-def test_a_backoff_of_a_former_time_does_not_add_a_second_request() -> None:
+def test_an_old_backoff_does_not_add_a_second_request() -> None:
     follower = follower_with(*FOUR)
     follower.answer_epoch(1, 4)
     follower.answer_fetch(error=errors.NOT_LEADER_FOR_PARTITION, hw=-1)
@@ -638,11 +638,11 @@ def parted(follower: Follower, epoch: int, end_offset: int) -> None:
     follower.host.take("Fetch").answer(FetchResponse({P: diverging}))
 
 
-def test_from_kip_595_on_a_new_follower_fetches_at_once_and_says_the_epoch_of_its_last_record() -> None:
+def test_since_kip_595_a_new_follower_fetches_at_once_with_its_last_epoch() -> None:
     assert fetch_of(on_fetch(*FOUR, hw=1)) == ({P: (4, 5)}, {P: 1})
 
 
-def test_a_log_without_epochs_has_none_to_say() -> None:
+def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
     assert fetch_of(on_fetch()) == ({P: (0, 5)}, {})
 
 
@@ -655,7 +655,7 @@ def test_a_log_without_epochs_has_none_to_say() -> None:
         (0, 0, "", ({P: (0, 5)}, {P: -1})),
     ],
 )
-def test_a_follower_cuts_off_what_has_parted_and_takes_neither_data_nor_high_watermark(
+def test_a_follower_truncates_at_the_divergence_and_ignores_data_and_hw(
     epoch: int, end_offset: int, kept: str, next_fetch: Any
 ) -> None:
     follower = on_fetch(*FOUR)
@@ -665,9 +665,7 @@ def test_a_follower_cuts_off_what_has_parted_and_takes_neither_data_nor_high_wat
     assert fetch_of(follower) == next_fetch
 
 
-def test_an_epoch_that_this_log_does_not_have_cuts_it_to_the_end_of_a_smaller_one_and_is_fetched_from_there() -> (
-    None
-):
+def test_an_unknown_epoch_truncates_to_the_end_of_a_smaller_one_and_fetches_from_there() -> None:
     follower = on_fetch((0, "a"), (2, "b"), (4, "c"))
     parted(follower, 3, 3)
     assert (follower.log(), fetch_of(follower)) == ("ab", ({P: (2, 5)}, {P: 2}))
@@ -688,7 +686,7 @@ def re_elected(release: str) -> Follower:
 
 
 @pytest.mark.parametrize(("release", "taken"), [("2.8", True), ("3.6", True), ("3.9", False), ("4.3", False)])
-def test_an_answer_of_a_former_reign_of_the_same_leader_truncates_nothing_since_kafka_18991(
+def test_since_kafka_18991_an_answer_of_an_older_epoch_of_the_leader_truncates_nothing(
     release: str, *, taken: bool
 ) -> None:
     follower = re_elected(release)
@@ -700,7 +698,7 @@ def test_an_answer_of_a_former_reign_of_the_same_leader_truncates_nothing_since_
 
 
 @pytest.mark.parametrize("release", ["2.8", "4.3"])
-def test_a_fence_for_an_older_epoch_does_not_end_what_was_begun_in_the_present_one(release: str) -> None:
+def test_a_fence_for_an_older_epoch_does_not_stop_the_current_fetch(release: str) -> None:
     """`onPartitionFenced` compares the epoch of the request (KAFKA-9654)."""
     follower = re_elected(release)
     follower.host.take("Fetch").answer(FetchResponse({P: FetchedPartition(errors.FENCED_LEADER_EPOCH, -1)}))
@@ -710,7 +708,7 @@ def test_a_fence_for_an_older_epoch_does_not_end_what_was_begun_in_the_present_o
     assert under_way[1][P] == (4, 7)
 
 
-def test_an_epoch_is_said_again_when_it_alone_has_changed() -> None:
+def test_a_session_sends_a_partition_again_if_only_its_last_epoch_changed() -> None:
     handler = FetchSessionHandler()
     handler.put(P, 3, 5, 1)
     assert handler.request(1, 0, 0).last_epochs == {P: 1}

@@ -37,12 +37,14 @@ def manager(replicas: str, broker: int = 1, bound: int | None = None) -> Replica
     ("replicas", "throttled"),
     [("*", [P, Q]), ("0:1,1:2", [P]), ("0:2,1:1", [Q]), ("10:1", []), ("0:11", []), ("", [])],
 )
-def test_which_partitions_of_a_topic_a_broker_throttles(replicas: str, throttled: list[str]) -> None:
+def test_a_broker_throttles_the_partitions_that_the_topic_lists_for_it(
+    replicas: str, throttled: list[str]
+) -> None:
     quota = manager(replicas)
     assert [name for name in (P, Q, "other-0") if quota.is_throttled(name)] == throttled
 
 
-def test_what_is_not_throttled_does_not_count() -> None:
+def test_unthrottled_partitions_do_not_count() -> None:
     quota = manager("0:1", bound=KB)
     quota.record(Q, 50 * KB)
     assert not quota.is_exceeded
@@ -76,7 +78,7 @@ def committed(leader: Leader, *sizes: int) -> None:
     leader.fetch(2, partition.log.log_end_offset)
 
 
-def test_a_follower_outside_the_isr_gets_nothing_while_the_quota_is_exceeded() -> None:
+def test_a_follower_outside_the_isr_gets_no_records_above_the_quota() -> None:
     leader = Leader()
     committed(leader, 3 * KB, KB, KB)
     assert len(leader.fetch(3, 0).batches) == 3
@@ -88,7 +90,7 @@ def test_a_follower_outside_the_isr_gets_nothing_while_the_quota_is_exceeded() -
     assert len(leader.fetch(3, 3).batches) == 1
 
 
-def test_one_in_the_isr_gets_everything_and_counts() -> None:
+def test_a_follower_in_the_isr_gets_everything_and_counts() -> None:
     leader = Leader()
     committed(leader, 5 * KB)
     for _ in range(2):
@@ -96,7 +98,7 @@ def test_one_in_the_isr_gets_everything_and_counts() -> None:
     assert leader.fetch(3, 0).batches == ()
 
 
-def test_a_fetch_that_is_held_back_waits_in_the_purgatory_and_is_completed_by_no_append() -> None:
+def test_a_withheld_fetch_waits_in_the_purgatory_despite_appends() -> None:
     leader = Leader()
     committed(leader, 3 * KB)
     assert len(leader.fetch(3, 0).batches) == 1
@@ -109,7 +111,7 @@ def test_a_fetch_that_is_held_back_waits_in_the_purgatory_and_is_completed_by_no
     assert leader.answer.batches == ()
 
 
-def test_an_administrator_changes_the_rate_of_a_broker_that_runs() -> None:
+def test_an_administrator_can_change_the_rate_of_a_running_broker() -> None:
     leader = Leader()
     committed(leader, 50 * KB, KB)
     leader.fetch(3, 0)
@@ -146,7 +148,7 @@ def got(value: str, at: int, hw: int, size: int) -> FetchedPartition:
     return FetchedPartition("NONE", hw, (batch(value, at=at, leader_epoch=0, size=size),))
 
 
-def test_a_follower_that_lags_leaves_a_throttled_partition_out_of_its_fetches() -> None:
+def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> None:
     follower = Throttled()
     for name in (P, Q):
         follower.fetcher.add(follower.replica(name))
@@ -159,7 +161,7 @@ def test_a_follower_that_lags_leaves_a_throttled_partition_out_of_its_fetches() 
     assert follower.wanted() == ([P], [])
 
 
-def test_one_that_has_what_is_committed_is_not_held_back() -> None:
+def test_a_follower_at_the_high_watermark_is_not_throttled() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
     follower.answer(t_0=got("m0", 0, 1, 50 * KB))
@@ -167,7 +169,7 @@ def test_one_that_has_what_is_committed_is_not_held_back() -> None:
     assert not follower.host.named("follower_throttled")
 
 
-def test_a_follower_with_nothing_else_to_fetch_asks_again_after_its_backoff() -> None:
+def test_a_follower_with_only_throttled_partitions_retries_after_its_backoff() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
     follower.answer(t_0=got("m0", 0, 9, 2 * KB))
@@ -178,7 +180,7 @@ def test_a_follower_with_nothing_else_to_fetch_asks_again_after_its_backoff() ->
     assert follower.wanted() == ([P], [])
 
 
-def test_a_new_leader_epoch_has_a_follower_forget_that_it_lags_behind_by_nothing() -> None:
+def test_in_a_new_leader_epoch_a_follower_counts_as_lagging_until_it_fetches() -> None:
     """As in every release: ``PartitionFetchState.lag`` begins as None, ``fetcherLagStats`` without an entry."""
     follower = Throttled()
     partition = follower.replica(P)

@@ -92,14 +92,14 @@ ORDER = LeaderAndIsrRequest(
 )
 
 
-def test_a_disk_does_one_append_after_the_other_however_many_threads_wait_for_it() -> None:
+def test_a_disk_handles_one_append_at_a_time() -> None:
     threads = Threads()
     for client, value in enumerate(("a", "b", "c")):
         threads.put(client, produce(value))
     assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c")]
 
 
-def test_log_directories_are_disks_of_their_own() -> None:
+def test_each_log_directory_is_a_separate_disk() -> None:
     threads = Threads()
     threads.disk.log_dirs = 2
     threads.put(0, produce("a", "t-0"))
@@ -113,14 +113,14 @@ def test_a_request_that_appends_to_several_partitions_waits_for_each() -> None:
     assert threads.run(10) == [(3, "a")]
 
 
-def test_while_a_thread_is_free_other_requests_wait_for_nothing() -> None:
+def test_requests_do_not_wait_while_a_thread_is_free() -> None:
     threads = Threads(num_io_threads=2)
     threads.put(0, produce("a"))
     threads.put(1, METADATA)
     assert threads.run(0) == [(0, "Metadata")]
 
 
-def test_when_every_thread_waits_for_the_disk_all_other_requests_wait_behind_them() -> None:
+def test_all_requests_wait_once_every_thread_waits_for_the_disk() -> None:
     threads = Threads(num_io_threads=2)
     threads.put(0, produce("a"))
     threads.put(1, produce("b"))
@@ -141,7 +141,7 @@ def test_when_every_thread_waits_for_the_disk_all_other_requests_wait_behind_the
         ),
     ],
 )
-def test_what_a_controller_orders_waits_for_a_thread_unless_it_has_its_own(
+def test_a_controllers_request_waits_for_a_thread_unless_it_has_its_own(
     settings: dict[str, Value], handled: list[tuple[float, str]]
 ) -> None:
     threads = Threads(num_io_threads=1, **settings)
@@ -151,7 +151,7 @@ def test_what_a_controller_orders_waits_for_a_thread_unless_it_has_its_own(
     assert threads.run(10) == handled
 
 
-def test_a_full_queue_keeps_network_threads_and_the_answers_that_they_would_send() -> None:
+def test_a_full_queue_blocks_network_threads_and_their_answers() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=2, queued_max_requests=1)
     threads.put(0, produce("a"))
     threads.put(2, produce("b"))
@@ -167,7 +167,7 @@ def test_a_full_queue_keeps_network_threads_and_the_answers_that_they_would_send
     assert threads.run(10) == [(3, "c"), (4, "d")]
 
 
-def test_a_request_that_an_answer_lets_in_waits_for_its_place_once() -> None:
+def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=1, queued_max_requests=1)
     pipelined = ["d"]
 
@@ -187,14 +187,14 @@ def test_a_request_that_an_answer_lets_in_waits_for_its_place_once() -> None:
     assert threads.host.named("request_queue_full") == [(0, 1), (0, 1)]
 
 
-def test_network_threads_take_the_places_of_a_queue_in_the_order_in_which_they_came_to_it() -> None:
+def test_network_threads_get_room_in_the_queue_in_order_of_arrival() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=3, queued_max_requests=1)
     for client, value in enumerate(("a", "b", "c", "d")):
         threads.put(client, produce(value))
     assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
-def test_nothing_waits_for_appends_of_which_there_are_none_also_before_time_zero() -> None:
+def test_without_appends_a_change_does_not_wait_even_before_time_zero() -> None:
     threads = Threads()
     threads.host.clock.now_us = -5 * SECOND
     threads.put(0, ORDER)
@@ -203,7 +203,7 @@ def test_nothing_waits_for_appends_of_which_there_are_none_also_before_time_zero
     assert threads.run(10) == [(-4, "a")]
 
 
-def test_what_is_in_the_queue_is_handled_when_the_threads_end() -> None:
+def test_queued_requests_are_handled_when_the_threads_stop() -> None:
     threads = Threads(num_io_threads=1)
     threads.put(0, produce("a"))
     threads.put(1, produce("b"))
@@ -212,7 +212,7 @@ def test_what_is_in_the_queue_is_handled_when_the_threads_end() -> None:
     assert threads.run(10) == [(0, "a"), (0, "b")]
 
 
-def test_an_append_waits_for_nothing_once_the_disk_is_itself_again() -> None:
+def test_an_append_does_not_wait_after_the_disk_recovers() -> None:
     threads = Threads(num_io_threads=1)
     threads.put(0, produce("a"))
     threads.put(1, UpdateMetadataRequest(2, 1, 1, {}, ()))

@@ -77,7 +77,7 @@ def error_of(body: Any) -> str:
         ("t-3", -1, errors.NOT_ENOUGH_REPLICAS),
     ],
 )
-def test_what_is_refused_waits_for_no_disk_and_keeps_none(partition: str, acks: int, error: str) -> None:
+def test_a_rejected_batch_does_not_occupy_the_disk(partition: str, acks: int, error: str) -> None:
     life = SlowLife()
     alone = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (), 0), (1, 2, 3))
     life.name("order", life.order({"t-2": state(2, 0), "t-3": alone}))
@@ -88,14 +88,14 @@ def test_what_is_refused_waits_for_no_disk_and_keeps_none(partition: str, acks: 
     assert [each for each in found if each[1] == "a"] == [(1, "a", errors.NONE)]
 
 
-def test_a_partition_that_is_not_here_is_given_no_log_directory() -> None:
+def test_a_produce_to_an_unknown_partition_assigns_no_log_directory() -> None:
     life = SlowLife()
     life.append("a", "nobody-9")
     life.answers(2)
     assert sorted(life.disk.dir_by_partition) == [P, Q]
 
 
-def test_what_is_there_already_waits_for_the_append_of_it_and_for_no_other() -> None:
+def test_a_duplicate_waits_only_for_the_append_of_its_original() -> None:
     life = SlowLife()
     life.append("first", sequence=0)
     life.append("again", sequence=0)
@@ -104,7 +104,7 @@ def test_what_is_there_already_waits_for_the_append_of_it_and_for_no_other() -> 
     assert life.log() == ["first"]
 
 
-def test_a_change_of_a_partition_waits_for_the_appends_to_it_that_have_begun() -> None:
+def test_a_change_of_a_partition_waits_for_its_appends_in_progress() -> None:
     life = SlowLife()
     life.append("a")
     life.append("b")
@@ -120,14 +120,14 @@ def test_a_change_of_a_partition_waits_for_the_appends_to_it_that_have_begun() -
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_a_change_waits_for_no_append_to_what_it_leaves_as_it_is(epoch: int) -> None:
+def test_a_change_does_not_wait_for_appends_to_other_partitions(epoch: int) -> None:
     life = SlowLife()
     life.append("a")
     life.name("order", life.order({P: state(2, 0), Q: state(2, epoch)}))
     assert life.answers(3) == [(0, "order", errors.NONE), (1, "a", errors.NONE)]
 
 
-def test_a_replica_is_deleted_when_what_is_appended_to_it_is_there() -> None:
+def test_a_replica_is_deleted_after_its_appends_in_progress() -> None:
     life = SlowLife()
     life.append("a")
     life.name("stop", life.send(StopReplicaRequest(0, 1, 5, (P,), delete_partitions=True)))
@@ -136,7 +136,7 @@ def test_a_replica_is_deleted_when_what_is_appended_to_it_is_there() -> None:
     assert P not in life.disk.log_files
 
 
-def test_what_a_controller_says_meanwhile_waits_for_a_change_under_way() -> None:
+def test_a_controllers_request_waits_for_a_change_in_progress() -> None:
     life = SlowLife()
     life.append("a")
     life.name("order", life.order({P: state(2, 1)}))
@@ -144,7 +144,7 @@ def test_what_a_controller_says_meanwhile_waits_for_a_change_under_way() -> None
     assert [each[:2] for each in life.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
 
 
-def test_a_broker_that_ends_appends_what_waits_for_the_disk() -> None:
+def test_a_stopping_broker_completes_appends_that_wait_for_the_disk() -> None:
     life = SlowLife()
     for value in ("a", "b"):
         life.append(value)
@@ -170,7 +170,7 @@ def locks_on(disk: Disk) -> tuple[AppendLocks, FakeHost]:
     return AppendLocks(host, disk), host
 
 
-def test_a_change_waits_for_what_fetchers_append_of_whatever_partition() -> None:
+def test_a_change_waits_for_fetched_appends_of_any_partition() -> None:
     locks, host = locks_on(Disk(write_us=SECOND))
     were_free = locks.are_free
     assert locks.begin_fetched_appends([Q, Q]) == 2 * SECOND
@@ -180,7 +180,7 @@ def test_a_change_waits_for_what_fetchers_append_of_whatever_partition() -> None
     assert first_wait(locks.wait_for_appends(P)) == 0
 
 
-def test_one_change_is_made_at_a_time() -> None:
+def test_changes_of_partitions_run_one_at_a_time() -> None:
     locks, _ = locks_on(Disk(write_us=SECOND))
     locks.begin_fetched_appends([P])
     assert first_wait(locks.begin_change()) == 0
@@ -190,7 +190,7 @@ def test_one_change_is_made_at_a_time() -> None:
     assert first_wait(locks.begin_change()) == 0
 
 
-def test_nothing_waits_where_no_disk_is_slow() -> None:
+def test_nothing_waits_without_a_slow_disk() -> None:
     locks, _ = locks_on(Disk())
     assert locks.begin_fetched_appends([P]) == 0
     for _ in range(2):

@@ -32,7 +32,7 @@ def watched() -> Watched:
     return Watched()
 
 
-def test_nothing_is_broken_while_all_goes_well(watched: Watched) -> None:
+def test_a_sound_cluster_breaks_no_invariant(watched: Watched) -> None:
     watched.commit("a", "b", "c")
     watched.append(0, "d")
     watched.stop(0)
@@ -82,32 +82,32 @@ def break_everything(watched: Watched) -> None:
 WATCHED = tuple(name for name in INVARIANTS if name not in SHOWN_BY_TRACE)
 
 
-def test_all_can_be_broken_at_once(watched: Watched) -> None:
+def test_all_invariants_can_break_at_once(watched: Watched) -> None:
     break_everything(watched)
     assert set(watched.names()) == set(WATCHED)
 
 
 @pytest.mark.parametrize("name", WATCHED)
-def test_one_can_be_watched_alone(name: str) -> None:
+def test_one_invariant_can_be_checked_alone(name: str) -> None:
     watched = Watched([name])
     break_everything(watched)
     assert set(watched.names()) == {name}
 
 
 @pytest.mark.parametrize("name", WATCHED)
-def test_one_can_be_switched_off(name: str) -> None:
+def test_one_invariant_can_be_switched_off(name: str) -> None:
     watched = Watched([other for other in INVARIANTS if other != name])
     break_everything(watched)
     assert set(watched.names()) == set(WATCHED) - {name}
 
 
-def test_nothing_is_watched_when_all_are_switched_off() -> None:
+def test_without_invariants_nothing_is_checked() -> None:
     watched = Watched([])
     break_everything(watched)
     assert watched.broken == []
 
 
-def test_a_broken_invariant_is_reported_once_in_a_leader_epoch(watched: Watched) -> None:
+def test_a_broken_invariant_is_reported_once_per_leader_epoch(watched: Watched) -> None:
     for _ in range(3):
         watched.raise_hw(1, 1)
     assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
@@ -117,6 +117,6 @@ def test_a_broken_invariant_is_reported_once_in_a_leader_epoch(watched: Watched)
 
 
 @pytest.mark.parametrize("invariant", INVARIANTS.values(), ids=INVARIANTS.keys())
-def test_each_says_what_holds_and_who_says_so(invariant: Invariant) -> None:
+def test_each_invariant_has_a_definition_and_a_source(invariant: Invariant) -> None:
     assert invariant.definition.endswith(".")
     assert invariant.source

@@ -16,30 +16,30 @@ def watched() -> Watched:
 
 
 class TestHwMonotonic:
-    def test_a_leader_lowers_it(self, watched: Watched) -> None:
+    def test_a_leader_that_lowers_its_high_watermark_breaks_it(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.raise_hw(1, 0)
         assert watched.broken == [("hw-monotonic", 0, T, 0, 1)]
 
-    def test_a_leader_truncates_below_it(self) -> None:
+    def test_a_leader_that_truncates_below_its_high_watermark_breaks_it(self) -> None:
         watched = Watched(["hw-monotonic"])
         watched.commit("a", "b")
         watched.truncate(0, 1)
         assert watched.names() == ["hw-monotonic"]
 
-    def test_a_follower_may_lower_it(self, watched: Watched) -> None:
+    def test_a_follower_may_lower_its_high_watermark(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.raise_hw(1, 1)
         assert watched.broken == []
 
-    def test_one_that_leads_no_more_may_lower_it(self, watched: Watched) -> None:
+    def test_a_former_leader_may_lower_its_high_watermark(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.lead(1, 1, (0, 1, 2))
         watched.emit(BecameFollower, 0, T, 1, 1)
         watched.raise_hw(1, 0)
         assert watched.broken == []
 
-    def test_a_restart_may_lower_it(self, watched: Watched) -> None:
+    def test_a_restart_may_lower_the_high_watermark(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.restart(0)
         watched.lead(0, 1, (0, 1, 2))
@@ -48,16 +48,16 @@ class TestHwMonotonic:
 
 
 class TestHwWithinLog:
-    def test_it_is_above_the_leo(self, watched: Watched) -> None:
+    def test_a_high_watermark_above_the_leo_breaks_it(self, watched: Watched) -> None:
         watched.raise_hw(1, 1)
         assert watched.broken == [("hw-within-log", 1, T, 0, 1)]
         assert watched.details == ["the high watermark is 1, but the LEO is 0"]
 
-    def test_it_is_negative(self, watched: Watched) -> None:
+    def test_a_negative_high_watermark_breaks_it(self, watched: Watched) -> None:
         watched.raise_hw(-1, 1)
         assert watched.names() == ["hw-within-log"]
 
-    def test_a_truncation_leaves_it_behind(self) -> None:
+    def test_a_truncation_that_leaves_the_high_watermark_above_the_leo_breaks_it(self) -> None:
         watched = Watched(["hw-within-log"])
         watched.commit("a", "b")
         watched.logs[1].truncate_to(1)
@@ -67,15 +67,13 @@ class TestHwWithinLog:
 
 
 class TestEpochCacheMonotonic:
-    def test_a_batch_of_an_older_epoch_is_appended(self, watched: Watched) -> None:
+    def test_a_batch_of_an_older_epoch_breaks_it(self, watched: Watched) -> None:
         watched.append(1, "a", epoch=2)
         watched.append(1, "b", epoch=1)
         assert watched.broken == [("epoch-cache-monotonic", 1, T, 0, 1)]
 
     @pytest.mark.parametrize(("log_start", "names"), [(2, []), (1, ["epoch-cache-monotonic"])])
-    def test_a_batch_below_the_log_start_is_no_part_of_the_log(
-        self, log_start: int, names: list[str]
-    ) -> None:
+    def test_a_batch_below_the_log_start_does_not_count(self, log_start: int, names: list[str]) -> None:
         watched = Watched(["epoch-cache-monotonic"])
         watched.append(1, "a", epoch=3)
         watched.append(1, "b", epoch=3)
@@ -84,18 +82,18 @@ class TestEpochCacheMonotonic:
         watched.append(1, "c", epoch=0)
         assert watched.names() == names
 
-    def test_an_entry_does_not_rise(self, watched: Watched) -> None:
+    def test_an_entry_that_does_not_rise_breaks_it(self, watched: Watched) -> None:
         watched.append(1, "a", epoch=2)
         watched.logs[1].epochs.entries.append((2, 1))
         watched.truncated(1)
         assert watched.names() == ["epoch-cache-monotonic"]
 
-    def test_an_entry_begins_above_the_leo(self, watched: Watched) -> None:
+    def test_an_entry_above_the_leo_breaks_it(self, watched: Watched) -> None:
         watched.logs[0].epochs.assign(0, 7)
         watched.lead(0, 1, (0, 1, 2))
         assert watched.names() == ["epoch-cache-monotonic"]
 
-    def test_an_entry_is_not_made(self, watched: Watched) -> None:
+    def test_a_missing_entry_breaks_it(self, watched: Watched) -> None:
         watched.append(1, "a", epoch=1)
         watched.logs[1].epochs.entries.pop()
         watched.copy(batch("b").stored_at(1, 2), 1)
@@ -103,7 +101,7 @@ class TestEpochCacheMonotonic:
         watched.appended(1)
         assert watched.names() == ["epoch-cache-monotonic"]
 
-    def test_a_new_leader_may_note_its_epoch_at_the_leo(self, watched: Watched) -> None:
+    def test_a_new_leader_may_start_its_epoch_at_the_leo(self, watched: Watched) -> None:
         watched.commit("a")
         watched.logs[1].epochs.assign(1, 1)
         watched.lead(1, 1, (0, 1, 2))
@@ -117,7 +115,7 @@ class TestProducerStateMatchesLog:
         made = batch(*values, producer_id=producer_id, sequence=sequence, epoch=epoch)
         watched.copy(made.stored_at(watched.logs[1].log_end_offset, 0), 1)
 
-    def test_batches_follow_each_other(self, watched: Watched) -> None:
+    def test_consecutive_batches_do_not_break_it(self, watched: Watched) -> None:
         for sequence in range(12):
             self.send(watched, 2 * sequence, "a", "b")
             self.send(watched, sequence, "c", producer_id=8)
@@ -126,7 +124,7 @@ class TestProducerStateMatchesLog:
         watched.restart(1)
         assert watched.broken == []
 
-    def test_a_batch_goes_as_a_whole_where_the_log_is_cut_in_its_midst(self, watched: Watched) -> None:
+    def test_a_truncation_within_a_batch_removes_all_of_it(self, watched: Watched) -> None:
         for sequence in range(3):
             self.send(watched, 2 * sequence, "a", "b")
         watched.truncate(1, 5)
@@ -134,7 +132,7 @@ class TestProducerStateMatchesLog:
         assert watched.broken == []
 
     @pytest.mark.parametrize(("deleted_below", "names"), [(3, []), (2, ["producer-state-matches-log"])])
-    def test_a_follower_goes_on_where_its_leaders_log_begins(
+    def test_a_gap_below_the_leaders_log_start_is_allowed(
         self, watched: Watched, deleted_below: int, names: list[str]
     ) -> None:
         """It has the batches of before, which its leader has deleted, and more of that."""
@@ -145,7 +143,7 @@ class TestProducerStateMatchesLog:
         self.send(watched, 8, "c")
         assert watched.names() == names
 
-    def test_a_control_batch_has_no_sequence_number(self, watched: Watched) -> None:
+    def test_control_batches_do_not_break_it(self, watched: Watched) -> None:
         for sequence, control_type in enumerate((COMMIT, ABORT)):
             self.send(watched, sequence, "a")
             watched.copy(control(control_type, producer_id=7).stored_at(watched.logs[1].log_end_offset, 0), 1)
@@ -154,24 +152,24 @@ class TestProducerStateMatchesLog:
         watched.restart(1)
         assert watched.broken == []
 
-    def test_a_gap(self, watched: Watched) -> None:
+    def test_a_gap_between_sequence_numbers_breaks_it(self, watched: Watched) -> None:
         self.send(watched, 0, "a", "b")
         self.send(watched, 3, "c")
         assert watched.broken == [("producer-state-matches-log", 1, T, 0, 2)]
         assert watched.details == ["producer id 7 has sequence number 3 after 1"]
 
-    def test_a_producer_does_not_begin_at_zero(self, watched: Watched) -> None:
+    def test_a_producer_that_does_not_begin_at_zero_breaks_it(self, watched: Watched) -> None:
         self.send(watched, 3, "c")
         assert watched.names() == ["producer-state-matches-log"]
 
-    def test_a_producer_begins_anywhere_in_a_log_that_has_nothing_of_it(self) -> None:
+    def test_since_kip_360_an_unknown_producer_may_begin_anywhere(self) -> None:
         watched = Watched(behaviours=Behaviours().with_switches(unknown_producer_begins_anywhere=True))
         for sequence in range(3, 12):
             self.send(watched, sequence, "a")
         self.send(watched, 0, "b", epoch=1)
         assert watched.broken == []
 
-    def test_a_producer_that_begins_anywhere_is_remembered_from_there_on(self) -> None:
+    def test_a_producer_that_begins_anywhere_must_be_retained_from_there(self) -> None:
         watched = Watched(
             behaviours=Behaviours().with_switches(
                 unknown_producer_begins_anywhere=True, producer_batches_retained=1
@@ -182,7 +180,7 @@ class TestProducerStateMatchesLog:
         self.send(watched, 4, "b")
         assert watched.names() == ["producer-state-matches-log"]
 
-    def test_with_one_batch_retained_gaps_cannot_be_seen(self) -> None:
+    def test_gaps_are_invisible_with_one_retained_batch(self) -> None:
         watched = Watched(
             behaviours=Behaviours().with_switches(producer_batches_retained=1, idempotent_in_flight_max=1)
         )
@@ -190,7 +188,7 @@ class TestProducerStateMatchesLog:
         self.send(watched, 8, "d")
         assert watched.broken == []
 
-    def test_fewer_batches_are_remembered_than_may_come_again(self) -> None:
+    def test_retaining_fewer_batches_than_may_be_in_flight_breaks_it(self) -> None:
         watched = Watched(behaviours=Behaviours().with_switches(producer_batches_retained=1))
         self.send(watched, 0, "a")
         assert watched.broken == []
@@ -200,28 +198,26 @@ class TestProducerStateMatchesLog:
             "the state of producer id 7, which may have 5 requests in flight, has nothing below sequence number 1"
         ]
 
-    def test_without_producer_state_there_is_nothing_to_match(self) -> None:
+    def test_without_producer_state_nothing_can_break_it(self) -> None:
         watched = Watched(behaviours=Behaviours().with_switches(producer_batches_retained=0))
         self.send(watched, 3, "c")
         watched.restart(1)
         assert watched.broken == []
 
-    def test_a_batch_is_not_remembered(self, watched: Watched) -> None:
+    def test_a_batch_missing_from_the_state_breaks_it(self, watched: Watched) -> None:
         self.send(watched, 0, "a")
         watched.logs[1].producers.entries.clear()
         watched.appended(1)
         assert watched.names() == ["producer-state-matches-log"]
 
-    def test_something_else_is_remembered(self, watched: Watched) -> None:
+    def test_a_state_with_another_offset_breaks_it(self, watched: Watched) -> None:
         self.send(watched, 0, "a")
         watched.logs[1].producers.entries[7].batches[-1] = (0, 0, 5)
         watched.appended(1)
         assert watched.names() == ["producer-state-matches-log"]
 
     @pytest.mark.parametrize("kept", [0, 1, 2])
-    def test_the_newest_batch_is_forgotten_when_the_log_is_read_again(
-        self, watched: Watched, kept: int
-    ) -> None:
+    def test_a_rebuilt_state_without_the_newest_batch_breaks_it(self, watched: Watched, kept: int) -> None:
         for sequence in range(4):
             self.send(watched, sequence, "a")
             self.send(watched, sequence, "b", producer_id=8)
@@ -242,7 +238,7 @@ class TestProducerStateMatchesLog:
             [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 8)],  # where none is
         ],
     )
-    def test_other_batches_are_remembered_when_the_log_is_read_again(
+    def test_a_rebuilt_state_with_other_batches_breaks_it(
         self, watched: Watched, remembered: list[tuple[int, int, int]]
     ) -> None:
         for sequence in range(4):
@@ -257,7 +253,7 @@ class TestProducerStateMatchesLog:
         watched.truncated(1)
         assert watched.names() == ["producer-state-matches-log"]
 
-    def test_a_truncation_leaves_what_it_cut_off(self, watched: Watched) -> None:
+    def test_a_state_that_outlives_a_truncation_breaks_it(self, watched: Watched) -> None:
         for sequence in range(3):
             self.send(watched, sequence, "a")
         entry = watched.logs[1].producers.entries[7]
@@ -277,21 +273,23 @@ class TestCheckpointWithinLog:
             (RECOVERY_POINT_OFFSET_CHECKPOINT, 2, True),
         ],
     )
-    def test_what_is_written(self, watched: Watched, kind: str, offset: int, broken: bool) -> None:
+    def test_a_checkpoint_beyond_the_log_or_the_flushed_offset_breaks_it(
+        self, watched: Watched, kind: str, offset: int, broken: bool
+    ) -> None:
         watched.append(1, "a")
         watched.logs[1].flush()
         watched.append(1, "b")
         watched.emit(CheckpointWritten, 1, kind, ((T, offset),))
         assert watched.names() == ["checkpoint-within-log"] * broken
 
-    def test_a_log_is_opened_without_what_was_flushed(self, watched: Watched) -> None:
+    def test_a_log_opened_without_its_flushed_records_breaks_it(self, watched: Watched) -> None:
         watched.append(1, "a")
         watched.disks[1].write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {T: 2})
         watched.restart(1)
         assert watched.broken == [("checkpoint-within-log", 1, T, 0, 2)]
 
     @pytest.mark.parametrize("cut", [True, False])
-    def test_a_log_that_was_cut_into_what_was_compacted_ends_behind_its_last_batch(
+    def test_a_log_truncated_into_a_hole_may_end_above_its_last_batch(
         self, watched: Watched, *, cut: bool
     ) -> None:
         for value in ("a", "b", "c"):
@@ -310,7 +308,7 @@ class TestCheckpointWithinLog:
         assert watched.logs[1].log_end_offset == 0
         assert watched.names() == ["checkpoint-within-log"] * (not cut)
 
-    def test_a_log_cut_in_the_middle_of_a_batch_has_its_recovery_point_above_the_batches_before(
+    def test_a_log_truncated_within_a_batch_may_have_its_recovery_point_above_its_batches(
         self, watched: Watched
     ) -> None:
         watched.append(1, "a")
@@ -326,7 +324,7 @@ class TestCheckpointWithinLog:
         watched.restart(1, power_loss=True)
         assert watched.names() == ["checkpoint-within-log"]
 
-    def test_a_log_that_was_cut_while_its_disk_took_nothing_has_an_old_recovery_point(
+    def test_a_log_truncated_on_an_unwritable_disk_may_keep_its_recovery_point(
         self, watched: Watched
     ) -> None:
         for value in ("a", "b"):
@@ -344,7 +342,7 @@ class TestCheckpointWithinLog:
         watched.restart(1)
         assert watched.names() == ["checkpoint-within-log"]
 
-    def test_a_high_watermark_may_be_ahead_of_what_power_loss_has_left(self) -> None:
+    def test_a_high_watermark_may_be_above_the_log_after_a_power_loss(self) -> None:
         watched = Watched(["checkpoint-within-log", "hw-within-log"])
         watched.commit("a")
         watched.disks[1].write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {T: 1})
@@ -364,7 +362,7 @@ class TestShutdownFlushesLogs:
             (1, 1, "power_loss", False),
         ],
     )
-    def test_what_a_broker_leaves(
+    def test_a_clean_shutdown_that_leaves_unflushed_records_breaks_it(
         self, watched: Watched, flushed: int, recovery_point: int, cause: str, broken: bool
     ) -> None:
         for value in ("a", "b"):

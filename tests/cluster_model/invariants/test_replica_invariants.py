@@ -13,13 +13,13 @@ def watched() -> Watched:
 
 
 class TestIsrHoldsCommitted:
-    def test_a_member_has_not_what_its_leader_commits(self, watched: Watched) -> None:
+    def test_a_member_without_a_committed_record_breaks_it(self, watched: Watched) -> None:
         watched.append(0, "a")
         watched.fetch(0, 1)
         watched.raise_hw(1, 0)
         assert watched.broken == [("isr-holds-committed", 2, T, 0, 0)]
 
-    def test_a_member_has_something_else(self, watched: Watched) -> None:
+    def test_a_member_with_another_record_breaks_it(self, watched: Watched) -> None:
         watched.commit("a")
         watched.append(0, "b")
         watched.append(1, "B")
@@ -27,14 +27,14 @@ class TestIsrHoldsCommitted:
         watched.raise_hw(2, 0)
         assert watched.broken == [("isr-holds-committed", 1, T, 0, 1)]
 
-    def test_who_is_not_in_the_isr_need_not_have_it(self, watched: Watched) -> None:
+    def test_a_replica_outside_the_isr_may_lack_it(self, watched: Watched) -> None:
         watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
         watched.raise_hw(1, 0)
         assert watched.broken == []
 
-    def test_one_joins_without_it(self, watched: Watched) -> None:
+    def test_joining_the_isr_without_a_committed_record_breaks_it(self, watched: Watched) -> None:
         leader = watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
@@ -43,7 +43,7 @@ class TestIsrHoldsCommitted:
         watched.change_isr(leader)
         assert watched.broken == [("isr-holds-committed", 2, T, 1, 0)]
 
-    def test_one_joins_with_something_else(self, watched: Watched) -> None:
+    def test_joining_the_isr_with_another_record_breaks_it(self, watched: Watched) -> None:
         leader = watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
@@ -53,30 +53,30 @@ class TestIsrHoldsCommitted:
         watched.change_isr(leader)
         assert watched.broken == [("isr-holds-committed", 2, T, 1, 0)]
 
-    def test_a_member_truncates_it(self, watched: Watched) -> None:
+    def test_a_member_that_truncates_a_committed_record_breaks_it(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.truncate(1, 1)
         assert watched.broken == [("isr-holds-committed", 1, T, 0, 1)]
 
-    def test_a_member_truncates_what_is_not_committed(self, watched: Watched) -> None:
+    def test_a_member_may_truncate_uncommitted_records(self, watched: Watched) -> None:
         watched.commit("a")
         watched.append(0, "b")
         watched.fetch(0, 1)
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_one_outside_the_isr_truncates_it(self, watched: Watched) -> None:
+    def test_a_replica_outside_the_isr_may_truncate_it(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.elect(0, 1, (0, 2))
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_a_member_comes_back_without_it(self, watched: Watched) -> None:
+    def test_a_member_that_returns_without_it_breaks_it(self, watched: Watched) -> None:
         watched.commit("a", "b")
         watched.restart(1, power_loss=True)
         assert watched.broken == [("isr-holds-committed", 1, T, 0, 0)]
 
-    def test_a_member_that_is_down_has_it_on_its_disk(self, watched: Watched) -> None:
+    def test_a_member_that_is_down_may_have_it_on_disk(self, watched: Watched) -> None:
         watched.append(0, "a")
         watched.fetch(0, 1, 2)
         watched.stop(2)
@@ -99,7 +99,9 @@ class TestIsrHoldsCommitted:
         watched.change_isr(Leader(T, 1, 2, (1, 2)))
         assert len(watched.broken) == 1
 
-    def test_what_a_leader_appends_after_its_power_loss_was_not_committed(self, watched: Watched) -> None:
+    def test_records_appended_by_a_leader_after_a_power_loss_are_not_committed(
+        self, watched: Watched
+    ) -> None:
         watched.commit("a")
         watched.elect(0, 2, (0, 1))
         watched.restart(0, power_loss=True)
@@ -110,7 +112,7 @@ class TestIsrHoldsCommitted:
         watched.truncate(1, 0)
         assert len(watched.broken) == 1
 
-    def test_a_leader_of_the_past_says_nothing_about_the_isr_of_today(self, watched: Watched) -> None:
+    def test_a_former_leader_does_not_define_the_current_isr(self, watched: Watched) -> None:
         watched.commit("a")
         watched.lead(0, 1, (0,))
         past = Leader(T, 0, 1, (0,))
@@ -123,12 +125,12 @@ class TestIsrHoldsCommitted:
 
 
 class TestOneControllerPerEpoch:
-    def test_two_have_the_same_epoch(self, watched: Watched) -> None:
+    def test_two_controllers_with_one_epoch_break_it(self, watched: Watched) -> None:
         watched.emit(ControllerElected, 0, 1)
         watched.emit(ControllerElected, 1, 1)
         assert watched.broken == [("one-controller-per-epoch", 1, "", 1, -1)]
 
-    def test_each_has_its_own(self, watched: Watched) -> None:
+    def test_controllers_with_their_own_epochs_do_not_break_it(self, watched: Watched) -> None:
         for epoch, broker in enumerate((0, 1, 0)):
             watched.emit(ControllerElected, broker, epoch)
         assert watched.broken == []
@@ -139,7 +141,7 @@ class TestLogMatching:
         watched.append(1, "a")
         watched.append(2, "b")
 
-    def test_two_commit_different_batches(self) -> None:
+    def test_two_replicas_that_commit_different_batches_break_it(self) -> None:
         watched = Watched(["log-matching"])
         self.diverge(watched)
         watched.raise_hw(1, 1)
@@ -147,21 +149,21 @@ class TestLogMatching:
         watched.raise_hw(1, 2)
         assert watched.broken == [("log-matching", 2, T, 0, 0)]
 
-    def test_the_first_difference_is_named(self) -> None:
+    def test_the_first_difference_is_reported(self) -> None:
         watched = Watched(["log-matching"])
         watched.commit("a", "b")
         self.diverge(watched)
         watched.raise_hw(3, 1, 2)
         assert watched.broken == [("log-matching", 2, T, 0, 2)]
 
-    def test_above_the_smaller_high_watermark_they_may_differ(self) -> None:
+    def test_replicas_may_differ_above_the_smaller_high_watermark(self) -> None:
         watched = Watched(["log-matching"])
         watched.commit("a")
         self.diverge(watched)
         watched.raise_hw(2, 1)
         assert watched.broken == []
 
-    def test_what_was_deleted_may_stand_there_again_and_differ(self) -> None:
+    def test_deleted_offsets_may_hold_other_records_later(self) -> None:
         watched = Watched(["log-matching", "isr-holds-committed"])
         self.diverge(watched)
         watched.emit(LogStartRaised, 1, T, 1, "DeleteRecords", 0)
@@ -172,7 +174,7 @@ class TestLogMatching:
         watched.raise_hw(2, 1, 2)
         assert watched.broken == [("log-matching", 2, T, 0, 1)]
 
-    def test_one_that_is_down_is_not_compared(self) -> None:
+    def test_a_replica_that_is_down_is_not_compared(self) -> None:
         watched = Watched(["log-matching"])
         self.diverge(watched)
         watched.raise_hw(1, 1)
@@ -180,7 +182,7 @@ class TestLogMatching:
         watched.raise_hw(1, 2)
         assert watched.broken == []
 
-    def test_one_comes_back_with_something_else(self) -> None:
+    def test_a_replica_that_returns_with_other_batches_breaks_it(self) -> None:
         watched = Watched(["log-matching"])
         self.diverge(watched)
         watched.disks[1].write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {T: 1})
@@ -189,14 +191,14 @@ class TestLogMatching:
         watched.open(1)
         assert watched.broken == [("log-matching", 1, T, 0, 0)]
 
-    def test_batches_made_twice_are_the_same_when_nothing_tells_them_apart(self) -> None:
+    def test_two_equal_batches_match(self) -> None:
         watched = Watched(["log-matching"])
         watched.append(1, "a")
         watched.append(2, "a")
         watched.raise_hw(1, 1, 2)
         assert watched.broken == []
 
-    def test_the_leader_epoch_tells_them_apart(self) -> None:
+    def test_batches_of_different_leader_epochs_do_not_match(self) -> None:
         watched = Watched(["log-matching"])
         watched.append(1, "a", epoch=0)
         watched.append(2, "a", epoch=1)
@@ -213,20 +215,20 @@ class TestHwWaitsForMinIsr:
         watched.fetch(0, 1, 2)
         return watched
 
-    def test_it_rises_while_the_isr_is_too_small(self) -> None:
+    def test_a_high_watermark_that_rises_with_too_small_an_isr_breaks_it(self) -> None:
         watched = self.led((0,), 2)
         watched.raise_hw(1, 0)
         assert watched.names() == ["hw-waits-for-min-isr"]
 
     @pytest.mark.parametrize(("isr", "min_isr"), [((0, 1), 2), ((0, 1, 2), 5)])
-    def test_it_rises_when_as_many_as_are_needed_or_all_are_in_the_isr(
+    def test_a_high_watermark_may_rise_with_enough_members_or_all_replicas(
         self, isr: tuple[int, ...], min_isr: int
     ) -> None:
         watched = self.led(isr, min_isr)
         watched.raise_hw(1, 0)
         assert watched.broken == []
 
-    def test_a_follower_goes_by_its_leader(self) -> None:
+    def test_a_follower_may_adopt_its_leaders_high_watermark(self) -> None:
         watched = self.led((0,), 2)
         watched.raise_hw(1, 1)
         assert watched.broken == []

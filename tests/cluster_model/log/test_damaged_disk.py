@@ -57,7 +57,7 @@ def values(disk: Disk) -> str:
     ("torn_after", "kept", "torn"),
     [(None, "a", {}), (0, "ab", {1: TORN}), (1, "abc", {2: TORN}), (2, "abcd", {3: TORN}), (3, "abcd", {})],
 )
-def test_a_torn_write_keeps_a_beginning_of_what_was_not_flushed(
+def test_a_torn_write_keeps_a_prefix_of_the_unflushed_batches(
     torn_after: int | None, kept: str, torn: dict[int, str]
 ) -> None:
     disk = disk_with(P, *ABCD, flushed=1)
@@ -89,7 +89,7 @@ def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1
     return disk
 
 
-def test_recovery_cuts_at_damage_and_takes_the_good_batches_behind_it() -> None:
+def test_recovery_cuts_at_damage_and_drops_good_batches_after_it() -> None:
     disk = rotten()
     manager, host = manager_on(disk)
     manager.open(P)
@@ -97,7 +97,7 @@ def test_recovery_cuts_at_damage_and_takes_the_good_batches_behind_it() -> None:
     assert host.named("corruption_cut") == [(1, P, 1, 4, False)]
 
 
-def test_a_log_that_was_closed_in_good_order_is_not_recovered() -> None:
+def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
     disk = rotten()
     disk.clean_shutdown_file = True
     manager, host = manager_on(disk)
@@ -110,19 +110,19 @@ def test_a_log_that_was_closed_in_good_order_is_not_recovered() -> None:
     ("recovery_point", "kept"),
     [(0, "a"), (1, "a"), (2, "abcd"), (4, "abcd")],  # two batches in each segment
 )
-def test_recovery_begins_with_the_segment_that_has_the_recovery_point(recovery_point: int, kept: str) -> None:
+def test_recovery_begins_with_the_segment_of_the_recovery_point(recovery_point: int, kept: str) -> None:
     disk = rotten(segment_bytes=100, recovery_point=recovery_point)
     manager_on(disk)[0].open(P)
     assert values(disk) == kept
 
 
-def test_a_log_that_is_cut_below_its_recovery_point_gets_another_one() -> None:
+def test_a_log_cut_below_its_recovery_point_gets_a_new_one() -> None:
     disk = rotten(recovery_point=4)
     manager_on(disk)[0].open(P)
     assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) <= disk.log_file(P).log_end_offset
 
 
-def test_a_read_ends_before_damage_and_says_that_it_follows() -> None:
+def test_a_read_ends_before_damage_and_reports_it() -> None:
     disk = rotten(at=2)
     disk.clean_shutdown_file = True
     log = manager_on(disk)[0].open(P)
@@ -135,7 +135,7 @@ def test_a_read_ends_before_damage_and_says_that_it_follows() -> None:
     assert log.corrupt_offset(2, 4, 1000) == 2
 
 
-def test_damage_goes_with_what_is_cut_off() -> None:
+def test_truncation_removes_the_damage_in_what_it_cuts() -> None:
     disk = rotten(at=2)
     disk.clean_shutdown_file = True
     log = manager_on(disk)[0].open(P)
@@ -148,7 +148,7 @@ def test_damage_goes_with_what_is_cut_off() -> None:
 # Segments
 
 
-def test_segments_are_as_large_as_they_may_be() -> None:
+def test_a_segment_rolls_when_the_next_batch_would_exceed_its_size() -> None:
     file = Disk().log_file(P)
     file.segment_bytes = 100
     for offset in range(5):
@@ -164,7 +164,7 @@ def test_segments_are_as_large_as_they_may_be() -> None:
     assert [(segment.base_offset, segment.size_bytes) for segment in file.segments] == [(0, 80)]
 
 
-def test_a_segment_that_is_complete_is_flushed() -> None:
+def test_a_complete_segment_is_flushed() -> None:
     manager, host = manager_on(Disk(), {"segment.bytes": 100})
     log = manager.open(P)
     for _ in range(3):
@@ -179,7 +179,7 @@ def test_a_segment_that_is_complete_is_flushed() -> None:
 # Flushing by time
 
 
-def test_a_log_is_flushed_when_it_has_been_dirty_for_long_enough() -> None:
+def test_a_log_is_flushed_after_flush_ms() -> None:
     manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000, log_flush_interval_ms=3_000)
     log = manager.open(P)
     host.advance(30 * SECOND)  # before, nobody looks
@@ -195,7 +195,7 @@ def test_a_log_is_flushed_when_it_has_been_dirty_for_long_enough() -> None:
     assert log.flushed_offset == 2
 
 
-def test_without_a_scheduler_the_interval_flushes_once_at_the_most() -> None:
+def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
     manager, host = manager_on(Disk(), {"flush.ms": 1_000})
     log = manager.open(P)
     log.append_as_leader(batch("a"), 0)
@@ -223,7 +223,7 @@ def _delays_of(host: FakeHost) -> list[int]:
     return delays
 
 
-def test_a_quiet_log_is_not_looked_at() -> None:
+def test_a_quiet_log_costs_no_flush_checks() -> None:
     manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000)
     log = manager.open(P)
     host.advance(30 * SECOND)
@@ -238,7 +238,7 @@ def test_a_quiet_log_is_not_looked_at() -> None:
 # An empty disk
 
 
-def test_of_a_lost_disk_nothing_is_left() -> None:
+def test_a_lost_disk_keeps_nothing() -> None:
     disk = disk_with(P, (0, "a"), (1, "b"), flushed=2)
     disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 2})
     disk.clean_shutdown_file = True
@@ -282,7 +282,7 @@ HISTORY = (
         (40, {}),
     ],
 )
-def test_what_a_checkpoint_said_at_a_time(at_us: int, expected: dict[str, int]) -> None:
+def test_the_trace_has_the_offsets_of_a_checkpoint_at_any_time(at_us: int, expected: dict[str, int]) -> None:
     assert checkpoint_at(traced(*HISTORY).events, 1, HW, at_us) == expected
 
 
@@ -299,11 +299,13 @@ EPOCHS = (
 @pytest.mark.parametrize(
     ("at_us", "expected"), [(10, [(0, 0)]), (35, [(0, 0), (3, 2)]), (40, [(0, 0)]), (50, [(0, 0), (5, 2)])]
 )
-def test_which_leader_epochs_a_checkpoint_had_at_a_time(at_us: int, expected: list[tuple[int, int]]) -> None:
+def test_the_trace_has_the_leader_epochs_of_a_checkpoint_at_any_time(
+    at_us: int, expected: list[tuple[int, int]]
+) -> None:
     assert epochs_at(traced(*EPOCHS).events, 1, at_us, from_elections=True) == {P: expected}
 
 
-def test_before_kip_279_an_election_is_no_entry() -> None:
+def test_before_kip_279_an_election_adds_no_entry() -> None:
     assert epochs_at(traced(*EPOCHS).events, 1, 50, from_elections=False) == {P: [(0, 0)]}
 
 
@@ -323,7 +325,7 @@ def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list
 # Log directories
 
 
-def test_a_new_log_goes_where_there_are_the_fewest_and_stays_there() -> None:
+def test_a_new_log_goes_to_the_directory_with_the_fewest_logs_and_stays() -> None:
     disk = Disk(log_dirs=2)
     assert [disk.place(name) for name in ("t-0", "t-1", "t-2", "t-0")] == [0, 1, 0, 0]
     disk.failed_dirs[1] = None
@@ -342,13 +344,13 @@ def failing(*, log_dirs: int = 2) -> tuple[LogManager, FakeHost, Disk, list[int]
     return manager, host, disk, failed
 
 
-def test_asking_where_a_log_is_gives_it_no_place() -> None:
+def test_a_lookup_assigns_no_log_directory() -> None:
     disk = Disk(log_dirs=2)
     assert [disk.dir_of("t-0"), disk.dir_of("t-0"), disk.is_writable("t-0")] == [NO_DIR, NO_DIR, True]
     assert not disk.dir_by_partition
 
 
-def test_a_directory_goes_offline_when_somebody_writes_to_it() -> None:
+def test_a_failed_directory_goes_offline_with_the_next_write() -> None:
     manager, host, _, failed = failing()
     assert (manager.can_write("t-1"), manager.is_offline("t-0")) == (True, False)
     assert not manager.can_write("t-0")
@@ -361,7 +363,7 @@ def test_a_directory_goes_offline_when_somebody_writes_to_it() -> None:
     assert manager.close_dir(0) == ("t-0",)
 
 
-def test_a_quiet_broker_finds_out_when_it_writes_its_checkpoints() -> None:
+def test_a_quiet_broker_notices_a_failed_directory_at_its_next_checkpoint() -> None:
     _, host, _, failed = failing()
     host.advance(5 * SECOND)
     assert failed == [0]
@@ -375,13 +377,13 @@ def test_nothing_is_flushed_to_a_directory_that_has_failed() -> None:
     assert failed == [0]
 
 
-def test_a_broker_without_another_directory_ends() -> None:
+def test_a_broker_without_another_directory_halts() -> None:
     manager, _, _, _ = failing(log_dirs=1)
     assert not manager.can_write("t-0")
     assert manager.is_halting
 
 
-def test_what_has_failed_is_offline_from_the_start_and_well_again_after_a_repair() -> None:
+def test_a_failed_directory_is_offline_from_the_start_until_a_repair() -> None:
     _, _, disk, _ = failing()
     manager, _ = manager_on(disk)
     assert (manager.is_offline("t-0"), manager.is_offline("t-1")) == (True, False)
@@ -391,7 +393,7 @@ def test_what_has_failed_is_offline_from_the_start_and_well_again_after_a_repair
     assert not manager.is_offline("t-0")
 
 
-def test_a_log_that_could_not_be_closed_is_recovered() -> None:
+def test_a_log_in_a_failed_directory_is_recovered_after_a_shutdown() -> None:
     manager, _, disk, _ = failing()
     manager.shutdown()
     disk.failed_dirs.clear()

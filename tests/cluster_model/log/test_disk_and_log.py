@@ -42,7 +42,7 @@ def three_batches() -> tuple[Disk, UnifiedLog]:
     return disk, log
 
 
-def test_a_leader_gives_offsets_and_its_epoch() -> None:
+def test_a_leader_assigns_offsets_and_its_epoch() -> None:
     disk, log = three_batches()
     assert [(s.base_offset, s.leader_epoch, s.values) for s in log.batches] == [
         (0, 0, ("a", "b")),
@@ -57,7 +57,7 @@ def test_a_leader_gives_offsets_and_its_epoch() -> None:
     assert result.batch.next_offset == 7
 
 
-def test_a_follower_stores_a_batch_as_the_leader_did() -> None:
+def test_a_follower_stores_a_batch_like_its_leader() -> None:
     _, leader = three_batches()
     follower = log_on(Disk())
     for stored in leader.batches:
@@ -87,7 +87,7 @@ def test_a_follower_stores_a_batch_as_the_leader_did() -> None:
         (3, 6, 1, ["def"]),
     ],
 )
-def test_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int, found: list[str]) -> None:
+def test_a_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int, found: list[str]) -> None:
     _, log = three_batches()
     assert ["".join(s.values) for s in log.read(offset, end_offset, max_bytes)] == found
 
@@ -114,7 +114,9 @@ def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
         (0, "", []),
     ],
 )
-def test_truncate(offset: int, kept: str, epochs: list[tuple[int, int]]) -> None:
+def test_a_truncation_drops_whole_batches_and_ends_at_the_offset(
+    offset: int, kept: str, epochs: list[tuple[int, int]]
+) -> None:
     end = min(offset, 6)
     disk, log = three_batches()
     log.high_watermark = 4
@@ -142,7 +144,7 @@ def test_a_truncation_to_the_end_of_the_log_and_an_epoch_without_records(
     assert log.epochs.entries == entries
 
 
-def test_flush_says_whether_there_was_anything_to_flush() -> None:
+def test_a_flush_returns_whether_anything_was_flushed() -> None:
     _, log = three_batches()
     assert log.flushed_offset == 0
     assert log.flush()
@@ -154,7 +156,7 @@ def test_flush_says_whether_there_was_anything_to_flush() -> None:
 
 
 @pytest.mark.parametrize("flushed", [0, 2, 3, 6])
-def test_power_loss_keeps_what_was_flushed_and_a_process_crash_keeps_all(flushed: int) -> None:
+def test_power_loss_keeps_flushed_data_and_a_process_crash_keeps_everything(flushed: int) -> None:
     disk, _ = three_batches()
     disk.log_file(P).flushed_offset = flushed
     assert values(log_on(disk)) == "abcdef"
@@ -168,7 +170,7 @@ def test_power_loss_keeps_what_was_flushed_and_a_process_crash_keeps_all(flushed
 
 
 @pytest.mark.parametrize(("checkpointed", "hw"), [(None, 0), (0, 0), (2, 2), (6, 6), (9, 6)])
-def test_a_restart_finds_the_high_watermark_of_the_last_checkpoint(checkpointed: int | None, hw: int) -> None:
+def test_a_restart_reads_the_high_watermark_of_the_last_checkpoint(checkpointed: int | None, hw: int) -> None:
     disk, log = three_batches()
     log.high_watermark = 5
     if checkpointed is not None:
@@ -196,7 +198,7 @@ def test_a_duplicate_is_answered_with_the_offset_of_the_first_copy_and_not_appen
 
 
 @pytest.mark.parametrize("how", ["truncation", "power loss", "restart"])
-def test_producer_states_are_rebuilt_from_what_the_log_still_has(how: str) -> None:
+def test_producer_states_are_rebuilt_from_the_remaining_log(how: str) -> None:
     disk = Disk()
     log = log_on(disk)
     stored_sequences(log, 0, 1, 2, 3)
@@ -278,7 +280,7 @@ def test_a_transaction_is_unstable_until_its_control_batch_is_below_the_high_wat
     assert found == [0, 0, 0, 1, 4]
 
 
-def test_a_log_knows_what_was_aborted_in_it_as_far_as_it_goes() -> None:
+def test_truncation_removes_aborted_transactions_from_the_index() -> None:
     disk = Disk()
     log = log_on(disk)
     for number, control_type in enumerate((ABORT, COMMIT, ABORT)):
@@ -294,7 +296,7 @@ def test_a_log_knows_what_was_aborted_in_it_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize(("size_bytes", "is_found"), [(100, True), (5_000, False)])
-def test_what_is_aborted_behind_a_fetch_is_told_up_to_where_the_offset_index_has_an_entry(
+def test_a_fetch_reports_aborted_transactions_up_to_the_next_index_entry(
     size_bytes: int, is_found: bool
 ) -> None:
     log = log_on(Disk())
@@ -306,7 +308,7 @@ def test_what_is_aborted_behind_a_fetch_is_told_up_to_where_the_offset_index_has
     assert log.aborted_transactions(0, 2) == ((7, 2),)
 
 
-def test_what_is_aborted_in_the_next_segment_is_not_told() -> None:
+def test_a_fetch_reports_no_aborted_transactions_of_the_next_segment() -> None:
     disk = Disk()
     log = log_on(disk)
     disk.log_file(P).segment_bytes = 150
@@ -319,7 +321,7 @@ def test_what_is_aborted_in_the_next_segment_is_not_told() -> None:
     assert log.aborted_transactions(0, 2) == ((7, 2),)
 
 
-def test_a_transaction_that_is_aborted_later_is_found_behind_others() -> None:
+def test_a_transaction_aborted_later_is_in_the_index_after_others() -> None:
     log = log_on(Disk())
     log.append_as_leader(transactional("a", producer_id=7), 0)
     log.append_as_leader(transactional("b", producer_id=8), 0)
@@ -328,7 +330,7 @@ def test_a_transaction_that_is_aborted_later_is_found_behind_others() -> None:
     assert log.aborted_transactions(0, 2) == ((8, 1), (7, 0))
 
 
-def test_a_coordinator_that_was_succeeded_ends_no_transaction_that_its_successor_has_ended() -> None:
+def test_a_replaced_coordinator_cannot_end_a_transaction_again() -> None:
     log = log_on(Disk())
 
     def end(coordinator_epoch: int, epoch: int = 0) -> str:
@@ -361,7 +363,7 @@ def test_a_marker_of_a_newer_epoch_fences_the_producer_and_lets_the_new_one_begi
     assert log.append_as_leader(new, 0).error == errors.NONE
 
 
-def test_transactions_are_learned_again_when_a_log_is_cut_or_opened() -> None:
+def test_transactions_are_rebuilt_when_a_log_is_truncated_or_opened() -> None:
     disk = Disk()
     log = log_on(disk)
     log.append_as_leader(transactional("a"), 0)
@@ -375,7 +377,7 @@ def test_transactions_are_learned_again_when_a_log_is_cut_or_opened() -> None:
     assert opened.last_stable_offset == 0
 
 
-def test_a_control_batch_has_no_sequence_number_and_leaves_its_producers_alone() -> None:
+def test_a_control_batch_does_not_change_the_sequence_of_its_producer() -> None:
     log = log_on(Disk())
     log.append_as_leader(transactional("a", sequence=0), 0)
     assert log.append_as_leader(control(ABORT), 0).error == errors.NONE
@@ -402,7 +404,7 @@ def manager_on(
     ("flush_messages", "flushed"),
     [(None, [0, 0, 0, 0]), (1, [1, 2, 3, 4]), (2, [0, 2, 2, 4]), (3, [0, 0, 3, 3])],
 )
-def test_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
+def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
     manager, host = manager_on(Disk(), flush_messages=flush_messages)
     log = manager.open(P)
     found = []
@@ -416,7 +418,7 @@ def test_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
     assert log.flushed_offset == 4
 
 
-def test_checkpoints_are_written_periodically_and_say_nothing_new_when_nothing_is() -> None:
+def test_checkpoints_are_written_periodically_if_they_changed() -> None:
     disk = disk_with(P, (0, "a"), (0, "b"), flushed=1)
     manager, host = manager_on(disk)
     log = manager.open(P)
@@ -433,7 +435,7 @@ def test_checkpoints_are_written_periodically_and_say_nothing_new_when_nothing_i
     ]
 
 
-def test_a_checkpoint_keeps_what_it_has_of_partitions_that_are_not_open_yet() -> None:
+def test_a_checkpoint_keeps_its_entries_of_unopened_partitions() -> None:
     disk = disk_with(P, (0, "a"))
     disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {"t-1": 7, P: 1})
     manager, host = manager_on(disk)
@@ -444,7 +446,7 @@ def test_a_checkpoint_keeps_what_it_has_of_partitions_that_are_not_open_yet() ->
     assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 0}
 
 
-def test_a_truncation_takes_the_recovery_point_along_at_once() -> None:
+def test_a_truncation_lowers_the_recovery_point_at_once() -> None:
     disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"), flushed=3)
     manager, host = manager_on(disk)
     manager.open(P)
@@ -454,7 +456,7 @@ def test_a_truncation_takes_the_recovery_point_along_at_once() -> None:
     assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
 
 
-def test_opening_and_truncating_are_in_the_trace() -> None:
+def test_opening_and_truncation_are_traced() -> None:
     disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"))
     disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 1})
     manager, host = manager_on(disk)
@@ -465,7 +467,7 @@ def test_opening_and_truncating_are_in_the_trace() -> None:
     assert host.named("truncate") == [(1, P, 3, 2, "leader epoch")]
 
 
-def test_a_shutdown_flushes_and_checkpoints_everything_and_the_next_start_takes_the_file_away() -> None:
+def test_a_shutdown_flushes_everything_and_the_next_start_removes_the_clean_shutdown_file() -> None:
     host, disk = FakeHost(), Disk()
     manager = log_manager(1, host, disk, Behaviours())
     manager.start()
@@ -502,7 +504,7 @@ OPENS = st.just("open")
 
 
 @given(st.lists(APPENDS | CUTS | OPENS, max_size=120), st.booleans())
-def test_what_is_told_of_producers_is_what_reading_the_whole_log_tells(
+def test_incremental_producer_state_equals_a_replay_of_the_whole_log(
     steps: list[tuple[int, str] | int | str], follows_log: bool
 ) -> None:
     behaviours = V2_4.with_switches(producer_state_follows_log=follows_log, sequence_check=False)
@@ -531,7 +533,7 @@ def test_what_is_told_of_producers_is_what_reading_the_whole_log_tells(
             assert not follows_log or disk.log_file(P).aborted_transactions == index
 
 
-def test_a_batch_is_read_again_once_however_often_a_log_is_opened() -> None:
+def test_a_rebuild_of_producer_state_reads_each_batch_only_once_more() -> None:
     disk = Disk()
     for opened in range(1, 31):
         log = log_on(disk)

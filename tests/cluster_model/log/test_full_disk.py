@@ -44,7 +44,7 @@ def append(manager: LogManager, name: str, size: int) -> bool:
         (10, [4, 4, 4], [True, True, False]),
     ],
 )
-def test_a_disk_takes_what_it_has_room_for(room: int, sizes: list[int], fit: list[bool]) -> None:
+def test_a_disk_takes_appends_while_it_has_room(room: int, sizes: list[int], fit: list[bool]) -> None:
     disk = Disk()
     manager, _ = manager_on(disk)
     manager.open(P)
@@ -90,7 +90,7 @@ def test_retention_makes_room() -> None:
     assert append(manager, P, 14)
 
 
-def test_room_is_made_by_whoever_repairs_the_disk() -> None:
+def test_a_repair_makes_room() -> None:
     disk = Disk()
     disk.limit_room(0, 5)
     disk.limit_room(1, 0)
@@ -98,7 +98,7 @@ def test_room_is_made_by_whoever_repairs_the_disk() -> None:
     assert (disk.room_limits, disk.failed_dirs) == ({}, {})
 
 
-def test_a_log_that_is_deleted_makes_room_on_its_own_disk() -> None:
+def test_a_deleted_log_makes_room_on_its_own_disk() -> None:
     disk = Disk(log_dirs=2)
     manager, _ = manager_on(disk)
     for name in (P, Q):
@@ -113,7 +113,7 @@ def test_a_log_that_is_deleted_makes_room_on_its_own_disk() -> None:
     assert not append(manager, Q, 10)
 
 
-def test_what_power_loss_takes_makes_room() -> None:
+def test_a_power_loss_makes_room() -> None:
     disk = Disk()
     manager, _ = manager_on(disk)
     manager.open(P)
@@ -125,7 +125,7 @@ def test_what_power_loss_takes_makes_room() -> None:
     assert append(manager, P, 10)
 
 
-def test_what_recovery_cuts_makes_room() -> None:
+def test_a_cut_by_recovery_makes_room() -> None:
     disk = Disk()
     manager, _ = manager_on(disk)
     manager.open(P)
@@ -147,9 +147,7 @@ def test_what_recovery_cuts_makes_room() -> None:
         ([0, 5], 0, False),
     ],
 )
-def test_whoever_lifts_one_limit_leaves_the_others_in_force(
-    limits: list[int], lifted: int, failed: bool
-) -> None:
+def test_lifting_one_limit_leaves_the_others_in_force(limits: list[int], lifted: int, failed: bool) -> None:
     disk = Disk()
     disk.place(P)
     for room in limits:
@@ -161,7 +159,7 @@ def test_whoever_lifts_one_limit_leaves_the_others_in_force(
     assert disk.is_writable(P) == (not failed and 5 not in limits)
 
 
-def test_lifting_what_was_repaired_already_changes_nothing() -> None:
+def test_lifting_a_limit_after_a_repair_changes_nothing() -> None:
     disk = Disk()
     disk.limit_room(0, 0)
     disk.repair()
@@ -172,7 +170,7 @@ def test_lifting_what_was_repaired_already_changes_nothing() -> None:
     assert (disk.failed_dirs, disk.write_us) == ({}, 0)
 
 
-def test_what_slows_a_disk_adds_up_and_ends_one_by_one() -> None:
+def test_delays_of_a_disk_add_up_and_end_one_by_one() -> None:
     disk = Disk()
     waits = []
     for change in (disk.slow_down, disk.slow_down, disk.speed_up, disk.speed_up):

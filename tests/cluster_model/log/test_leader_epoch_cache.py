@@ -45,7 +45,7 @@ def cache_of(*entries: tuple[int, int]) -> LeaderEpochCache:
         ([(0, 0), (1, 5)], 1, 5, (1, 5)),
     ],
 )
-def test_end_offset_for_a_requested_epoch(
+def test_an_epoch_ends_where_the_next_one_starts(
     entries: Entries, requested: int, leo: int, answer: tuple[int, int]
 ) -> None:
     cache = cache_of(*entries)
@@ -63,13 +63,13 @@ def test_end_offset_for_a_requested_epoch(
         ([(0, 0), (3, 3)], [(1, 5), (4, 7)], [(0, 0), (3, 3), (4, 7)]),  # batches know better
     ],
 )
-def test_entries_below_the_first_come_before_it(below: Entries, entries: Entries, together: Entries) -> None:
+def test_prepended_entries_come_before_the_first(below: Entries, entries: Entries, together: Entries) -> None:
     cache = cache_of(*entries)
     cache.prepend(cache_of(*below))
     assert cache.entries == together
 
 
-def test_before_kafka_7415_nothing_is_answered_for_an_epoch_before_the_first() -> None:
+def test_before_kafka_7415_an_epoch_before_the_first_has_no_end() -> None:
     cache = cache_of((5, 11), (6, 12))
     assert cache.end_offset_for(4, 20, answers_below_first=False) == (-1, -1)
     assert cache.end_offset_for(5, 20, answers_below_first=False) == (5, 12)
@@ -97,7 +97,7 @@ def test_before_kafka_7415_nothing_is_answered_for_an_epoch_before_the_first() -
         ([(0, 0), (7, 100)], [(0, 0), (7, 100)]),
     ],
 )
-def test_assign_drops_what_would_not_rise(assigned: Entries, entries: Entries) -> None:
+def test_a_new_entry_drops_entries_that_would_not_rise(assigned: Entries, entries: Entries) -> None:
     cache = cache_of(*assigned)
     assert cache.entries == entries
     assert cache.latest_epoch() == entries[-1][0]
@@ -114,14 +114,14 @@ def test_assign_drops_what_would_not_rise(assigned: Entries, entries: Entries) -
         (0, []),
     ],
 )
-def test_truncate_from_end(end_offset: int, entries: Entries) -> None:
+def test_a_truncation_drops_entries_that_start_at_or_after_the_end(end_offset: int, entries: Entries) -> None:
     cache = cache_of((2, 6), (3, 8), (4, 11))
     cache.truncate_from_end(end_offset)
     assert cache.entries == entries
     assert cache.latest_epoch() == (entries[-1][0] if entries else UNDEFINED_EPOCH)
 
 
-def test_the_cache_writes_through_to_the_checkpoint_that_it_was_given() -> None:
+def test_the_epoch_cache_writes_through_to_its_checkpoint() -> None:
     checkpoint: Entries = [(0, 0), (1, 5)]
     cache = LeaderEpochCache()
     cache.entries = checkpoint

@@ -91,23 +91,21 @@ A1, A2, A3, B1 = ("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1")
 C1, D1, E1 = ("c", "c1"), ("d", "d1"), ("e", "e1")
 
 
-def test_of_each_key_the_latest_record_stays_at_its_offset() -> None:
+def test_the_latest_record_of_each_key_stays_at_its_offset() -> None:
     log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
     assert clean(log, file) == [0]
     assert records(file) == {1: "b1", 2: "a2", 3: "c1"}
     assert log.log_end_offset == 4
 
 
-def test_the_active_segment_is_left_alone_and_its_keys_do_not_count() -> None:
+def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
     log, file = log_of(keyed(A1), keyed(A2))
     assert clean(log, file) == []
     assert records(file) == {0: "a1", 1: "a2"}
 
 
 @pytest.mark.parametrize(("behaviours", "gone"), [(V2_4, [0]), (V3_9, [])])
-def test_what_is_not_committed_takes_the_place_of_nothing_since_3_1(
-    behaviours: Behaviours, gone: list[int]
-) -> None:
+def test_since_3_1_uncommitted_records_replace_nothing(behaviours: Behaviours, gone: list[int]) -> None:
     """KAFKA-13194."""
     log, file = log_of(keyed(A1), keyed(A2), keyed(B1), hw=1, behaviours=behaviours)
     assert clean(log, file, behaviours=behaviours) == gone
@@ -121,7 +119,7 @@ def test_records_younger_than_the_compaction_lag_stay() -> None:
 
 
 @pytest.mark.parametrize(("max_lag_ms", "is_due"), [(1_000, True), (3_000, False)])
-def test_a_log_is_due_when_something_dirty_is_older_than_the_longest_lag(
+def test_a_log_must_be_cleaned_when_a_dirty_record_exceeds_the_maximum_lag(
     max_lag_ms: int, is_due: bool
 ) -> None:
     log, file = log_of(keyed(A1), keyed(B1, at_us=SECOND))
@@ -129,25 +127,25 @@ def test_a_log_is_due_when_something_dirty_is_older_than_the_longest_lag(
     assert cleanable(log, file, None, config, 2 * SECOND, V3_9).must_be_compacted is is_due
 
 
-def test_what_was_cleaned_before_is_cleaned_again_by_what_is_dirty() -> None:
+def test_dirty_records_replace_records_of_the_clean_part() -> None:
     log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
     assert clean(log, file, checkpoint=2) == [0]
 
 
 @pytest.mark.parametrize("checkpoint", [9, -1])
-def test_a_checkpoint_outside_of_the_log_counts_as_none(checkpoint: int) -> None:
+def test_a_cleaner_checkpoint_outside_the_log_is_ignored(checkpoint: int) -> None:
     """KAFKA-6266, KAFKA-8764: a log that was cut, or deleted up to somewhere else."""
     log, file = log_of(keyed(A1), keyed(B1), keyed(C1))
     assert cleanable(log, file, checkpoint, topic(), 0, V3_9).first_dirty_offset == 0
 
 
-def test_nothing_is_dirty_where_all_that_can_be_cleaned_was() -> None:
+def test_a_log_whose_cleanable_part_is_clean_has_nothing_dirty() -> None:
     """KAFKA-8764: else the cleaner would never come to an end."""
     log, file = log_of(keyed(A1, B1), keyed(A2), hw=1, config=topic(segment_bytes=10_000))
     assert cleanable(log, file, 1, topic(), 0, V3_9).cleanable_bytes == 0
 
 
-def test_segments_that_fit_become_one() -> None:
+def test_cleaning_merges_segments_that_fit_into_one() -> None:
     log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
     file.segment_bytes = 200
     clean(log, file)
@@ -157,7 +155,7 @@ def test_segments_that_fit_become_one() -> None:
 # Tombstones
 
 
-def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
+def test_a_tombstone_stays_until_its_delete_horizon() -> None:
     """KIP-534: the first cleaning sets it."""
     config = topic(delete_retention_ms=1_000)
     log, file = log_of(keyed(A1), keyed(("a", None)), keyed(B1))
@@ -167,7 +165,7 @@ def test_a_tombstone_stays_until_its_horizon_and_goes_then() -> None:
     assert records(file) == {2: "b1"}
 
 
-def test_before_kip_534_a_tombstone_waits_for_a_segment_that_was_clean_so_much_later() -> None:
+def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
     config = topic(delete_retention_ms=1_000)
     log, file = log_of(
         keyed(("a", None)),
@@ -182,7 +180,7 @@ def test_before_kip_534_a_tombstone_waits_for_a_segment_that_was_clean_so_much_l
 # What stays of batches
 
 
-def test_a_batch_keeps_its_offsets_and_sequence_numbers() -> None:
+def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
     log, file = log_of(keyed(A1, B1, A2, producer_id=7, sequence=4), keyed(C1), keyed(D1))
     clean(log, file)
     batch = file.batches[0]
@@ -190,7 +188,7 @@ def test_a_batch_keeps_its_offsets_and_sequence_numbers() -> None:
     assert batch.runs() == [(1, ("b1", "a2"))]
 
 
-def test_the_last_batch_of_a_producer_stays_although_it_is_empty() -> None:
+def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
     """KAFKA-5490: it has the sequence number."""
     log, file = log_of(
         keyed(A1, producer_id=7, sequence=0), keyed(A2, producer_id=7, sequence=1), keyed(A3), keyed(B1)
@@ -202,9 +200,7 @@ def test_the_last_batch_of_a_producer_stays_although_it_is_empty() -> None:
 
 
 @pytest.mark.parametrize(("release", "left"), [("3.9", [0, 2]), ("4.0", [0, 1, 2])])
-def test_the_last_batch_of_what_is_cleaned_stays_although_it_is_empty_since_4_0(
-    release: str, left: list[int]
-) -> None:
+def test_since_4_0_the_last_cleaned_batch_stays_even_when_empty(release: str, left: list[int]) -> None:
     """KAFKA-17076: it tells where the log ends when nothing else does."""
     behaviours = RELEASES[release].behaviours
     config = topic(delete_retention_ms=0)
@@ -218,7 +214,7 @@ def test_the_last_batch_of_what_is_cleaned_stays_although_it_is_empty_since_4_0(
     ("release", "high_watermark", "left"),
     [("4.3", 3, [0, 1, 2]), ("4.4", 3, [0, 2]), ("4.4", 2, [0, 1, 2])],
 )
-def test_since_4_4_an_empty_batch_stays_only_where_it_ends_at_the_high_watermark(
+def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
     release: str, high_watermark: int, left: list[int]
 ) -> None:
     """KAFKA-20452."""
@@ -231,7 +227,7 @@ def test_since_4_4_an_empty_batch_stays_only_where_it_ends_at_the_high_watermark
     assert file.base_offsets == left
 
 
-def test_a_log_that_was_cut_into_a_hole_ends_with_its_last_batch_after_a_restart() -> None:
+def test_a_log_truncated_into_a_hole_ends_at_its_last_batch_after_a_restart() -> None:
     config = topic(segment_bytes=350)
     log, file = log_of(*map(keyed, (B1, A1, A2, A3, C1, D1, E1)), config=config)
     clean(log, file, config=config)
@@ -249,20 +245,20 @@ def _disk_of(file: LogFile) -> Disk:
 # Readers and followers
 
 
-def test_a_read_in_a_hole_begins_with_the_next_batch() -> None:
+def test_a_read_within_a_hole_begins_with_the_next_batch() -> None:
     log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
     clean(log, file)
     assert [batch.values for batch in log.read(0, 4, 1_000)] == [("a3",), ("b1",)]
 
 
-def test_a_hole_up_to_the_end_has_nothing_to_read() -> None:
+def test_a_hole_up_to_the_end_is_not_readable() -> None:
     log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
     clean(log, file)
     assert log.is_hole(0, 2)
     assert not log.is_hole(0, 3)
 
 
-def test_a_follower_appends_behind_a_hole_and_nothing_below_its_end() -> None:
+def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
     log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
     clean(log, file)
     follower = UnifiedLog(P, Disk(), V3_9)
@@ -282,7 +278,7 @@ def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, left: list[s
     assert list(records(file).values()) == left
 
 
-def test_a_compacted_log_takes_no_record_without_a_key() -> None:
+def test_a_compacted_log_rejects_records_without_a_key() -> None:
     log, _ = log_of()
     plain = RecordBatch(("m0",))
     assert log.append_as_leader(plain, 0).error == errors.INVALID_RECORD
@@ -317,7 +313,7 @@ class Broker:
         return self.disk.checkpoint(CLEANER_OFFSET_CHECKPOINT, P)
 
 
-def test_a_broker_cleans_a_log_once_it_is_dirty_enough_and_notes_up_to_where() -> None:
+def test_a_broker_cleans_a_dirty_log_and_checkpoints_the_end() -> None:
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1))
     broker.host.advance(1 * SECOND)
@@ -329,7 +325,7 @@ def test_a_broker_cleans_a_log_once_it_is_dirty_enough_and_notes_up_to_where() -
     assert len(broker.cleaned()) == 1
 
 
-def test_a_segment_has_been_written_to_when_the_last_append_reached_it_before_it_was_full() -> None:
+def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
     """Its tombstones go by that, before KIP-534: a follower that copies much at once fills one segment and begins others."""
     broker = Broker(segment_bytes=200)
     broker.host.advance(1 * SECOND)
@@ -343,7 +339,7 @@ def test_a_segment_has_been_written_to_when_the_last_append_reached_it_before_it
     assert {segment.modified_us for segment in segments} == {6 * SECOND}
 
 
-def test_a_segment_that_was_full_before_the_last_append_is_as_old_as_it_was() -> None:
+def test_a_segment_that_was_full_before_an_append_keeps_its_age() -> None:
     broker = Broker(segment_bytes=14)
     for batch in (keyed(A1), keyed(A2), keyed(B1)):
         broker.host.advance(1 * SECOND)
@@ -352,7 +348,7 @@ def test_a_segment_that_was_full_before_the_last_append_is_as_old_as_it_was() ->
     assert [segment.modified_us for segment in segments] == [1 * SECOND, 2 * SECOND, 3 * SECOND]
 
 
-def test_what_waits_for_the_high_watermark_is_cleaned_once_that_has_risen() -> None:
+def test_records_above_the_high_watermark_are_cleaned_once_it_rises() -> None:
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1), hw=0)
     broker.host.advance(3 * SECOND)
@@ -362,7 +358,7 @@ def test_what_waits_for_the_high_watermark_is_cleaned_once_that_has_risen() -> N
     assert broker.cleaned() == [(0, 2, (0,))]
 
 
-def test_a_truncation_takes_back_what_was_noted_as_cleaned() -> None:
+def test_a_truncation_lowers_the_cleaner_checkpoint() -> None:
     """`LogCleanerManager.maybeTruncateCheckpoint`."""
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1), keyed(C1))
@@ -371,14 +367,14 @@ def test_a_truncation_takes_back_what_was_noted_as_cleaned() -> None:
     assert broker.checkpoint() == 1
 
 
-def test_a_log_in_which_nothing_is_complete_costs_no_look() -> None:
+def test_a_log_without_complete_segments_costs_no_checks() -> None:
     broker = Broker(segment_bytes=10_000)
     timers = broker.host.timers()
     broker.append(keyed(A1), keyed(A2))
     assert broker.host.timers() == timers
 
 
-def test_what_is_cleaned_is_flushed_before_it_takes_its_place() -> None:
+def test_a_cleaned_segment_is_flushed_before_it_replaces_others() -> None:
     broker = Broker()
     broker.append(keyed(A1), keyed(A2), keyed(B1))
     broker.host.advance(1 * SECOND)
@@ -399,7 +395,7 @@ def _batches(draw: st.DrawFn) -> Sequence[RecordBatch]:
 
 
 @given(batches=_batches(), segment_bytes=st.sampled_from([14, 350, 1_000]), rounds=st.integers(1, 4))
-def test_who_reads_a_compacted_log_ends_with_the_same_table(
+def test_a_reader_of_a_compacted_log_gets_the_same_table(
     batches: Sequence[RecordBatch], segment_bytes: int, rounds: int
 ) -> None:
     config = topic(segment_bytes=segment_bytes, delete_retention_ms=0)
@@ -429,7 +425,7 @@ def _table(file: LogFile) -> dict[str, str]:
     return table
 
 
-def test_what_was_aborted_goes_and_takes_the_place_of_nothing() -> None:
+def test_aborted_records_are_removed_and_replace_nothing() -> None:
     def ended(control_type: str) -> RecordBatch:
         return RecordBatch((), 9, 0, size_bytes=78, is_transactional=True, control_type=control_type)
 

@@ -36,7 +36,7 @@ SEVEN = [sent(2 * number, 2, at=10 + 2 * number) for number in range(7)]
     ("release", "remembered"),
     [("0.10.2", 0), ("0.11", 1), ("2.0", 5), ("2.4", 5)],
 )
-def test_the_last_batches_of_a_producer_are_recognised(release: str, remembered: int) -> None:
+def test_the_last_batches_of_a_producer_are_duplicates(release: str, remembered: int) -> None:
     states = states_after(*SEVEN, release=release)
     found = [states.find_duplicate(sent(2 * number, 2)) for number in range(7)]
     forgotten = 7 - remembered
@@ -75,18 +75,18 @@ GAP = errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         (sent(14, epoch=1), GAP),
     ],
 )
-def test_a_batch_has_to_follow_the_last_one(release: str, incoming: RecordBatch, error: str) -> None:
+def test_a_batch_must_follow_the_last_one(release: str, incoming: RecordBatch, error: str) -> None:
     assert states_after(*SEVEN, release=release).check(incoming) == error
 
 
 @pytest.mark.parametrize("sequence", [0, 14])
-def test_an_older_producer_epoch_is_refused_whatever_its_sequence(sequence: int) -> None:
+def test_an_older_producer_epoch_is_rejected_at_any_sequence(sequence: int) -> None:
     states = states_after(*SEVEN, sent(0, epoch=3, at=24))
     assert states.check(sent(sequence, epoch=2)) == errors.INVALID_PRODUCER_EPOCH
     assert states.check(sent(1, epoch=3)) == errors.NONE
 
 
-def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
+def test_a_new_epoch_drops_the_batches_of_the_old_one() -> None:
     states = states_after(*SEVEN, sent(0, 2, epoch=1, at=24))
     assert states.find_duplicate(sent(12, 2)) is None
     assert states.find_duplicate(sent(0, 2, epoch=1)) == 24
@@ -104,25 +104,27 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one() -> None:
         ("2.5", 3, errors.NONE),  # KIP-360
     ],
 )
-def test_a_producer_of_which_the_log_has_nothing(release: str, first_sequence: int, error: str) -> None:
+def test_an_unknown_producer_begins_at_zero_or_since_kip_360_anywhere(
+    release: str, first_sequence: int, error: str
+) -> None:
     states = states_after(*SEVEN, release=release)
     assert states.check(sent(first_sequence, producer_id=PID + 1)) == error
 
 
-def test_producers_are_told_apart() -> None:
+def test_each_producer_has_its_own_sequence() -> None:
     states = states_after(sent(0, at=0), sent(0, 3, producer_id=PID + 1, at=1), sent(1, at=4))
     assert states.check(sent(2)) == errors.NONE
     assert states.check(sent(3, producer_id=PID + 1)) == errors.NONE
     assert states.find_duplicate(sent(0, 3, producer_id=PID + 1)) == 1
 
 
-def test_batches_without_a_producer_id_leave_no_trace() -> None:
+def test_batches_without_a_producer_id_leave_no_state() -> None:
     states = states_after(batch("a", at=0), batch("b", at=1))
     assert states.check(sent(0)) == errors.NONE
     assert states.find_duplicate(batch("a")) is None
 
 
-def test_rebuilding_learns_what_the_log_has_and_nothing_else() -> None:
+def test_a_rebuilt_state_has_exactly_the_producers_of_the_log() -> None:
     states = states_after(*SEVEN)
     states.rebuild(SEVEN[:3], [])
     assert states.check(sent(6)) == errors.NONE
@@ -134,7 +136,7 @@ def test_rebuilding_learns_what_the_log_has_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("incoming", [sent(15), sent(13), sent(5, epoch=1), sent(9, producer_id=PID + 1)])
-def test_without_the_sequence_check_only_the_epoch_is_looked_at(incoming: RecordBatch) -> None:
+def test_without_the_sequence_check_only_the_epoch_is_checked(incoming: RecordBatch) -> None:
     states = states_after(*SEVEN, sequence_check=False)
     assert states.check(incoming) == errors.NONE
     states = states_after(sent(0, epoch=2, at=0), sequence_check=False)
@@ -151,7 +153,7 @@ def test_without_the_sequence_check_only_the_epoch_is_looked_at(incoming: Record
         ("4.5", False, errors.NONE),
     ],
 )
-def test_between_kip_360_and_kafka_15591_the_first_batch_in_a_log_may_have_any_sequence(
+def test_between_kip_360_and_kafka_15591_the_first_batch_of_a_log_may_have_any_sequence(
     release: str, is_first: bool, error: str
 ) -> None:
     batch = RecordBatch(("m",), 1, 0, 3)
@@ -166,7 +168,7 @@ def test_between_kip_360_and_kafka_15591_the_first_batch_in_a_log_may_have_any_s
         ("4.5", False, errors.NONE),
     ],
 )
-def test_where_no_release_refuses_it_a_producer_has_to_begin_at_zero_behind_others_too(
+def test_with_the_repair_a_producer_begins_at_zero_in_any_whole_log(
     release: str, is_whole: bool, error: str
 ) -> None:
     batch = RecordBatch(("m",), 1, 0, 3)
@@ -181,7 +183,7 @@ def coordinated(epoch: int = 0, at: int = -1) -> RecordBatch:
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "4.5"])
-def test_of_what_a_coordinator_appends_only_the_epoch_is_checked(release: str) -> None:
+def test_only_the_epoch_is_checked_for_batches_of_a_coordinator(release: str) -> None:
     states = states_after(release=release)
     assert states.check(coordinated(), is_first=True) == errors.NONE
     states = states_after(coordinated(1, at=0), coordinated(1, at=1), release=release)
@@ -191,7 +193,7 @@ def test_of_what_a_coordinator_appends_only_the_epoch_is_checked(release: str) -
     assert states.check(coordinated(0)) == errors.INVALID_PRODUCER_EPOCH
 
 
-def test_a_producer_writes_nothing_beside_its_open_transaction() -> None:
+def test_a_producer_appends_nothing_outside_its_open_transaction() -> None:
     states = states_after(coordinated(at=0))
     assert states.check(sent(0)) == errors.INVALID_TXN_STATE
     assert states.check(sent(0, producer_id=PID + 1)) == errors.NONE
@@ -205,7 +207,7 @@ def test_a_producer_writes_nothing_beside_its_open_transaction() -> None:
         ("4.3", errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
     ],
 )
-def test_a_transaction_begins_with_the_first_batch_that_was_sent(release: str, error: str) -> None:
+def test_a_verified_transaction_begins_with_the_first_batch_sent(release: str, error: str) -> None:
     states = states_after(release=release)
     second = replace(sent(1), is_transactional=True)
     states.begin_verification(second)

@@ -68,7 +68,7 @@ def bases(file: LogFile) -> list[int]:
         ((0, 100, 50), [0, 1]),  # one that is older than the first batch goes with it
     ],
 )
-def test_a_segment_takes_what_is_no_more_than_segment_ms_later_than_its_first_batch(
+def test_a_segment_rolls_segment_ms_after_its_first_batch(
     times_us: tuple[int, ...], wanted: list[int]
 ) -> None:
     """`LogSegment.timeWaitedForRoll`: by timestamps, not by the clock."""
@@ -81,7 +81,7 @@ def test_a_segment_takes_what_is_no_more_than_segment_ms_later_than_its_first_ba
     assert bases(file) == wanted
 
 
-def test_a_segment_that_is_cut_back_to_nothing_begins_with_the_next_batch() -> None:
+def test_an_emptied_segment_takes_its_age_from_the_next_batch() -> None:
     disk = Disk()
     disk.log_file(P).segment_us = 10
     log = UnifiedLog(P, disk, V2_4)
@@ -92,7 +92,7 @@ def test_a_segment_that_is_cut_back_to_nothing_begins_with_the_next_batch() -> N
     assert bases(disk.log_file(P)) == [0]
 
 
-def test_a_log_that_is_cut_where_it_begins_in_the_midst_of_a_batch_is_empty_from_there_on() -> None:
+def test_a_log_truncated_to_a_start_within_a_batch_is_empty_from_there() -> None:
     """It does not begin earlier than before: its follower takes the leader's whole batch then (KAFKA-6975)."""
     disk = Disk()
     log = UnifiedLog(P, disk, V2_4)
@@ -124,7 +124,7 @@ def test_retention_ms_deletes_segments_whose_latest_record_is_older(now_us: int,
 
 
 @pytest.mark.parametrize(("limit", "begins"), [(42, 0), (41, 0), (28, 1), (27, 1), (14, 2), (0, 3), (-1, 0)])
-def test_retention_bytes_deletes_while_the_rest_is_as_large(limit: int, begins: int) -> None:
+def test_retention_bytes_deletes_while_the_rest_reaches_the_limit(limit: int, begins: int) -> None:
     config = topic(retention_bytes=limit, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 0), config=config)
     deleted = log.delete_old_segments(10**12, config)
@@ -133,7 +133,7 @@ def test_retention_bytes_deletes_while_the_rest_is_as_large(limit: int, begins: 
 
 
 @pytest.mark.parametrize(("waits", "begins"), [(True, 1), (False, 3)])
-def test_what_is_not_committed_stays_since_kafka_5634(waits: bool, begins: int) -> None:
+def test_since_kafka_5634_uncommitted_records_stay(waits: bool, begins: int) -> None:
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 0), config=config, hw=1)
     log._switches = V2_4.with_switches(retention_waits_for_hw=waits).log
@@ -141,14 +141,14 @@ def test_what_is_not_committed_stays_since_kafka_5634(waits: bool, begins: int) 
     assert (log.log_start_offset, log.high_watermark) == (begins, begins)
 
 
-def test_an_older_record_behind_a_recent_one_stays_with_it() -> None:
+def test_an_old_record_after_a_recent_one_stays() -> None:
     config = topic(retention_ms=10)
     log = log_of((14, 90 * MS), (14, 0), config=config)
     log.delete_old_segments(99 * MS, config)
     assert log.log_start_offset == 0
 
 
-def test_a_deleted_log_goes_on_at_its_end() -> None:
+def test_a_log_without_segments_continues_at_its_end() -> None:
     config = topic(retention_ms=10)
     log = log_of((14, 0), (14, 0), config=config)
     assert log.delete_old_segments(99 * MS, config) == [(RETENTION_MS, 2, 0)]
@@ -158,7 +158,7 @@ def test_a_deleted_log_goes_on_at_its_end() -> None:
     assert log.epochs.entries == [(0, 2), (3, 2)][1:]
 
 
-def test_a_log_that_begins_where_its_leaders_does_loses_whole_segments_alone() -> None:
+def test_a_raised_log_start_deletes_only_whole_segments() -> None:
     config = topic(segment_bytes=28)
     log = log_of((14, 0), (14, 0), (14, 0), (14, 0), config=config)
     assert log.increment_log_start_offset(3)
@@ -169,13 +169,13 @@ def test_a_log_that_begins_where_its_leaders_does_loses_whole_segments_alone() -
     assert log.log_start_offset == 3
 
 
-def test_a_log_does_not_begin_above_its_high_watermark() -> None:
+def test_a_log_start_does_not_exceed_the_high_watermark() -> None:
     log = log_of((14, 0), (14, 0), config=topic(), hw=1)
     assert not log.increment_log_start_offset(2)
     assert log.log_start_offset == 0
 
 
-def test_a_truncation_below_the_first_segment_drops_all() -> None:
+def test_a_truncation_below_the_first_segment_drops_everything() -> None:
     """`Log.truncateTo`: the log starts anew at that offset."""
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 98 * MS), config=config)
@@ -206,7 +206,7 @@ LIMITS = st.sampled_from([-1, 0, 20, 50])
 
 
 @given(STEPS, LIMITS, st.sampled_from([-1, 0, 30, 100]), st.integers(14, 120), st.integers(0, 3))
-def test_retention_deletes_a_beginning_that_is_due_and_committed_and_nothing_else(
+def test_retention_deletes_exactly_the_due_and_committed_prefix(
     steps: list[Step], retention_ms: int, retention_bytes: int, segment_bytes: int, behind: int
 ) -> None:
     config = topic(retention_ms=retention_ms, retention_bytes=retention_bytes, segment_bytes=segment_bytes)
@@ -247,9 +247,7 @@ def test_retention_deletes_a_beginning_that_is_due_and_committed_and_nothing_els
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), max_size=8), st.integers(0, 40))
-def test_epochs_that_begin_before_a_log_start_are_known_from_there_on(
-    gaps: list[tuple[int, int]], start: int
-) -> None:
+def test_epochs_before_a_log_start_begin_there(gaps: list[tuple[int, int]], start: int) -> None:
     cache, epoch, offset = LeaderEpochCache(), 0, 0
     for epochs, records in gaps:
         cache.assign(epoch, offset)
@@ -264,7 +262,7 @@ def test_epochs_that_begin_before_a_log_start_are_known_from_there_on(
             assert cache.end_offset_for(requested, end) in ((answered, end_offset), (requested, end_offset))
 
 
-def test_a_snapshot_of_producers_outlives_the_records_that_it_is_of() -> None:
+def test_a_producer_snapshot_outlives_its_records() -> None:
     states = ProducerStates(V2_4)
     batches = [sized(f"m{n}", 10, 0, n, 7).stored_at(n, 0) for n in range(4)]
     snapshot = states.snapshot_at(2, batches, [])
@@ -298,7 +296,7 @@ SHORT: Mapping[str, Value] = {
 }
 
 
-def test_a_broker_looks_for_old_segments_30_s_after_its_start_and_every_interval_after_that() -> None:
+def test_a_broker_checks_retention_30_s_after_its_start_and_then_periodically() -> None:
     manager, host = manager_of(Disk(), SHORT)
     manager.open(P)
     append(manager, P, "a", 0)
@@ -312,7 +310,7 @@ def test_a_broker_looks_for_old_segments_30_s_after_its_start_and_every_interval
     assert host.named("log_start")[1:] == [(1, P, 2, RETENTION_MS, 14)]
 
 
-def test_what_is_not_committed_when_a_broker_looks_is_deleted_later() -> None:
+def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
     manager, host = manager_of(Disk(), {**SHORT, "log.retention.ms": -1, "log.retention.bytes": 0})
     log = manager.open(P)
     log.append_as_leader(sized("a", 14, 0), 0)
@@ -325,7 +323,7 @@ def test_what_is_not_committed_when_a_broker_looks_is_deleted_later() -> None:
 
 
 @patches_the_model
-def test_a_broker_looks_at_no_log_of_which_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retention_check_skips_logs_without_due_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 500 partitions and a week of retention nothing happens every five minutes."""
     never = 10**12
     manager, host = manager_of(
@@ -347,7 +345,7 @@ def test_a_broker_looks_at_no_log_of_which_nothing_is_due(monkeypatch: pytest.Mo
     assert len(looked) == 500
 
 
-def test_a_log_start_within_a_segment_is_checkpointed_and_found_again() -> None:
+def test_a_log_start_within_a_segment_survives_a_restart_by_its_checkpoint() -> None:
     disk = Disk()
     manager, host = manager_of(disk, {})
     manager.open(P)
@@ -361,14 +359,14 @@ def test_a_log_start_within_a_segment_is_checkpointed_and_found_again() -> None:
     assert UnifiedLog(P, disk, V2_4).log_start_offset == 2
 
 
-def test_a_log_that_ends_before_its_checkpointed_start_starts_anew_there() -> None:
+def test_a_log_that_ends_before_its_checkpointed_start_restarts_there() -> None:
     disk = Disk()
     disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 5})
     log = UnifiedLog(P, disk, V2_4)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 5, 5)
 
 
-def test_nothing_is_deleted_from_a_log_directory_that_cannot_be_written_to() -> None:
+def test_nothing_is_deleted_from_an_unwritable_log_directory() -> None:
     disk = Disk()
     manager, host = manager_of(disk, SHORT)
     manager.open(P)
@@ -399,7 +397,7 @@ def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, F
     return manager, host, disk
 
 
-def test_a_log_start_that_no_checkpoint_has_is_lost_with_the_process_and_the_trace_says_so() -> None:
+def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
     _, _, disk = started_at(3, checkpointed=False)
     host, manager = reopened(disk)
     assert manager.log(P).log_start_offset == 0
@@ -440,7 +438,7 @@ RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
         (7, []),
     ],
 )
-def test_a_log_that_begins_earlier_again_lacks_the_epochs_of_that_unless_they_are_recovered(
+def test_a_log_with_a_lost_log_start_lacks_epochs_unless_they_are_recovered(
     offset: int, left: list[tuple[int, int]]
 ) -> None:
     as_released = UnifiedLog(P, deleted_below(offset), V2_4)
@@ -451,7 +449,7 @@ def test_a_log_that_begins_earlier_again_lacks_the_epochs_of_that_unless_they_ar
     assert disk.epoch_checkpoint(P) == WHOLE
 
 
-def test_a_follower_is_told_where_an_epoch_ends_that_a_log_begins_with_again() -> None:
+def test_recovered_epochs_give_followers_the_right_end() -> None:
     answers = [
         UnifiedLog(P, deleted_below(5), behaviours).epochs.end_offset_for(0, 7)
         for behaviours in (V2_4, RECOVERED)
@@ -460,7 +458,7 @@ def test_a_follower_is_told_where_an_epoch_ends_that_a_log_begins_with_again() -
 
 
 @pytest.mark.parametrize("offset", range(1, 7))
-def test_a_log_start_that_a_checkpoint_has_leaves_nothing_to_recover(offset: int) -> None:
+def test_a_checkpointed_log_start_needs_no_epoch_recovery(offset: int) -> None:
     as_released = UnifiedLog(P, deleted_below(offset, checkpointed=True), V2_4)
     recovered = UnifiedLog(P, deleted_below(offset, checkpointed=True), RECOVERED)
     assert recovered.log_start_offset == offset
@@ -468,13 +466,13 @@ def test_a_log_start_that_a_checkpoint_has_leaves_nothing_to_recover(offset: int
     assert recovered.epochs.entries[0][1] == offset
 
 
-def test_epochs_that_are_gone_for_another_reason_are_not_recovered() -> None:
+def test_epochs_lost_for_another_reason_are_not_recovered() -> None:
     disk = deleted_below(1, checkpointed=True)
     disk.epoch_checkpoint(P).clear()
     assert UnifiedLog(P, disk, RECOVERED).epochs.entries == []
 
 
-def test_a_log_that_its_checkpoint_has_begin_after_its_end_says_so_before_it_is_open() -> None:
+def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_opens() -> None:
     _, _, disk = started_at(3)
     disk.log_file(P).flushed_offset = 2
     assert disk.lose_power() == [(P, 2, 4)]
@@ -486,7 +484,7 @@ def test_a_log_that_its_checkpoint_has_begin_after_its_end_says_so_before_it_is_
     assert told.index("log_start") < told.index("recover")
 
 
-def test_a_log_start_that_a_truncation_has_undone_is_taken_from_the_checkpoint_within_a_minute() -> None:
+def test_a_log_start_undone_by_a_truncation_leaves_its_checkpoint_within_a_minute() -> None:
     manager, host, disk = started_at(3)
     manager.log(P).high_watermark = 1
     manager.truncate(P, 1, "leader epoch")
