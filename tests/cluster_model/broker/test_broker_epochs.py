@@ -1,4 +1,4 @@
-"""A leader in KRaft and the lives of its followers: what a former one has fetched says nothing of the next (KIP-903)."""
+"""Broker epochs in KRaft: fetches of a previous incarnation do not count for the next (KIP-903)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,8 +24,8 @@ from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 P = "t-0"
 
 
-class Asked:
-    """Keeps which ISRs a leader asks for; a test answers."""
+class IsrRequests:
+    """Records the ISRs that a leader requests. A test answers them."""
 
     def __init__(self) -> None:
         self.isrs: list[tuple[int, ...]] = []
@@ -48,11 +48,11 @@ class Asked:
 
 
 class Leader:
-    """Broker 0 leads a partition with replicas on 1 and 2, which have registered in epochs 11 and 12."""
+    """Broker 0, leader of a partition whose replicas 1 and 2 have broker epochs 11 and 12."""
 
     def __init__(self, isr: tuple[int, ...] = (0,), release: str = "4.3", **switches: Any) -> None:
         self.host = FakeHost("broker-0")
-        self.asked = Asked()
+        self.isr_requests = IsrRequests()
         self.metadata = MetadataCache()
         config = broker_config(release, {"replica.fetch.wait.max.ms": 0})
         self.manager = ReplicaManager(
@@ -62,7 +62,7 @@ class Leader:
             config,
             lambda _: topic_config({}, config),
             RELEASES[release].behaviours.with_switches(**switches),
-            self.asked,
+            self.isr_requests,
             lambda *_: None,
             self.metadata,
         )
@@ -71,7 +71,7 @@ class Leader:
         self.hear(isr, 0)
 
     def hear(self, isr: tuple[int, ...], partition_epoch: int, **epochs: int) -> None:
-        """Have the metadata log say who is in the ISR, and in which epochs brokers 1 and 2 are registered."""
+        """Apply an ISR, and the broker epochs of 1 and 2, from the metadata log."""
         brokers = {0: 10, 1: epochs.get("broker_1", 11), 2: epochs.get("broker_2", 12)}
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 0, isr, partition_epoch), (0, 1, 2))
         self.metadata.apply(MetadataDelta(10, brokers, brokers, {P: state}))
@@ -129,7 +129,7 @@ def test_a_fetch_without_a_broker_epoch_or_with_a_later_one_counts(broker_epoch:
 def test_the_hw_does_not_wait_for_a_replica_that_left_the_isr_before_it_fetched(
     release: str, hw: int
 ) -> None:
-    """Partition.isBrokerEpochIsrEligible: without a stored broker epoch a follower may not join, so it is not awaited."""
+    """Partition.isBrokerEpochIsrEligible: without a broker epoch a follower may not join."""
     leader = Leader((0, 1, 2), release)
     leader.hear((0, 1), 1)
     leader.append()
@@ -141,21 +141,21 @@ def test_an_isr_request_has_no_broker_epoch_for_a_member_that_has_not_fetched() 
     """Partition.addBrokerEpochToIsr."""
     leader = Leader((0, 2))
     leader.fetch(1, 0, 11)
-    assert leader.asked.isrs == [(0, 2, 1)]
-    assert leader.asked.broker_epochs == [{1: 11, 2: NO_EPOCH}]
+    assert leader.isr_requests.isrs == [(0, 2, 1)]
+    assert leader.isr_requests.broker_epochs == [{1: 11, 2: NO_EPOCH}]
 
 
 def test_a_leader_drops_its_isr_request_when_the_log_repeats_its_state() -> None:
-    """Partition.makeLeader: a partition epoch that is not older is taken over, and the change under way with it."""
+    """Partition.makeLeader: a state that is not older replaces the pending ISR change."""
     leader = Leader()
     leader.fetch(1, 0, 11)
-    leader.asked.answers[0](1)
+    leader.isr_requests.answers[0](1)
     leader.fetch(2, 0, 12)
     partition = leader.manager.partitions[P]
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1, 2))
     leader.hear((0, 1), 1)
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1))
-    leader.asked.answers[1](2)
+    leader.isr_requests.answers[1](2)
     assert (partition.isr, partition.partition_epoch) == ((0, 1), 1), "its answer is out of date"
     leader.hear((0, 1, 2), 2)
     assert (partition.isr, partition.partition_epoch) == ((0, 1, 2), 2)
@@ -164,7 +164,7 @@ def test_a_leader_drops_its_isr_request_when_the_log_repeats_its_state() -> None
 def test_a_leader_ahead_of_the_metadata_log_keeps_its_state() -> None:
     leader = Leader()
     leader.fetch(1, 0, 11)
-    leader.asked.answers[0](1)
+    leader.isr_requests.answers[0](1)
     leader.hear((0,), 0)
     assert leader.manager.partitions[P].isr == (0, 1)
 
@@ -176,7 +176,7 @@ def test_after_an_ineligible_replica_the_hw_waits_for_the_next_fetch() -> None:
     leader.append()
     assert leader.hw == 0
     leader.metadata.apply(MetadataDelta(10, {0: 10, 2: 12}, {0: 10, 2: 12}, {}))
-    leader.asked.answers[0](INELIGIBLE)
+    leader.isr_requests.answers[0](INELIGIBLE)
     assert leader.hw == 0
     leader.append()
     assert leader.hw == 2

@@ -1,6 +1,7 @@
 """What a broker does first and last.
 
-Nothing is handled before it is registered; nothing is handled, answered or appended once its logs are closed.
+Nothing is handled before it is registered; nothing is handled, answered or appended once its logs
+are closed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +32,10 @@ from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 
 class Office:
-    """A control plane that registers a broker when a test says so, and notes what the broker asks of it."""
+    """A control plane that registers a broker for a test, and records the broker's requests."""
 
-    def __init__(self, did: list[str]) -> None:
-        self.did = did
+    def __init__(self, actions: list[str]) -> None:
+        self.actions = actions
         self.is_active_controller = False
         self.alter_partition_manager = self
         self.on_altered: Callable[[int | None], None] | None = None
@@ -46,7 +47,7 @@ class Office:
         return self
 
     def start(self) -> None:
-        """Nothing has to be started."""
+        """Start nothing."""
 
     def submit(
         self, partition: str, state: LeaderAndIsr, epoch: int, on_altered: Callable[..., None], _: object
@@ -57,14 +58,14 @@ class Office:
         self.on_generated = on_generated
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Do nothing: here no disk fails."""
+        """Do nothing, because no disk fails here."""
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        self.did.append("asked")
+        self.actions.append("controller asked")
         self.relieved = on_ended
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        self.did.append("session closed")
+        self.actions.append("session closed")
         self.closed = on_closed
 
 
@@ -81,11 +82,11 @@ class Life:
         rates: Mapping[str, Value] | None = None,
         **settings: bool,
     ) -> None:
-        self.host, self.disk, self.did = FakeHost("broker-1"), Disk(), list[str]()
+        self.host, self.disk, self.actions = FakeHost("broker-1"), Disk(), list[str]()
         self.opened: list[int] = []
-        self.office = Office(self.did)
-        given = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
-        config = broker_config(release, {**given, **(rates or {})})
+        self.office = Office(self.actions)
+        options = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
+        config = broker_config(release, {**options, **(rates or {})})
         behaviours = RELEASES[release].behaviours
         self.broker = Broker(
             1,
@@ -114,7 +115,7 @@ class Life:
         return self.send(ProduceRequest(acks, 30 * SECOND, {"t-0": batch(value)}))
 
     def stop(self) -> None:
-        self.broker.stop(lambda: self.did.append("sockets closed"), self.did.append)
+        self.broker.stop(lambda: self.actions.append("sockets closed"), self.actions.append)
 
     def log(self) -> list[str]:
         return [value for stored in self.disk.log_file("t-0").batches for value in stored.values]
@@ -132,7 +133,7 @@ def test_up_to_3_4_sockets_open_at_the_start_and_requests_wait_for_the_registrat
 
 
 def test_since_3_5_sockets_open_when_the_broker_is_unfenced() -> None:
-    """KAFKA-14658: who connects before is refused, and asks another broker."""
+    """KAFKA-14658: an earlier connection is refused, and its client asks another broker."""
     life = Life(registered=False, release="3.6")
     life.office.listener.registered(5)
     assert not life.opened
@@ -156,27 +157,27 @@ def test_a_stopping_broker_serves_until_its_leaders_have_moved_and_ends_with_its
     life = Life()
     life.stop()
     life.produce("a")
-    assert (life.did, life.log(), len(life.host.responses)) == (["asked"], ["a"], 1)
+    assert (life.actions, life.log(), len(life.host.responses)) == (["controller asked"], ["a"], 1)
     assert life.office.relieved is not None
     life.office.relieved()
-    assert life.did == ["asked", "sockets closed", "session closed"]
+    assert life.actions == ["controller asked", "sockets closed", "session closed"]
     assert life.disk.log_file("t-0").flushed_offset == 1
     assert life.disk.clean_shutdown_file
     assert life.office.closed is not None
     life.office.closed()
-    assert life.did[3:] == [SHUT_DOWN]
+    assert life.actions[3:] == [SHUT_DOWN]
 
 
 def test_without_controlled_shutdown_a_broker_asks_no_controller() -> None:
     life = Life(enable=False)
     life.stop()
-    assert life.did == ["sockets closed", "session closed"]
+    assert life.actions == ["sockets closed", "session closed"]
 
 
 def test_a_broker_that_never_registered_halts() -> None:
     life = Life(registered=False)
     life.stop()
-    assert life.did == [KILLED]
+    assert life.actions == [KILLED]
     assert not life.disk.clean_shutdown_file
 
 
@@ -209,7 +210,7 @@ def test_an_answer_after_the_stop_goes_nowhere_and_lets_no_request_in() -> None:
 @pytest.mark.parametrize("written", [3, None])
 def test_a_produce_that_waited_for_an_isr_write_is_not_appended_to_a_closed_log(written: int | None) -> None:
     life = Life(enable=False)
-    # Broker 2 has not fetched for so long that it leaves the ISR.
+    # Broker 2 leaves the ISR because it has not fetched for too long.
     life.produce("a")
     life.host.advance(30 * SECOND)
     assert life.office.on_altered is not None

@@ -1,4 +1,4 @@
-"""Quotas of clients: who is throttled for how long, what it is told, and when it is heard again (KIP-13, KIP-219)."""
+"""Client quotas: how long clients are throttled and muted, and their answers (KIP-13, KIP-219)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ P = "t-0"
 
 
 class Leader(Life):
-    """Broker 1, which alone has t-0 and leads it. Clients are given quotas."""
+    """Broker 1, the only replica and leader of t-0, with quotas for clients."""
 
     def __init__(self, *quotas: QuotaSpec, release: str = "2.4") -> None:
         super().__init__(release=release, quotas=quotas)
@@ -125,7 +125,7 @@ def test_a_throttled_fetch_does_not_change_its_session() -> None:
     leader.append("bulk", "m1", 9 * KB)
     refused = leader.fetch("consumer", session=first.session_id, epoch=1)
     assert (refused.partitions, refused.session_id) == ({}, first.session_id)
-    # It has asked from offset 0 all the time, and m0 has been sent once.
+    # It has always fetched from offset 0, and m0 has been sent once.
     assert refused.throttle_us == 3 * SECOND
     leader.host.advance(20 * SECOND)
     again = leader.fetch("consumer", session=first.session_id, epoch=2)
@@ -144,7 +144,7 @@ def test_up_to_1_1_a_throttled_consumer_gets_its_records_late() -> None:
 
 @pytest.mark.parametrize(("release", "batches"), [("2.4", 0), ("2.8", 5)])
 def test_since_2_5_a_consumer_gets_at_most_a_quota_window_at_once(release: str, batches: int) -> None:
-    """KAFKA-9677: before, what was there at once was too much for ever."""
+    """KAFKA-9677: before, an answer could exceed the quota forever."""
     leader = Leader(QuotaSpec(consumer_byte_rate=KB), release=release)
     for number in range(20):
         leader.append("bulk", f"m{number}", 2 * KB)

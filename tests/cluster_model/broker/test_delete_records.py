@@ -1,4 +1,4 @@
-"""DeleteRecords (KIP-107): what a leader deletes, whom it waits for, and how its followers go along."""
+"""DeleteRecords (KIP-107): the leader's deletion, its wait for followers, and their log starts."""
 
 import pytest
 
@@ -62,7 +62,7 @@ class Leader(Life):
     [
         (P, 5, errors.OFFSET_OUT_OF_RANGE),
         (P, -2, errors.OFFSET_OUT_OF_RANGE),
-        ("nobody-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ("unknown-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
 def test_an_invalid_deletion_is_rejected_at_once(partition: str, offset: int, error: str) -> None:
@@ -126,14 +126,14 @@ def test_a_deposed_leader_fails_a_waiting_deletion() -> None:
 
 def test_a_follower_reports_a_new_log_start_in_its_fetch() -> None:
     session = FetchSessionHandler()
-    said = []
+    requests = []
     for log_start in (0, 0, 3, 3, 0):
         session.put(P, 4, 0, log_start=log_start)
         request = session.request(2, 0, 1_000)
-        said.append((request.partitions, request.log_starts))
+        requests.append((request.partitions, request.log_starts))
         session.handle_response(FetchResponse({}, errors.NONE, 7))
-    asked = {P: (4, 0)}
-    assert said == [(asked, {}), ({}, {}), (asked, {P: 3}), ({}, {}), (asked, {P: 0})]
+    positions = {P: (4, 0)}
+    assert requests == [(positions, {}), ({}, {}), (positions, {P: 3}), ({}, {}), (positions, {P: 0})]
 
 
 CAMPAIGN = """
@@ -167,7 +167,7 @@ def test_requested_deletions_are_permitted_and_all_other_records_are_read(kafka:
 
 
 def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:
-    # By then the next leader knows what is committed, and calls the offset in range.
+    # By then the next leader's high watermark has reached the offset.
     stuck = "{after: 1s, do: {slow_follower: {broker: 2, mode: stuck, duration: 20s}}}"
     crash = "{after: 300ms, do: {broker_crash: {broker: 0, restart_after: 30s}}}"
     result = run("2.4", stuck, DELETE, crash, "{at: 40s, do: {send: last}}")
@@ -182,9 +182,9 @@ def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:
 def test_since_1_1_an_empty_follower_can_begin_within_a_batch(kafka: str, begins: int | None) -> None:
     loss = "{do: {disk_loss: {broker: 2, restart_after: 20s}}}"
     result = run(kafka, loss, DELETE, "{at: 40s, do: {send: last}}")
-    anew = [event.offset for event in select(result.evidence.trace, events.LogStartedAnew)]
+    starts = [event.offset for event in select(result.evidence.trace, events.LogStartedAnew)]
     failed = [event.broker for event in select(result.evidence.trace, events.FetcherFailed)]
-    assert anew == ([2] if begins is None else [2, begins])
+    assert starts == ([2] if begins is None else [2, begins])
     assert failed == ([2] if begins is None else [])
 
 

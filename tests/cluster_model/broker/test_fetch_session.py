@@ -1,4 +1,4 @@
-"""Fetch sessions: what is left unsaid counts as if it had been said, and what a broker does not know is refused."""
+"""Fetch sessions: omitted partitions count as repeated, and unknown sessions are rejected."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class Follower:
                 self._session.put(name, 0, -1)
 
     def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
-        """Fetch, and return what has come."""
+        """Fetch, and return the answer."""
         request = FetchRequest(
             self.broker, max_wait_us, 1_000, {n: (o, -1) for n, o in self.positions.items()}
         )
@@ -40,10 +40,10 @@ class Follower:
         self._replicas.manager.fetching.handle_fetch(
             self._replicas.exchange(request, f"broker-{self.broker}")
         )
-        asked = self._replicas.correlation_id
-        if asked not in self._replicas.answered():
+        correlation_id = self._replicas.correlation_id
+        if correlation_id not in self._replicas.answered():
             self._replicas.host.advance(max_wait_us)
-        response = dict(self._replicas.responses)[asked]
+        response = dict(self._replicas.responses)[correlation_id]
         if self._session is not None:
             assert self._session.handle_response(response)
         come: dict[str, list[str]] = {}
@@ -58,7 +58,7 @@ class Follower:
 
 
 class Led:
-    """A leader, and its followers, of which each says everything or only what is new."""
+    """A leader with followers that use fetch sessions or full fetches."""
 
     def __init__(self, **options: Any) -> None:
         has_sessions = options.pop("has_sessions")
@@ -108,13 +108,13 @@ steps = st.one_of(
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4"])
-@given(taken=st.lists(steps, max_size=30))
+@given(script=st.lists(steps, max_size=30))
 def test_fetch_sessions_have_the_same_outcome_as_full_fetches(
-    release: str, taken: list[tuple[Any, ...]]
+    release: str, script: list[tuple[Any, ...]]
 ) -> None:
-    """HW, ISR, and when each replica was last caught up are the same with sessions and with full fetches."""
+    """HW, ISR and the last catch-up of each replica are equal in both modes."""
     incremental, full = Led(has_sessions=True, release=release), Led(has_sessions=False, release=release)
-    for step in taken:
+    for step in script:
         assert incremental.take(step) == full.take(step)
         assert incremental.state() == full.state()
 
@@ -123,11 +123,11 @@ def test_a_fetch_without_news_returns_nothing_and_reads_nothing() -> None:
     led = Led(has_sessions=True)
     for _ in range(4):
         led.take(("fetch", 1, 0))
-    asked = len(led.replicas.host.named("fetch"))
+    before = len(led.replicas.host.named("fetch"))
     led.take(("append", Q))
     led.take(("fetch", 1, 0))
     led.take(("fetch", 1, 0))
-    assert {name for _, name, _, _ in led.replicas.host.named("fetch")[asked:]} == {Q}
+    assert {name for _, name, _, _ in led.replicas.host.named("fetch")[before:]} == {Q}
 
 
 def answer(replicas: Replicas, request: FetchRequest, client: str = "consumer-0") -> FetchResponse:
@@ -163,8 +163,8 @@ def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
     replicas = Replicas()
     last = following(answer(replicas, opening()).session_id, 1)
     last.partitions, last.forgotten = {P: (0, -1)}, (P,)
-    told = answer(replicas, last)
-    assert (told.session_id, list(told.partitions)) == (protocol.NO_SESSION, [P])
+    ending = answer(replicas, last)
+    assert (ending.session_id, list(ending.partitions)) == (protocol.NO_SESSION, [P])
 
 
 def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
@@ -270,7 +270,7 @@ def caught_up_us(replicas: Replicas) -> int:
 
 
 def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
-    """Return the session of a follower that has everything."""
+    """Return the session of a caught-up follower."""
     follower = FetchSessionHandler()
     follower.put(P, 0, -1)
     follower.put(Q, 0, -1)
@@ -280,7 +280,7 @@ def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
 
 
 def test_an_unused_session_does_not_stop_a_replica_from_catching_up() -> None:
-    """A full fetch that was late, or came twice, opens a session beside the one that goes on."""
+    """A late or repeated full fetch opens a second session."""
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
     stray = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
@@ -341,16 +341,16 @@ class Cache:
 
     def open(self, replica: int = -1, partitions: int = 1) -> int:
         names = [f"t-{number}" for number in range(partitions)]
-        found = self._cache.session_of(
+        session = self._cache.session_of(
             opening(replica, *names), self._connection, self.now_us, keeps_epoch=True
         )
-        assert not isinstance(found, str)
-        return found.id
+        assert not isinstance(session, str)
+        return session.id
 
     def use(self, session_id: int, epoch: int) -> bool:
         request = following(session_id, epoch)
-        found = self._cache.session_of(request, self._connection, self.now_us, keeps_epoch=True)
-        return not isinstance(found, str)
+        session = self._cache.session_of(request, self._connection, self.now_us, keeps_epoch=True)
+        return not isinstance(session, str)
 
 
 def test_a_session_unused_for_two_minutes_can_be_evicted() -> None:
@@ -422,7 +422,7 @@ def test_a_client_sends_a_full_fetch_after_an_error() -> None:
 
 
 def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_changes() -> None:
-    """It ignores what it asked for in a former leader epoch, and the session has told it."""
+    """The follower ignores an answer to an older leader epoch. The session counts it as sent."""
     replicas = Replicas()
     replicas.produce("m0", acks=1)
     follower = FetchSessionHandler()
@@ -435,8 +435,8 @@ def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_
     follower.handle_response(response)
     follower.remove(P)
     follower.put(P, 1, -1)
-    told = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
-    assert told.partitions == {}
-    follower.handle_response(told)
+    quiet = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
+    assert quiet.partitions == {}
+    follower.handle_response(quiet)
     replicas.produce("m1", acks=1)
     assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1

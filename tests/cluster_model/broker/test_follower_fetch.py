@@ -1,4 +1,4 @@
-"""Consumers that read from followers (KIP-392): who is sent where, and what a follower answers."""
+"""Consumers that read from followers (KIP-392): redirection, and answers of followers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ NONE = errors.NONE
 
 
 class Racks(Replicas):
-    """Broker 0 in rack a; of its followers 1 stands in rack b, and 2 in rack c."""
+    """Broker 0 in rack a, with follower 1 in rack b and follower 2 in rack c."""
 
     def __init__(
         self, racks: Mapping[int, str] = RACKS, selector: str = RACK_AWARE_SELECTOR, **options: Any
@@ -33,7 +33,7 @@ class Racks(Replicas):
         return self.correlation_id
 
     def answer(self, correlation_id: int, name: str = P) -> FetchedPartition | None:
-        """Return what a fetch was answered, None while it waits."""
+        """Return the answer to a fetch, None while it waits."""
         body: FetchResponse | None = dict(self.responses).get(correlation_id)
         return None if body is None else body.partitions[name]
 
@@ -43,7 +43,7 @@ class Racks(Replicas):
         return answer.preferred_read_replica
 
     def commit(self, *values: str, followers: tuple[int, ...] = (1, 2)) -> None:
-        """Have records in the log of each of these followers."""
+        """Append records to the log of each of these followers."""
         self.produce(*values, acks=1)
         end = self.manager.partitions[P].log.log_end_offset
         for follower in followers:
@@ -53,13 +53,13 @@ class Racks(Replicas):
         self.lead(P, leader, (0, 1, 2), epoch)
 
     def replicate(self, *values: str, at: int = 0, hw: int = 0, epoch: int = 2) -> None:
-        """Do what the fetcher does with an answer of the leader."""
+        """Apply an answer of the leader as the fetcher does."""
         sent = [sent for sent in self.host.sent if isinstance(sent.body, FetchRequest)][-1]
         batches = (batch(*values, at=at, leader_epoch=epoch),) if values else ()
         sent.answer(FetchResponse({P: FetchedPartition(NONE, hw, batches)}))
 
 
-# Whom a leader sends where
+# Redirection by a leader
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_consumer_is_redirected_to_the_replica_in_its_rack_unless_the_leader_i
     assert answer is not None
     assert answer.preferred_read_replica == replica
     assert answer.hw == 1
-    # Who is sent elsewhere gets nothing else.
-    assert [each.values for each in answer.batches] == ([] if replica is not None else [("m0",)])
+    # A redirected consumer gets no records.
+    assert [batch.values for batch in answer.batches] == ([] if replica is not None else [("m0",)])
 
 
 def test_without_a_selector_no_consumer_is_redirected() -> None:
@@ -133,15 +133,15 @@ def test_since_kafka_14372_consumers_are_redirected_only_to_the_isr(
 def test_before_kafka_13767_a_redirected_consumer_waits_first(release: str, at_once: bool) -> None:
     racks = Racks(release=release)
     racks.commit("m0")
-    asked = racks.consume()
-    assert (racks.answer(asked) is not None) == at_once
+    request = racks.consume()
+    assert (racks.answer(request) is not None) == at_once
     if not at_once:
-        # Whatever happens meanwhile.
+        # Events in between do not matter.
         racks.commit("m1")
         racks.host.advance(WAIT_US - 1)
-        assert racks.answer(asked) is None
+        assert racks.answer(request) is None
         racks.host.advance(1)
-    assert racks.sent_to(asked) == 2
+    assert racks.sent_to(request) == 2
 
 
 def test_a_waiting_consumer_is_redirected_when_the_replica_in_its_rack_returns() -> None:
@@ -165,12 +165,12 @@ def test_before_kafka_13778_a_former_leader_still_redirects_consumers(
     racks = Racks(release=release)
     racks.commit("m0")
     racks.follow(leader=1)
-    asked = racks.consume(1, epoch=2)
+    request = racks.consume(1, epoch=2)
     racks.host.advance(WAIT_US)
-    assert racks.sent_to(asked) == replica
+    assert racks.sent_to(request) == replica
 
 
-# What a follower answers
+# Answers of a follower
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_follower_serves_up_to_its_own_high_watermark() -> None:
     assert racks.fetched(racks.consume(0, wait_us=0)) == (NONE, [], 0)
     racks.replicate("m2", at=2, hw=2)
     assert racks.fetched(racks.consume(0, wait_us=0)) == (NONE, ["m0", "m1"], 2)
-    # What it has and what is not committed is not out of range; what it has not is.
+    # Uncommitted offsets are in range; offsets beyond the log are not.
     assert racks.fetched(racks.consume(3, wait_us=0)) == (NONE, [], 2)
     assert racks.fetched(racks.consume(4, wait_us=0))[0] == errors.OFFSET_OUT_OF_RANGE
 
@@ -236,37 +236,37 @@ def test_since_kafka_14334_a_consumer_is_woken_by_the_followers_high_watermark(
     racks = Racks(release=release)
     racks.follow()
     racks.replicate("m0", hw=0)
-    asked = racks.consume()
+    request = racks.consume()
     racks.replicate(hw=1)
-    assert (racks.answer(asked) is not None) == woken
+    assert (racks.answer(request) is not None) == woken
     racks.host.advance(WAIT_US)
-    assert racks.fetched(asked) == (NONE, ["m0"], 1)
+    assert racks.fetched(request) == (NONE, ["m0"], 1)
 
 
 def test_a_consumer_waiting_at_a_follower_is_answered_on_a_new_leader() -> None:
     racks = Racks(release="3.9")
     racks.follow(epoch=2)
-    asked = racks.consume(epoch=2)
+    request = racks.consume(epoch=2)
     racks.follow(leader=2, epoch=3)
-    assert racks.fetched(asked)[0] == errors.FENCED_LEADER_EPOCH
+    assert racks.fetched(request)[0] == errors.FENCED_LEADER_EPOCH
 
 
 def test_a_deleted_replica_serves_no_consumer() -> None:
     racks = Racks(release="3.9")
     racks.follow()
-    asked = racks.consume(epoch=2)
+    request = racks.consume(epoch=2)
     racks.manager._delete_replica(P)
-    assert racks.fetched(asked)[0] == errors.NOT_LEADER_FOR_PARTITION
+    assert racks.fetched(request)[0] == errors.NOT_LEADER_FOR_PARTITION
 
 
-# What followers hear of the high watermark (KAFKA-9731)
+# Answers to followers on a new high watermark (KAFKA-9731)
 
 
-def high_watermark_heard(racks: Racks) -> tuple[int | None, int | None]:
-    """Return the high watermark that two followers are answered at once, the second of which has just completed it."""
+def answered_high_watermarks(racks: Racks) -> tuple[int | None, int | None]:
+    """Return the high watermarks in the answers to two followers, after the second one's fetch."""
     racks.produce("m0", acks=1)
     first, second = racks.fetch(1, t_0=1), racks.fetch(2, t_0=1)
-    answers = [racks.answer(asked) for asked in (first, second)]
+    answers = [racks.answer(request) for request in (first, second)]
     return tuple(None if answer is None else answer.hw for answer in answers)  # type: ignore[return-value]
 
 
@@ -283,13 +283,13 @@ def test_2_4_with_a_selector_answers_followers_when_the_high_watermark_moves(
     release: str, selector: str, at_once: bool
 ) -> None:
     racks = Racks(selector=selector, release=release)
-    assert high_watermark_heard(racks) == ((1, 1) if at_once else (None, None))
+    assert answered_high_watermarks(racks) == ((1, 1) if at_once else (None, None))
 
 
 def test_2_4_1_answers_them_without_a_selector_too() -> None:
     racks = Racks(selector="none", high_watermark_answers_followers="always")
-    assert high_watermark_heard(racks) == (1, 1)
-    # Once more, for what it was told last counts with the fetch that comes then; after that it waits.
+    assert answered_high_watermarks(racks) == (1, 1)
+    # The first fetch is answered at once, because it confirms the last answer. Later ones wait.
     again = racks.answer(racks.fetch(1, t_0=1))
     assert again is not None
     assert again.hw == 1

@@ -1,4 +1,4 @@
-"""What a broker does with requests where a log directory fails, or fills up."""
+"""Requests of a broker whose log directory fails or fills up."""
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.protocol import (
@@ -54,15 +54,15 @@ def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:
 
 
 def test_the_controller_learns_of_every_replica_in_a_failed_log_directory() -> None:
-    """A broker that starts has opened no log yet when it finds that it cannot write to a directory."""
+    """A starting broker has opened no log yet when it notices the failed directory."""
     life = TwoDisks()
     life.disk.place("t-7")
     life.disk.place("t-8")
-    told: list[tuple[str, ...]] = []
-    life.broker.replicas.on_log_dir_failure = told.append
+    reports: list[tuple[str, ...]] = []
+    life.broker.replicas.on_log_dir_failure = reports.append
     life.disk.limit_room(0, 0)
     life.host.advance(10 * SECOND)
-    assert told == [(P, "t-7")]
+    assert reports == [(P, "t-7")]
 
 
 def test_a_failed_deletion_takes_the_log_directory_offline() -> None:

@@ -1,4 +1,4 @@
-"""A broker obeys the metadata log in its order, also where it has to wait for its disk."""
+"""A broker applies the metadata log in order, even if it has to wait for its disk."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from tests.cluster_model.fakes import SECOND, FakeHost
 
 
 class MetadataLogReader:
-    """The part of KRaft in a broker that hands it what has changed."""
+    """The part of KRaft in a broker that delivers metadata changes."""
 
     def __init__(self) -> None:
         self.alter_partition_manager = self
@@ -22,13 +22,13 @@ class MetadataLogReader:
         return self
 
     def start(self) -> None:
-        """Nothing has to be started."""
+        """Start nothing."""
 
     def generate_producer_id(self, on_generated: Any) -> None:
-        """Do nothing: here nobody asks for one."""
+        """Do nothing, because no test needs a producer id."""
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Do nothing: here no disk fails."""
+        """Do nothing, because no disk fails here."""
 
 
 class Life:
@@ -49,7 +49,7 @@ class Life:
         )
 
     def hear(self, *live_brokers: int, leader_epoch: int | None = None) -> None:
-        """Who is alive changes, and with a *leader_epoch* a partition."""
+        """Change the live brokers and, with a *leader_epoch*, a partition."""
         states = {}
         if leader_epoch is not None:
             state = LeaderAndIsr(2, leader_epoch, (2,), leader_epoch)
@@ -59,7 +59,7 @@ class Life:
         )
 
     def append(self) -> None:
-        """A fetcher appends what it has got: a change of partitions waits for that."""
+        """Begin an append of a fetcher, for which a change of partitions waits."""
         self.broker.replicas.append_locks.begin_fetched_appends(["t-0"])
 
     @property

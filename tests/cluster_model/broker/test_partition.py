@@ -30,7 +30,7 @@ LEADER = 0
 
 
 class Writes:
-    """Keeps what is to be written; a test says what became of it."""
+    """Records ISR writes. A test answers them."""
 
     def __init__(self, led: "Led") -> None:
         self.led = led
@@ -38,7 +38,7 @@ class Writes:
         self.answers: list[Callable[[int | None], None]] = []
 
     def start(self) -> None:
-        """Nothing is done periodically."""
+        """Start no periodic task."""
 
     def submit(
         self,
@@ -57,7 +57,7 @@ class Writes:
 
 
 class Led:
-    """Broker 0 with a partition that it is made leader of."""
+    """Broker 0 with a partition that it leads."""
 
     def __init__(
         self,
@@ -115,13 +115,13 @@ class Led:
         return self.partition.append_as_leader(batch(*values), acks)[0].error
 
     def fetch(self, **offsets: int) -> bool:
-        """Note fetches, given as ``r1=3``: broker 1 fetches from offset 3."""
+        """Fetch from offset 3 as broker 1 for ``r1=3``."""
         leo = self.partition.log.log_end_offset
         rose = [self.partition.update_follower(int(name[1:]), at, leo) for name, at in offsets.items()]
         return True in rose
 
     def written(self, version: int | None = 7) -> bool:
-        """Answer the last ISR write: with the znode's new version, or None when it was refused."""
+        """Answer the last ISR write with the znode's new version, or None to refuse it."""
         self.store.answers[-1](version)
         return self.rose[-1]
 
@@ -181,7 +181,7 @@ def test_a_leader_that_was_a_follower_in_between_drops_the_positions() -> None:
     ("release", "old", "new", "is_change"),
     [
         ("2.4", (1, 1), (2, 2), True),
-        ("2.4", (1, 1), (1, 2), True),  # from KIP-320 on a new epoch alone is a change
+        ("2.4", (1, 1), (1, 2), True),  # since KIP-320 a new epoch is a change
         ("2.4", (1, 1), (1, 1), False),
         ("2.0", (1, 1), (2, 2), True),
         ("2.0", (1, 1), (1, 2), False),
@@ -319,11 +319,11 @@ def test_the_hw_of_a_leader_never_falls() -> None:
 
 @pytest.mark.parametrize(("since_us", "hw"), [(LAG_US, 3), (LAG_US + 1, 6)])
 def test_the_hw_waits_for_a_caught_up_replica_outside_the_isr(since_us: int, hw: int) -> None:
-    """One that may soon join the ISR must not be left behind by the HW."""
+    """The HW must not leave behind a replica that may soon join the ISR."""
     led = Led((0,), replicas=(0, 1))
     led.append(3)
     led.fetch(r1=3)
-    led.written(None)  # it would have joined, but the write was refused
+    led.written(None)  # it tried to join, but the write was refused
     assert led.hw == 3
     led.append(2)
     assert led.hw == 3
@@ -381,7 +381,7 @@ def test_a_replica_is_caught_up_when_it_fetches_from_the_leo(
     [
         (LAG_US, 3, None),  # just in time
         (LAG_US + 1, 3, (0, 2)),
-        (LAG_US + 1, 5, None),  # at the leader's LEO nobody is late
+        (LAG_US + 1, 5, None),  # no follower at the leader's LEO is late
     ],
 )
 def test_a_follower_that_is_not_caught_up_in_time_leaves_the_isr(
@@ -395,7 +395,7 @@ def test_a_follower_that_is_not_caught_up_in_time_leaves_the_isr(
     led.host.advance(late_us)
     led.fetch(r2=5)
     if leo == 5:
-        # It has caught up long ago and has not fetched since.
+        # It caught up long ago and has not fetched since.
         assert led.partition.remote_replicas[1].last_caught_up_us == 0
     led.partition.maybe_shrink_isr()
     assert led.store.writes == ([] if isr is None else [(isr, SHRINK)])
@@ -415,7 +415,7 @@ def test_late_followers_leave_the_isr_together_and_the_rest_commits() -> None:
 
 
 def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() -> None:
-    """KIP-16: ``getOutOfSyncReplicas`` compared LEOs, at whatever moment the leader looked."""
+    """KIP-16: ``getOutOfSyncReplicas`` compared LEOs at the moment of the check."""
     led = Led(isr_lag_counts_messages=True)
     led.fetch(r1=0, r2=0)
     led.append(LAG_MESSAGES)
@@ -498,7 +498,7 @@ def test_a_fetch_of_a_broker_without_a_replica_does_not_count() -> None:
     assert led.store.writes == []
 
 
-# A write in flight
+# ISR writes in flight
 
 
 def test_during_an_isr_write_neither_the_hw_nor_the_isr_changes() -> None:
@@ -542,7 +542,7 @@ def test_a_refused_isr_write_does_not_change_the_isr() -> None:
 
 
 def test_before_kip_497_a_refused_write_drops_the_possible_new_member() -> None:
-    """An earlier try may have reached ZooKeeper, and the next leader may come from the ISR that it wrote."""
+    """An earlier write may have reached ZooKeeper, whose ISR may provide the next leader."""
     for maximal_isr, hw in ((False, 3), (True, 2)):
         led = Led((0, 1), maximal_isr=maximal_isr)
         led.append(2)
@@ -569,13 +569,13 @@ def test_a_second_refused_write_keeps_the_first_possible_member() -> None:
     assert led.hw == 2
 
 
-def going_on(isr: tuple[int, ...] = (0, 1), **options: Any) -> Led:
-    """Return a partition whose leader goes on while its ISR is written (KIP-497)."""
+def led_during_isr_write(isr: tuple[int, ...] = (0, 1), **options: Any) -> Led:
+    """Return a partition whose leader continues during an ISR write (KIP-497)."""
     return Led(isr, release="2.8", **options)
 
 
 def test_since_kip_497_a_joining_follower_counts_before_the_write() -> None:
-    led = going_on((0,))
+    led = led_during_isr_write((0,))
     led.append(2)
     led.fetch(r1=2)
     assert (led.hw, led.partition.isr, led.partition.maximal_isr) == (2, (0,), (0, 1))
@@ -588,7 +588,7 @@ def test_since_kip_497_a_joining_follower_counts_before_the_write() -> None:
 
 
 def test_since_kip_497_a_leaving_follower_counts_until_the_write() -> None:
-    led = going_on((0, 1, 2))
+    led = led_during_isr_write((0, 1, 2))
     led.append(2)
     led.fetch(r1=2, r2=0)
     led.host.clock.now_us += LAG_US + 1
@@ -603,7 +603,7 @@ def test_since_kip_497_a_leaving_follower_counts_until_the_write() -> None:
 
 
 def test_since_kip_497_a_possible_member_counts_until_the_next_leader_and_isr() -> None:
-    led = going_on()
+    led = led_during_isr_write()
     led.fetch(r2=0)
     led.written(None)
     assert (led.partition.isr, led.partition.maximal_isr) == ((0, 1), (0, 1, 2))
@@ -612,7 +612,7 @@ def test_since_kip_497_a_possible_member_counts_until_the_next_leader_and_isr() 
 
 
 def test_since_kip_497_an_answer_after_a_leader_and_isr_is_stale() -> None:
-    led = going_on()
+    led = led_during_isr_write()
     led.fetch(r2=0)
     led.lead((0, 1), epoch=2)
     led.store.answers[-1](9)
@@ -629,7 +629,7 @@ def test_a_refused_shrink_removes_no_member() -> None:
 
 
 def test_a_fetch_raises_the_hw_even_if_its_isr_write_is_refused() -> None:
-    """`updateFollowerFetchState` tries the HW after `maybeExpandIsr`, whatever came of that."""
+    """`updateFollowerFetchState` tries to raise the HW after `maybeExpandIsr`."""
     led = Led((0,), replicas=(0, 1))
     led.append(3)
     led.fetch(r1=3)
@@ -735,7 +735,9 @@ def test_a_read_committed_consumer_stops_at_the_first_open_transaction() -> None
     led.fetch(r1=4)
     assert [led.partition.readable_end(level) for level in (READ_COMMITTED, READ_UNCOMMITTED)] == [1, 4]
     led.partition.append_as_leader(control(COMMIT), acks=-1)
-    assert led.partition.readable_end(READ_COMMITTED) == 1  # Its end may be lost with the leader yet.
+    assert (
+        led.partition.readable_end(READ_COMMITTED) == 1
+    )  # The leader's failure may still lose the end of the transaction.
     led.fetch(r1=5)
     assert led.partition.readable_end(READ_COMMITTED) == 5
 
@@ -751,13 +753,13 @@ def test_a_follower_takes_its_leaders_hw_up_to_its_own_leo() -> None:
         at = partition.log.log_end_offset
         partition.append_as_follower((batch(*values, at=at, leader_epoch=2),) if values else (), leader_hw)
         assert led.hw == own_hw
-    # What is copied is flushed before the high watermark says that it counts.
+    # Copied records are flushed before the high watermark covers them.
     follower_events = [event[1] for event in led.host.events if event[1] in ("replicate", "flush", "hw")]
     assert follower_events == ["replicate", "flush", "hw", "hw", "replicate", "flush", "hw"]
 
 
 def test_a_follower_rejects_a_batch_below_its_leo() -> None:
-    """``UnifiedLog.append``. One that begins above it is taken: the leader has compacted what was between."""
+    """``UnifiedLog.append``. A batch above the LEO is accepted, after a compaction."""
     led = Led(leo=1)
     led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
     fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=1, leader_epoch=2)
@@ -773,7 +775,7 @@ def test_since_3_7_the_hw_stays_while_the_isr_is_below_min_insync_replicas(relea
     led.append()
     assert led.hw == hw
     led.fetch(r1=1)
-    assert led.hw == hw  # Broker 1 is in the maximal ISR only.
+    assert led.hw == hw  # Broker 1 is only in the maximal ISR.
     led.written()
     assert led.hw == 1
 
@@ -784,7 +786,7 @@ def test_since_3_7_all_replicas_in_sync_are_enough(release: str, error: str) -> 
     assert led.append(acks=-1) == error
 
 
-# Where logs have parted
+# Diverging logs
 
 
 @pytest.mark.parametrize(

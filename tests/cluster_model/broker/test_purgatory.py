@@ -1,4 +1,4 @@
-"""Requests that wait: for data, for the high watermark, for the ISR's lock, or for their time to be up."""
+"""Requests that wait for data, for the high watermark or for an ISR write, and their deadlines."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -40,7 +40,7 @@ TIMEOUT_US = 30 * SECOND
 
 
 class Waiting:
-    """An operation that completes when it is told to, and what it does then."""
+    """An operation that completes on demand, with an action of its own."""
 
     def __init__(self, name: str, done: list[str], on_complete: Callable[[], None] = lambda: None) -> None:
         self.name = name
@@ -80,7 +80,7 @@ def test_operations_are_tried_oldest_first_and_only_for_their_partitions() -> No
     assert done == ["both", "one"]
     assert (one.tries, both.tries, other.tries) == (1, 1, 1)
     purgatory.check(P)
-    purgatory.check("nobody-9")
+    purgatory.check("unknown-9")
     assert one.tries == 1
 
 
@@ -153,7 +153,7 @@ def test_a_completed_operation_does_not_expire_and_the_next_one_has_its_own_dead
 
 
 class FakeZooKeeper(ZooKeeperClient):
-    """Keeps what is submitted; a test answers it."""
+    """Records submitted ISR writes. A test answers them."""
 
     def __init__(self) -> None:
         self.submitted: list[
@@ -169,7 +169,7 @@ class FakeZooKeeper(ZooKeeperClient):
         self.submitted.append((operations, on_response))
 
     def answer_isr_write(self, *, version: int | None) -> None:
-        """Answer the oldest write: done (with the znode's new version), or refused."""
+        """Accept the oldest write (with the znode's new version) or refuse it."""
         (write, _read), on_response = self.submitted.pop(0)
         assert isinstance(write, zk.SetData)
         result = zk.ZooKeeperResult(zk.BAD_VERSION if version is None else zk.OK, write.data, version or 0)
@@ -178,7 +178,7 @@ class FakeZooKeeper(ZooKeeperClient):
 
 
 class Replicas:
-    """Broker 0 leads its partitions with the followers 1 and 2."""
+    """Broker 0, leader of its partitions with followers 1 and 2."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class Replicas:
         return self.correlation_id
 
     def fetch_behind(self, offset: int, last_epoch: int, max_wait_us: int = 0) -> int:
-        """Fetch as broker 1 that says the epoch of its last record (KIP-595)."""
+        """Fetch as broker 1 with the epoch of its last record (KIP-595)."""
         request = FetchRequest(1, max_wait_us, 1_000_000, {P: (offset, -1)}, last_epochs={P: last_epoch})
         self.manager.fetching.handle_fetch(self.exchange(request, "client-1"))
         return self.correlation_id
@@ -253,12 +253,16 @@ class Replicas:
     def fetched(self, correlation_id: int, name: str = P) -> tuple[str, list[str], int]:
         """Return (error, values, HW) of the answer to a fetch."""
         body = dict(self.responses)[correlation_id]
-        found = body.partitions[name]
-        return found.error, [value for stored in found.batches for value in stored.values], found.hw
+        partition = body.partitions[name]
+        return (
+            partition.error,
+            [value for stored in partition.batches for value in stored.values],
+            partition.hw,
+        )
 
     def acked(self, correlation_id: int, name: str = P) -> tuple[str, int]:
-        found: tuple[str, int] = dict(self.responses)[correlation_id].partitions[name]
-        return found
+        result: tuple[str, int] = dict(self.responses)[correlation_id].partitions[name]
+        return result
 
 
 def test_a_fetch_with_nothing_to_read_waits_and_is_completed_by_an_append() -> None:
@@ -299,7 +303,7 @@ def test_a_fetch_of_several_partitions_is_completed_by_one_of_them() -> None:
 
 
 def test_a_fetch_returns_the_high_watermark_from_before_it_counted() -> None:
-    """The leader reads before it counts the fetch; one that has waited reads when it is completed."""
+    """The leader reads before it counts a fetch. A waiting fetch reads when it completes."""
     replicas = Replicas()
     replicas.produce("m0", acks=1)
     replicas.fetch(1, t_0=0)
@@ -328,7 +332,7 @@ def test_a_produce_is_answered_according_to_its_acks(acks: int) -> None:
     replicas = Replicas()
     produced = replicas.produce("m0", "m1", acks=acks)
     if acks == 0:
-        assert replicas.responses == [(produced, None)]  # no answer, but the connection goes on
+        assert replicas.responses == [(produced, None)]  # no answer, but the connection stays open
         return
     if acks == -1:
         assert replicas.responses == []
@@ -399,7 +403,7 @@ def test_acks_0_to_a_broker_that_does_not_lead_closes_the_connection() -> None:
     assert replicas.host.closed_by_server == [replicas.connections["p"]]
 
 
-# The ISR's lock
+# ISR writes
 
 
 def test_requests_wait_in_order_during_an_isr_write() -> None:
@@ -440,7 +444,7 @@ def test_a_refused_isr_write_releases_waiting_requests() -> None:
 
 
 def test_a_successful_isr_write_may_lose_its_answer() -> None:
-    """A repeated write is refused for its version, but the znode has what it wanted to write."""
+    """A repeated write is refused for its version, although the znode already has its ISR."""
     replicas = Replicas((0,))
     replicas.fetch(1, max_wait_us=0, t_0=0)
     (write, _), on_response = replicas.zookeeper.submitted.pop()
@@ -456,7 +460,7 @@ def test_a_shrunk_isr_completes_produces_that_waited_for_removed_followers() -> 
     produced = replicas.produce("m0")
     replicas.host.advance(SECOND)
     replicas.manager.start()
-    # Looked for every half replica.lag.time.max.ms (10 s).
+    # The check runs every half replica.lag.time.max.ms (10 s).
     replicas.host.advance(14 * SECOND)
     assert len(replicas.zookeeper.submitted) == 1
     replicas.zookeeper.answer_isr_write(version=1)
@@ -511,7 +515,7 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     assert done == ([False] if completes else [])
 
 
-# Where logs have parted
+# Diverging logs
 
 
 def test_a_diverging_fetch_returns_where_the_logs_diverge_and_does_not_count() -> None:

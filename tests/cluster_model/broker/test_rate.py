@@ -18,7 +18,8 @@ def test_a_new_window_counts_as_ten_whole_seconds() -> None:
 
 
 def test_a_client_waits_until_its_rate_is_within_its_quota() -> None:
-    # ``ClientQuotaManagerTest.testQuotaViolation``: 2300 bytes beside 10 x 400 of 500 a second, half a second into the last sample.
+    # ``ClientQuotaManagerTest.testQuotaViolation``: 2300 bytes and 10 x 400 at a bound of 500 per
+    # second, half a second into the last sample.
     client = rate()
     for second in range(10):
         client.record(400, second * SECOND)

@@ -33,14 +33,14 @@ UNDEFINED = (-1, -1)
 
 class Unused:
     def start(self) -> None:
-        """Nothing is done periodically."""
+        """Start no periodic task."""
 
     def submit(self, *_: Any) -> None:
         raise AssertionError("a follower writes no ISR")
 
 
 class NotedLogs(LogManager):
-    """Notes what is cut off and what has grown."""
+    """Records truncations and appends."""
 
     truncated: list[tuple[str, int, str]]
     grown: list[str]
@@ -98,13 +98,13 @@ class Follower:
         return partition
 
     def follow(self, name: str, epoch: int) -> None:
-        """Do what ReplicaManager does with a LeaderAndIsr."""
+        """Follow a leader as ReplicaManager does on a LeaderAndIsr."""
         partition = self.partitions[name]
         if partition.make_follower(LeaderAndIsrPartitionState(1, LeaderAndIsr(0, epoch, (0, 1), 0), (0, 1))):
             self.fetcher.remove(name)
             self.fetcher.add(partition)
 
-    def asked(self) -> list[tuple[str, dict[str, Any]]]:
+    def requests(self) -> list[tuple[str, dict[str, Any]]]:
         return [(sent.body.api, sent.body.partitions) for sent in self.host.requests()]
 
     def answer_epochs(self, **found: tuple[str, int, int]) -> None:
@@ -117,7 +117,7 @@ class Follower:
     def answer_fetch(
         self, *values: str, hw: int = 0, error: str = errors.NONE, epoch: int = 1, at: int = -1
     ) -> None:
-        """Answer the fetch of t-0 with one batch of these values, or with none."""
+        """Answer the fetch of t-0 with one batch of these values, or none."""
         sent = self.host.take("Fetch")
         offset = sent.body.partitions[P][0] if at < 0 else at
         batches = (batch(*values, at=offset, leader_epoch=epoch),) if values else ()
@@ -143,7 +143,7 @@ FOUR = ((0, "a"), (0, "b"), (1, "c"), (1, "d"))
 
 
 @pytest.mark.parametrize(
-    ("release", "asked"),
+    ("release", "expected"),
     [
         # The truncation to the HW itself is ReplicaManager's.
         ("0.10.2", [("Fetch", {P: (4, -1)})]),
@@ -152,13 +152,13 @@ FOUR = ((0, "a"), (0, "b"), (1, "c"), (1, "d"))
         ("2.4", [("OffsetsForLeaderEpoch", {P: (5, 1)})]),  # with the current leader epoch (KIP-320)
     ],
 )
-def test_a_new_follower_requests_epochs_or_fetches_first(release: str, asked: list[Any]) -> None:
-    assert follower_with(*FOUR, hw=1, release=release).asked() == asked
+def test_a_new_follower_requests_epochs_or_fetches_first(release: str, expected: list[Any]) -> None:
+    assert follower_with(*FOUR, hw=1, release=release).requests() == expected
 
 
 def test_the_mutant_without_truncation_fetches_at_once() -> None:
     follower = follower_with(*FOUR, hw=1, follower_truncation="none")
-    assert follower.asked() == [("Fetch", {P: (4, 5)})]
+    assert follower.requests() == [("Fetch", {P: (4, 5)})]
     assert follower.truncated == []
 
 
@@ -169,7 +169,7 @@ def test_a_log_without_epochs_is_truncated_to_its_high_watermark(release: str) -
     partition.log.epochs.entries.clear()
     follower.follow(P, 5)
     assert follower.truncated == [(P, 3, "high watermark")]
-    assert [api for api, _ in follower.asked()] == ["Fetch"]
+    assert [api for api, _ in follower.requests()] == ["Fetch"]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_log_without_epochs_is_truncated_to_its_high_watermark(release: str) -
         ("2.4", (0, 2), 2, False),
         ("2.4", (0, 1), 1, False),
         ("2.4", (0, 3), 2, False),
-        # A leader that does not say which epoch it means.
+        # The leader does not name an epoch.
         ("2.4", (-1, 3), 3, False),
         # Undefined: the high watermark.
         ("0.11", UNDEFINED, 1, False),
@@ -205,32 +205,32 @@ def test_a_follower_truncates_according_to_the_leaders_answer(
     reason = "high watermark" if answer == UNDEFINED else "leader epoch"
     assert follower.truncated == [(P, cut_to, reason)]
     assert follower.log() == "abcd"[:cut_to]
-    ((api, partitions),) = follower.asked()
+    ((api, partitions),) = follower.requests()
     assert (api == "OffsetsForLeaderEpoch") == asks_again
     assert partitions[P][0] == cut_to
 
 
 def test_an_unknown_epoch_is_requested_again_after_a_truncation() -> None:
-    """KIP-279: after fast leader changes the logs may part in more than one epoch."""
+    """KIP-279: after fast leader changes the logs may diverge in more than one epoch."""
     follower = follower_with((0, "a"), (0, "b"), (2, "c"), (4, "d"), epoch=6)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 4)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 4)})]
     follower.answer_epoch(3, 9)
     assert follower.log() == "abc"
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 2)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 2)})]
     follower.answer_epoch(1, 5)
     assert follower.log() == "ab"
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 0)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 0)})]
     follower.answer_epoch(0, 1)
     assert follower.log() == "a"
-    assert follower.asked() == [("Fetch", {P: (1, 6)})]
+    assert follower.requests() == [("Fetch", {P: (1, 6)})]
 
 
 def test_an_answered_epoch_below_the_whole_log_truncates_everything() -> None:
-    """`endOffsetForEpoch` gives the requested epoch itself back, so its start is taken (2.4)."""
+    """`endOffsetForEpoch` returns the requested epoch itself, so its start counts (2.4)."""
     follower = follower_with((3, "a"), (3, "b"), epoch=6)
     follower.answer_epoch(1, 1)
     assert follower.log() == ""
-    assert follower.asked() == [("Fetch", {P: (0, 6)})]
+    assert follower.requests() == [("Fetch", {P: (0, 6)})]
 
 
 def test_before_kafka_10706_a_last_epoch_without_records_is_requested_forever() -> None:
@@ -241,11 +241,11 @@ def test_before_kafka_10706_a_last_epoch_without_records_is_requested_forever() 
         partition.log.epochs.assign(2, 2)
         follower.follow(P, 4)
         follower.answer_epoch(1, 2)
-        asked = ("Fetch", {P: (2, 4)}) if switch else ("OffsetsForLeaderEpoch", {P: (4, 2)})
+        expected = ("Fetch", {P: (2, 4)}) if switch else ("OffsetsForLeaderEpoch", {P: (4, 2)})
         if switch:
-            assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (4, 0)})]
+            assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (4, 0)})]
             follower.answer_epoch(0, 2)
-        assert follower.asked() == [asked]
+        assert follower.requests() == [expected]
 
 
 def test_epochs_are_requested_for_all_partitions_together_before_they_are_fetched() -> None:
@@ -254,22 +254,22 @@ def test_epochs_are_requested_for_all_partitions_together_before_they_are_fetche
     follower.replica(Q, (0, "x"))
     follower.follow(P, 5)
     follower.follow(Q, 7)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
     follower.answer_epoch(1, 3)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {Q: (7, 0)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {Q: (7, 0)})]
     follower.answer_epochs(t_1=(errors.NONE, 0, 1))
-    assert follower.asked() == [("Fetch", {P: (3, 5), Q: (1, 7)})]
+    assert follower.requests() == [("Fetch", {P: (3, 5), Q: (1, 7)})]
 
 
 @pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
 def test_a_rejected_epoch_request_is_repeated_after_the_backoff(error: str) -> None:
     follower = follower_with(*FOUR)
     follower.answer_epoch(-1, -1, error)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.host.advance(SECOND - 1)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.host.advance(1)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
     assert follower.truncated == []
 
 
@@ -282,9 +282,9 @@ def test_a_fenced_follower_waits_for_its_leader_and_isr(at: str) -> None:
         follower.answer_epoch(1, 4)
         follower.answer_fetch(error=errors.FENCED_LEADER_EPOCH, hw=-1)
     follower.host.advance(60 * SECOND)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.follow(P, 6)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
 def test_an_epoch_answer_for_an_older_leader_epoch_is_ignored() -> None:
@@ -297,9 +297,9 @@ def test_an_epoch_answer_for_an_older_leader_epoch_is_ignored() -> None:
     follower.follow(P, 5)
     follower.host.take("Fetch").answer(FetchResponse({Q: FetchedPartition(errors.NONE, 0)}))
     follower.follow(P, 6)
-    follower.answer_epoch(0, 1)  # asked for in epoch 5
+    follower.answer_epoch(0, 1)  # requested in epoch 5
     assert follower.log() == "abcd"
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
 # Fetching
@@ -311,7 +311,7 @@ def test_a_follower_fetches_again_at_once_and_limits_the_leaders_hw_to_its_leo()
     follower.answer_fetch("b", "c", hw=1)
     log = follower.partitions[P].log
     assert (follower.log(), log.high_watermark) == ("abc", 1)
-    assert follower.asked() == [("Fetch", {P: (3, 5)})]
+    assert follower.requests() == [("Fetch", {P: (3, 5)})]
     follower.answer_fetch(hw=9)
     assert (follower.log(), log.high_watermark) == ("abc", 3)
     follower.answer_fetch(hw=9)
@@ -321,7 +321,7 @@ def test_a_follower_fetches_again_at_once_and_limits_the_leaders_hw_to_its_leo()
 
 
 def test_a_follower_accepts_a_lower_high_watermark() -> None:
-    """A new leader may know less than this follower was told by the old one."""
+    """A new leader may have a lower high watermark than the old one had sent."""
     follower = follower_with(*FOUR, hw=4)
     follower.answer_epoch(1, 4)
     follower.answer_fetch(hw=2)
@@ -343,7 +343,7 @@ def test_a_batch_below_the_leo_stops_the_fetch_of_its_partition() -> None:
     follower.answer_fetch("x", "y", at=3)
     assert follower.log() == "abcd"
     follower.host.advance(60 * SECOND)
-    assert follower.asked() == []
+    assert follower.requests() == []
 
 
 @pytest.mark.parametrize("error", [errors.NOT_LEADER_FOR_PARTITION, errors.UNKNOWN_LEADER_EPOCH])
@@ -351,9 +351,9 @@ def test_a_rejected_fetch_is_repeated_after_the_backoff(error: str) -> None:
     follower = follower_with(*FOUR)
     follower.answer_epoch(1, 4)
     follower.answer_fetch(error=error, hw=-1)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.host.advance(SECOND)
-    assert follower.asked() == [("Fetch", {P: (4, 5)})]
+    assert follower.requests() == [("Fetch", {P: (4, 5)})]
 
 
 def test_a_fetch_with_a_bad_crc_appends_nothing_and_is_repeated() -> None:
@@ -366,7 +366,7 @@ def test_a_fetch_with_a_bad_crc_appends_nothing_and_is_repeated() -> None:
         follower.host.take("Fetch").answer(FetchResponse({P: fetched}))
         assert (follower.log(), follower.partitions[P].log.high_watermark) == ("abcd", 0)
         follower.host.advance(SECOND)
-        assert follower.asked() == [("Fetch", {P: (4, 5)})]
+        assert follower.requests() == [("Fetch", {P: (4, 5)})]
     assert len(follower.host.named("corrupt_batch")) == 1
     follower.answer_fetch("x", "y")
     assert follower.log() == "abcdxy"
@@ -381,10 +381,10 @@ def test_a_delayed_partition_does_not_delay_the_others() -> None:
     follower.answer_fetch(error=errors.NOT_LEADER_FOR_PARTITION, hw=-1)
     follower.host.advance(100 * MS)
     follower.follow(Q, 5)
-    # `addPartitions` wakes the fetcher up.
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {Q: (5, 0)})]
+    # `addPartitions` wakes the fetcher.
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {Q: (5, 0)})]
     follower.answer_epochs(t_1=(errors.NONE, 0, 1))
-    assert follower.asked() == [("Fetch", {Q: (1, 5)})]
+    assert follower.requests() == [("Fetch", {Q: (1, 5)})]
 
 
 @pytest.mark.parametrize("lost", ["OffsetsForLeaderEpoch", "Fetch"])
@@ -392,12 +392,12 @@ def test_a_fetch_is_repeated_after_a_lost_connection_and_the_backoff(lost: str) 
     follower = follower_with(*FOUR)
     if lost == "Fetch":
         follower.answer_epoch(1, 4)
-    before = follower.asked()
+    before = follower.requests()
     follower.host.take(lost).lose()
     follower.host.advance(SECOND - 1)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.host.advance(1)
-    assert follower.asked() == before
+    assert follower.requests() == before
 
 
 @pytest.mark.parametrize(
@@ -416,22 +416,22 @@ def test_a_silent_leader_times_out_after_the_brokers_request_timeout(
     follower.host.advance(1)
     assert len(follower.host.closed) == 1
     follower.host.advance(SECOND)
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (5, 1)})]
 
 
-@pytest.mark.parametrize(("leader_leo", "kept"), [(2, "ab"), (0, ""), (4, "abcd"), (7, "abcd")])
-def test_out_of_range_truncates_the_log_to_the_leaders_end(leader_leo: int, kept: str) -> None:
-    """`fetchOffsetAndTruncate`: if the leader has caught up meanwhile, the log stays as it is."""
+@pytest.mark.parametrize(("leader_leo", "remaining"), [(2, "ab"), (0, ""), (4, "abcd"), (7, "abcd")])
+def test_out_of_range_truncates_the_log_to_the_leaders_end(leader_leo: int, remaining: str) -> None:
+    """`fetchOffsetAndTruncate`: if the leader has caught up since, the log does not change."""
     follower = follower_with(*FOUR, release="0.10.2", out_of_range_follower="truncates")
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
-    assert follower.asked() == [("ListOffsets", {P: -1})]
+    assert follower.requests() == [("ListOffsets", {P: -1})]
     follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
     if leader_leo >= len(FOUR):
-        asked = follower.host.take("ListOffsets")
-        assert asked.body.timestamp == EARLIEST_TIMESTAMP
-        asked.answer(ListOffsetsResponse({P: (errors.NONE, 0)}))
-    assert follower.log() == kept
-    assert follower.asked() == [("Fetch", {P: (len(kept), -1)})]
+        request = follower.host.take("ListOffsets")
+        assert request.body.timestamp == EARLIEST_TIMESTAMP
+        request.answer(ListOffsetsResponse({P: (errors.NONE, 0)}))
+    assert follower.log() == remaining
+    assert follower.requests() == [("Fetch", {P: (len(remaining), -1)})]
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def test_out_of_range_truncates_the_log_to_the_leaders_end(leader_leo: int, kept
 def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
     release: str, unclean: bool, leader_leo: int, outcome: str
 ) -> None:
-    """Unless unclean elections are on, for then it may well be ahead (``handleOffsetOutOfRange``)."""
+    """With unclean elections a follower may be ahead (``handleOffsetOutOfRange``)."""
     follower = Follower(release)
     follower.unclean = unclean
     follower.replica(P, *FOUR)
@@ -463,7 +463,7 @@ def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
         assert (refused, follower.host.exits) == ([(1, P, 0, 3, 4)], 1)
         follower.follow(P, 6)
         follower.host.advance(60 * SECOND)
-        assert (follower.asked(), follower.log()) == ([], "abcd")
+        assert (follower.requests(), follower.log()) == ([], "abcd")
     else:
         assert (refused, follower.host.exits) == ([], 0)
         assert follower.log() == outcome
@@ -478,7 +478,7 @@ def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     log = follower.partitions[P].log
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (7, 7, 7)
     assert log.epochs.entries == []
-    assert follower.asked() == [("Fetch", {P: (7, -1)})]
+    assert follower.requests() == [("Fetch", {P: (7, -1)})]
     assert follower.host.named("log_started_anew") == [(1, P, 4, 7)]
 
 
@@ -487,8 +487,8 @@ def test_since_kip_107_a_follower_adopts_its_leaders_log_start(release: str, beg
     follower = follower_with(*FOUR, release=release)
     if release == "2.4":
         follower.answer_epoch(1, 4)
-    told = FetchedPartition(errors.NONE, 3, log_start_offset=2)
-    follower.host.take("Fetch").answer(FetchResponse({P: told}))
+    raised = FetchedPartition(errors.NONE, 3, log_start_offset=2)
+    follower.host.take("Fetch").answer(FetchResponse({P: raised}))
     assert follower.partitions[P].log.log_start_offset == begins
 
 
@@ -497,13 +497,13 @@ def test_out_of_range_is_retried_if_the_leader_reports_no_end() -> None:
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
     answer = ListOffsetsResponse({P: (errors.NOT_LEADER_FOR_PARTITION, -1)})
     follower.host.take("ListOffsets").answer(answer)
-    assert follower.asked() == []
+    assert follower.requests() == []
     follower.host.advance(SECOND)
-    assert follower.asked() == [("Fetch", {P: (4, -1)})]
+    assert follower.requests() == [("Fetch", {P: (4, -1)})]
 
 
 def test_an_end_offset_of_an_older_leader_epoch_does_not_replace_the_truncation() -> None:
-    """In Kafka the fetcher holds `partitionMapLock` while it asks."""
+    """In Kafka the fetcher holds `partitionMapLock` during the request."""
     follower = Follower()
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
@@ -515,20 +515,20 @@ def test_an_end_offset_of_an_older_leader_epoch_does_not_replace_the_truncation(
     follower.answer_epoch(1, 4)
     refused = FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)
     follower.host.take("Fetch").answer(FetchResponse({P: refused, Q: FetchedPartition(errors.NONE, 0)}))
-    asked = follower.host.take("ListOffsets")
+    request = follower.host.take("ListOffsets")
     follower.follow(P, 6)
-    asked.answer(ListOffsetsResponse({P: (errors.NONE, 3)}))
+    request.answer(ListOffsetsResponse({P: (errors.NONE, 3)}))
     assert follower.log() == "abcd"
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
 # One request at a time
 
 
 def one_request_at_a_time(follower: Follower) -> list[Sent]:
-    found = follower.host.requests()
-    assert len(found) <= 1, "one request at a time"
-    return found
+    requests = follower.host.requests()
+    assert len(requests) <= 1, "one request at a time"
+    return requests
 
 
 def test_a_fetch_in_flight_at_a_new_leader_epoch_is_ignored() -> None:
@@ -548,18 +548,18 @@ def test_a_fetch_in_flight_at_a_new_leader_epoch_is_ignored() -> None:
         FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: FetchedPartition(errors.NONE, 0)})
     )
     assert follower.log() == "abcd"
-    assert follower.asked() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
+    assert follower.requests() == [("OffsetsForLeaderEpoch", {P: (6, 1)})]
 
 
 @pytest.mark.parametrize(
-    ("release", "cut_to", "asked"),
+    ("release", "cut_to", "expected"),
     [
-        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # it asks from another offset now
+        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # it fetches from another offset now
         ("2.0", 4, ("OffsetsForLeaderEpoch", {P: (-1, 1)})),  # from the same offset, but it is truncating
     ],
 )
 def test_a_fetch_in_flight_when_a_replica_returns_to_this_leader_is_ignored(
-    release: str, cut_to: int, asked: tuple[str, Any]
+    release: str, cut_to: int, expected: tuple[str, Any]
 ) -> None:
     follower = Follower(release)
     follower.replica(P, *FOUR, hw=cut_to)
@@ -583,7 +583,7 @@ def test_a_fetch_in_flight_when_a_replica_returns_to_this_leader_is_ignored(
     nothing = FetchedPartition(errors.NONE, 0)
     sent.answer(FetchResponse({P: FetchedPartition(errors.NONE, 5, (stored,)), Q: nothing}))
     assert follower.log() == "abcd"[:cut_to]
-    assert follower.asked() == [asked]
+    assert follower.requests() == [expected]
 
 
 def test_before_kip_320_a_new_epoch_of_the_same_leader_changes_nothing() -> None:
@@ -592,7 +592,7 @@ def test_before_kip_320_a_new_epoch_of_the_same_leader_changes_nothing() -> None
     follower.follow(P, 6)
     follower.answer_fetch("e", hw=5)
     assert follower.log() == "abcde"
-    assert follower.asked() == [("Fetch", {P: (5, -1)})]
+    assert follower.requests() == [("Fetch", {P: (5, -1)})]
 
 
 def test_an_idle_fetcher_closes_its_connection_and_ignores_answers_in_flight() -> None:
@@ -627,13 +627,13 @@ def on_fetch(*epochs_and_values: tuple[int, str], hw: int = 0) -> Follower:
 
 
 def fetch_of(follower: Follower) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what the fetch under way asks for, and the epochs of the last records that it says."""
+    """Return the partitions of the fetch in flight, and its last epochs."""
     (sent,) = follower.host.requests()
     assert sent.body.api == "Fetch"
     return sent.body.partitions, sent.body.last_epochs
 
 
-def parted(follower: Follower, epoch: int, end_offset: int) -> None:
+def answer_diverging(follower: Follower, epoch: int, end_offset: int) -> None:
     diverging = FetchedPartition(errors.NONE, 4, diverging=(epoch, end_offset))
     follower.host.take("Fetch").answer(FetchResponse({P: diverging}))
 
@@ -647,7 +647,7 @@ def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epoch", "end_offset", "kept", "next_fetch"),
+    ("epoch", "end_offset", "remaining", "next_fetch"),
     [
         (1, 3, "abc", ({P: (3, 5)}, {P: 1})),
         (0, 2, "ab", ({P: (2, 5)}, {P: 0})),
@@ -656,30 +656,30 @@ def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
     ],
 )
 def test_a_follower_truncates_at_the_divergence_and_ignores_data_and_hw(
-    epoch: int, end_offset: int, kept: str, next_fetch: Any
+    epoch: int, end_offset: int, remaining: str, next_fetch: Any
 ) -> None:
     follower = on_fetch(*FOUR)
-    parted(follower, epoch, end_offset)
-    assert follower.log() == kept
+    answer_diverging(follower, epoch, end_offset)
+    assert follower.log() == remaining
     assert follower.partitions[P].log.high_watermark == 0
     assert fetch_of(follower) == next_fetch
 
 
 def test_an_unknown_epoch_truncates_to_the_end_of_a_smaller_one_and_fetches_from_there() -> None:
     follower = on_fetch((0, "a"), (2, "b"), (4, "c"))
-    parted(follower, 3, 3)
+    answer_diverging(follower, 3, 3)
     assert (follower.log(), fetch_of(follower)) == ("ab", ({P: (2, 5)}, {P: 2}))
 
 
-def re_elected(release: str) -> Follower:
-    """Return a follower whose leader leads in another epoch, 7, before it has answered a fetch of epoch 5."""
+def follower_of_reelected_leader(release: str) -> Follower:
+    """Return a follower whose leader moves to epoch 7 before it answers a fetch of epoch 5."""
     follower = Follower(release)
     follower.replica(P, *FOUR)
     follower.replica(Q, (0, "x"))
     follower.follow(Q, 5)
     follower.follow(P, 5)
     follower.host.take("Fetch").answer(FetchResponse({}))
-    (under_way,) = follower.asked()
+    (under_way,) = follower.requests()
     assert under_way == ("Fetch", {P: (4, 5), Q: (1, 5)})
     follower.follow(P, 7)
     return follower
@@ -689,8 +689,8 @@ def re_elected(release: str) -> Follower:
 def test_since_kafka_18991_an_answer_of_an_older_epoch_of_the_leader_truncates_nothing(
     release: str, *, taken: bool
 ) -> None:
-    follower = re_elected(release)
-    parted(follower, 1, 3)
+    follower = follower_of_reelected_leader(release)
+    answer_diverging(follower, 1, 3)
     assert follower.log() == ("abc" if taken else "abcd")
     assert fetch_of(follower)[0][P] == (3 if taken else 4, 7)
     (noted,) = follower.host.named("fetch_outdated")
@@ -700,11 +700,11 @@ def test_since_kafka_18991_an_answer_of_an_older_epoch_of_the_leader_truncates_n
 @pytest.mark.parametrize("release", ["2.8", "4.3"])
 def test_a_fence_for_an_older_epoch_does_not_stop_the_current_fetch(release: str) -> None:
     """`onPartitionFenced` compares the epoch of the request (KAFKA-9654)."""
-    follower = re_elected(release)
+    follower = follower_of_reelected_leader(release)
     follower.host.take("Fetch").answer(FetchResponse({P: FetchedPartition(errors.FENCED_LEADER_EPOCH, -1)}))
     follower.host.advance(SECOND)
     follower.host.take("Fetch").answer(FetchResponse({}))
-    (under_way,) = follower.asked()
+    (under_way,) = follower.requests()
     assert under_way[1][P] == (4, 7)
 
 

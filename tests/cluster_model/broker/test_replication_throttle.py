@@ -1,4 +1,4 @@
-"""Throttled replicas (KIP-73): what a leader has for them, what a follower asks for, and who is never held back."""
+"""Throttled replicas (KIP-73): the leader's answers, the follower's fetches, and exemptions."""
 
 from typing import Any
 
@@ -27,10 +27,10 @@ FOLLOWERS = "follower.replication.throttled"
 
 def manager(replicas: str, broker: int = 1, bound: int | None = None) -> ReplicationQuotaManager:
     behaviours = RELEASES["2.4"].behaviours.replication
-    made = ReplicationQuotaManager(broker, FakeClock(), broker_config("2.4", {}), behaviours)
-    made.mark_throttled("t", replicas)
-    made.bound = made.bound if bound is None else bound
-    return made
+    manager = ReplicationQuotaManager(broker, FakeClock(), broker_config("2.4", {}), behaviours)
+    manager.mark_throttled("t", replicas)
+    manager.bound = manager.bound if bound is None else bound
+    return manager
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_unthrottled_partitions_do_not_count() -> None:
 
 
 class Leader(Life):
-    """Broker 1, which leads t-0 with 2 in the ISR and 3 outside, and sends 1 KB a second."""
+    """Broker 1, leader of t-0 with 2 in the ISR and 3 outside, which sends 1 KB per second."""
 
     def __init__(self, **rates: Any) -> None:
         super().__init__(topic={f"{LEADERS}.replicas": "0:1"}, rates={f"{LEADERS}.rate": KB, **rates})
@@ -65,13 +65,15 @@ class Leader(Life):
 
     @property
     def answer(self) -> Any:
-        """Return what was answered of the partition; None where nothing was yet."""
-        bodies = [each.body for each in self.host.responses if isinstance(each.body, FetchResponse)]
+        """Return the answer for the partition, None without one."""
+        bodies = [
+            response.body for response in self.host.responses if isinstance(response.body, FetchResponse)
+        ]
         return bodies[-1].partitions.get(P) if bodies else None
 
 
 def committed(leader: Leader, *sizes: int) -> None:
-    """Append batches that broker 2 has: so broker 3 is behind the high watermark, and does not join the ISR."""
+    """Append batches up to broker 2, so that broker 3 is behind the HW and stays out of the ISR."""
     partition = leader.broker.replicas.partitions[P]
     for number, size in enumerate(sizes):
         partition.append_as_leader(batch(f"m{number}", size=size), 1)
@@ -123,7 +125,7 @@ def test_an_administrator_can_change_the_rate_of_a_running_broker() -> None:
 
 
 class Throttled(Follower):
-    """Broker 1, which follows t-0 and t-1 of broker 0, and fetches 1 KB a second of t-0."""
+    """Broker 1, follower of t-0 and t-1 on broker 0, which fetches 1 KB per second of t-0."""
 
     def __init__(self) -> None:
         super().__init__("2.4")
@@ -138,13 +140,13 @@ class Throttled(Follower):
         named = {name.replace("_", "-"): answer for name, answer in fetched.items()}
         sent.answer(FetchResponse(named, session_id=7))
 
-    def wanted(self) -> tuple[list[str], list[str]]:
-        """Return what the fetch under way names, and what it forgets."""
+    def session_change(self) -> tuple[list[str], list[str]]:
+        """Return the partitions that the fetch in flight names and removes."""
         (sent,) = self.host.requests("Fetch")
         return list(sent.body.partitions), list(sent.body.forgotten)
 
 
-def got(value: str, at: int, hw: int, size: int) -> FetchedPartition:
+def fetched(value: str, at: int, hw: int, size: int) -> FetchedPartition:
     return FetchedPartition("NONE", hw, (batch(value, at=at, leader_epoch=0, size=size),))
 
 
@@ -152,40 +154,40 @@ def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> No
     follower = Throttled()
     for name in (P, Q):
         follower.fetcher.add(follower.replica(name))
-    assert follower.wanted() == ([P], [])
-    follower.answer(t_0=got("m0", 0, 9, 5 * KB))
+    assert follower.session_change() == ([P], [])
+    follower.answer(t_0=fetched("m0", 0, 9, 5 * KB))
     assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]
-    assert follower.wanted() == ([Q], [P])
+    assert follower.session_change() == ([Q], [P])
     follower.host.advance(5 * SECOND)
     follower.answer()
-    assert follower.wanted() == ([P], [])
+    assert follower.session_change() == ([P], [])
 
 
 def test_a_follower_at_the_high_watermark_is_not_throttled() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
-    follower.answer(t_0=got("m0", 0, 1, 50 * KB))
-    assert follower.wanted() == ([P], [])
+    follower.answer(t_0=fetched("m0", 0, 1, 50 * KB))
+    assert follower.session_change() == ([P], [])
     assert not follower.host.named("follower_throttled")
 
 
 def test_a_follower_with_only_throttled_partitions_retries_after_its_backoff() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
-    follower.answer(t_0=got("m0", 0, 9, 2 * KB))
+    follower.answer(t_0=fetched("m0", 0, 9, 2 * KB))
     assert follower.host.requests("Fetch") == []
     follower.host.advance(SECOND - 1)
     assert follower.host.requests("Fetch") == []
     follower.host.advance(2 * SECOND)
-    assert follower.wanted() == ([P], [])
+    assert follower.session_change() == ([P], [])
 
 
 def test_in_a_new_leader_epoch_a_follower_counts_as_lagging_until_it_fetches() -> None:
-    """As in every release: ``PartitionFetchState.lag`` begins as None, ``fetcherLagStats`` without an entry."""
+    """Every release: ``PartitionFetchState.lag`` begins as None, ``fetcherLagStats`` is empty."""
     follower = Throttled()
     partition = follower.replica(P)
     follower.fetcher.add(partition)
-    follower.answer(t_0=got("m0", 0, 1, 50 * KB))
+    follower.answer(t_0=fetched("m0", 0, 1, 50 * KB))
     follower.fetcher.remove(P)
     state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 1, (0, 1), 1), (0, 1))
     partition.make_follower(state)

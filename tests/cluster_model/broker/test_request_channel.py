@@ -1,4 +1,4 @@
-"""Requests that wait for a thread of their broker, while its disk is slow."""
+"""Requests that wait for a thread while the disk is slow."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ class Client:
 
 
 class Threads:
-    """The threads of a broker whose disk takes a second for each append; each client has a connection."""
+    """The threads of a broker with a disk that takes a second per append."""
 
     def __init__(self, **settings: Value) -> None:
         self.host = FakeHost("broker-0")
-        given = {name.replace("_", "."): value for name, value in settings.items()}
-        config = broker_config("2.4", given)
+        options = {name.replace("_", "."): value for name, value in settings.items()}
+        config = broker_config("2.4", options)
         self.disk = Disk(write_us=SECOND)
         self.locks = AppendLocks(self.host, self.disk)
         self.handled: list[tuple[float, str]] = []
@@ -72,7 +72,7 @@ class Threads:
         self.channels.answer(Exchange(self.connections[client], 1, METADATA), body)
 
     def run(self, duration_s: float) -> list[tuple[float, str]]:
-        """Let time pass, and return what was handled by then, each with the second."""
+        """Let time pass, and return the handled requests, each with its second."""
         self.host.advance(round(duration_s * SECOND))
         handled, self.handled[:] = self.handled[:], []
         return handled
@@ -134,7 +134,7 @@ def test_all_requests_wait_once_every_thread_waits_for_the_disk() -> None:
     ("settings", "handled"),
     [
         ({}, [(1, "a"), (2, "b"), (2, "LeaderAndIsr")]),
-        # Not at once: what changes a partition waits for the append under way (``Partition.leaderIsrUpdateLock``).
+        # A change waits for the partition's append in progress (``Partition.leaderIsrUpdateLock``).
         (
             {"control_plane_listener_name": "CONTROL_PLANE"},
             [(1, "a"), (1, "LeaderAndIsr"), (2, "b")],
@@ -155,7 +155,7 @@ def test_a_full_queue_blocks_network_threads_and_their_answers() -> None:
     threads = Threads(num_io_threads=1, num_network_threads=2, queued_max_requests=1)
     threads.put(0, produce("a"))
     threads.put(2, produce("b"))
-    # The queue has one place: the thread of clients 0, 2, 4 ... waits with this.
+    # The queue has one place, so the thread of clients 0, 2, 4 ... waits with this request.
     threads.put(4, produce("c"))
     threads.put(6, produce("d"))
     threads.answer(0, "by the thread that waits")

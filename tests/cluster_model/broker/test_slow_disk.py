@@ -1,4 +1,4 @@
-"""What waits for a slow disk, and what does not: appends, what appends nothing, and changes of partitions."""
+"""Waits for a slow disk: appends, requests without appends, and changes of partitions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def state(leader: int, epoch: int) -> LeaderAndIsrPartitionState:
 
 
 class SlowLife(Life):
-    """Broker 1, which leads t-0 and t-1, on a disk that takes a second for each append."""
+    """Broker 1, leader of t-0 and t-1, on a disk that takes a second per append."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class SlowLife(Life):
         return self.send(LeaderAndIsrRequest(0, 1, 5, dict(states)))
 
     def append(self, name: str, *partitions: str, acks: int = 1, sequence: int = -1) -> None:
-        """Send a producer's request by a name; with a sequence number it is one of an idempotent producer."""
+        """Send a producer's request with a name; a sequence number makes it idempotent."""
         producer_id = 7 if sequence >= 0 else -1
         batches = {
             partition: batch(name, producer_id=producer_id, sequence=sequence)
@@ -55,14 +55,14 @@ class SlowLife(Life):
         self.names[connection.id] = name
 
     def answers(self, until_s: float) -> list[tuple[float, str, Any]]:
-        """Let time pass; return which answers have come, each with its second and its error."""
-        found = []
+        """Let time pass; return the answers, each with its second and error."""
+        answers = []
         while self.host.clock.now_us < until_s * SECOND:
             now_s = self.host.clock.now_us / SECOND
-            found += [(now_s, self.names[m.connection.id], error_of(m.body)) for m in self.host.responses]
+            answers += [(now_s, self.names[m.connection.id], error_of(m.body)) for m in self.host.responses]
             self.host.responses.clear()
             self.host.advance(SECOND // 4)
-        return found
+        return answers
 
 
 def error_of(body: Any) -> str:
@@ -72,7 +72,7 @@ def error_of(body: Any) -> str:
 @pytest.mark.parametrize(
     ("partition", "acks", "error"),
     [
-        ("nobody-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ("unknown-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
         ("t-2", 1, errors.NOT_LEADER_FOR_PARTITION),
         ("t-3", -1, errors.NOT_ENOUGH_REPLICAS),
     ],
@@ -83,14 +83,14 @@ def test_a_rejected_batch_does_not_occupy_the_disk(partition: str, acks: int, er
     life.name("order", life.order({"t-2": state(2, 0), "t-3": alone}))
     life.append("refused", partition, acks=acks)
     life.append("a")
-    found = life.answers(3)
-    assert [each for each in found if each[1] == "refused"] == [(0, "refused", error)]
-    assert [each for each in found if each[1] == "a"] == [(1, "a", errors.NONE)]
+    answers = life.answers(3)
+    assert [answer for answer in answers if answer[1] == "refused"] == [(0, "refused", error)]
+    assert [answer for answer in answers if answer[1] == "a"] == [(1, "a", errors.NONE)]
 
 
 def test_a_produce_to_an_unknown_partition_assigns_no_log_directory() -> None:
     life = SlowLife()
-    life.append("a", "nobody-9")
+    life.append("a", "unknown-9")
     life.answers(2)
     assert sorted(life.disk.dir_by_partition) == [P, Q]
 
@@ -100,7 +100,7 @@ def test_a_duplicate_waits_only_for_the_append_of_its_original() -> None:
     life.append("first", sequence=0)
     life.append("again", sequence=0)
     life.append("next", Q)
-    assert [each[:2] for each in life.answers(5)] == [(1, "first"), (1, "again"), (2, "next")]
+    assert [answer[:2] for answer in life.answers(5)] == [(1, "first"), (1, "again"), (2, "next")]
     assert life.log() == ["first"]
 
 
@@ -132,7 +132,7 @@ def test_a_replica_is_deleted_after_its_appends_in_progress() -> None:
     life.append("a")
     life.name("stop", life.send(StopReplicaRequest(0, 1, 5, (P,), delete_partitions=True)))
     life.name("other", life.send(StopReplicaRequest(0, 1, 5, (Q,))))
-    assert [each[:2] for each in life.answers(3)] == [(1, "a"), (1, "stop"), (1, "other")]
+    assert [answer[:2] for answer in life.answers(3)] == [(1, "a"), (1, "stop"), (1, "other")]
     assert P not in life.disk.log_files
 
 
@@ -141,7 +141,7 @@ def test_a_controllers_request_waits_for_a_change_in_progress() -> None:
     life.append("a")
     life.name("order", life.order({P: state(2, 1)}))
     life.name("metadata", life.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2, 3))))
-    assert [each[:2] for each in life.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
+    assert [answer[:2] for answer in life.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
 
 
 def test_a_stopping_broker_completes_appends_that_wait_for_the_disk() -> None:
@@ -149,14 +149,14 @@ def test_a_stopping_broker_completes_appends_that_wait_for_the_disk() -> None:
     for value in ("a", "b"):
         life.append(value)
     life.order({P: state(2, 1)})
-    life.broker.stop(lambda: None, life.did.append)
+    life.broker.stop(lambda: None, life.actions.append)
     relieve = life.office.relieved
     assert relieve is not None
     relieve()
     assert life.log() == ["a", "b"]
 
 
-# The locks alone
+# The locks by themselves
 
 
 def first_wait(steps: Steps) -> int:

@@ -1,4 +1,4 @@
-"""The invariants of control: each notices who obeys, writes or knows what it should not, and nothing else."""
+"""The invariants of controllers: each reports its breaches, and nothing else."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def state(leader_epoch: int, isr: tuple[int, ...] = (0, 1)) -> LeaderAndIsr:
 
 @pytest.fixture
 def watched() -> Watched:
-    """Three brokers that have registered."""
+    """Three registered brokers."""
     watched = Watched()
     for broker in range(3):
         watched.emit(RegistrationLearned, broker, 1)

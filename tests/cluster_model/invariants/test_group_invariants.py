@@ -1,4 +1,4 @@
-"""The invariants of groups: held through all that may happen, and broken by what must not."""
+"""The invariants of groups: each reports its breaches, and nothing else."""
 
 import pytest
 

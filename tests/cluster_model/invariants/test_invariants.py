@@ -1,4 +1,4 @@
-"""Watching invariants: what goes well is not reported, what breaks once only, what is off not at all."""
+"""Checking invariants: breaches are reported once, and disabled invariants never."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The invariants that one replica can break by itself: each notices what breaks it, and nothing else."""
+"""The invariants of a single replica: each reports its breaches, and nothing else."""
 
 import pytest
 
@@ -112,8 +112,8 @@ class TestProducerStateMatchesLog:
     def send(
         self, watched: Watched, sequence: int, *values: str, producer_id: int = 7, epoch: int = 0
     ) -> None:
-        made = batch(*values, producer_id=producer_id, sequence=sequence, epoch=epoch)
-        watched.copy(made.stored_at(watched.logs[1].log_end_offset, 0), 1)
+        sent = batch(*values, producer_id=producer_id, sequence=sequence, epoch=epoch)
+        watched.copy(sent.stored_at(watched.logs[1].log_end_offset, 0), 1)
 
     def test_consecutive_batches_do_not_break_it(self, watched: Watched) -> None:
         for sequence in range(12):
@@ -135,7 +135,7 @@ class TestProducerStateMatchesLog:
     def test_a_gap_below_the_leaders_log_start_is_allowed(
         self, watched: Watched, deleted_below: int, names: list[str]
     ) -> None:
-        """It has the batches of before, which its leader has deleted, and more of that."""
+        """The follower still has batches that its leader has deleted, and lacks others of them."""
         for sequence in range(3):
             self.send(watched, 2 * sequence, "a", "b")
         watched.emit(LogStartRaised, 0, T, deleted_below, "retention.ms", 0)
@@ -216,26 +216,28 @@ class TestProducerStateMatchesLog:
         watched.appended(1)
         assert watched.names() == ["producer-state-matches-log"]
 
-    @pytest.mark.parametrize("kept", [0, 1, 2])
-    def test_a_rebuilt_state_without_the_newest_batch_breaks_it(self, watched: Watched, kept: int) -> None:
+    @pytest.mark.parametrize("remaining", [0, 1, 2])
+    def test_a_rebuilt_state_without_the_newest_batch_breaks_it(
+        self, watched: Watched, remaining: int
+    ) -> None:
         for sequence in range(4):
             self.send(watched, sequence, "a")
             self.send(watched, sequence, "b", producer_id=8)
-        watched.truncate(1, 2 * kept + 2)
+        watched.truncate(1, 2 * remaining + 2)
         assert watched.broken == []
         watched.logs[1].producers.entries[7].batches.pop()
         watched.truncated(1)
-        # Without any batch nothing is remembered that could be wrong.
-        assert watched.names() == ["producer-state-matches-log"] * (kept > 0)
+        # Without any batch the state cannot be wrong.
+        assert watched.names() == ["producer-state-matches-log"] * (remaining > 0)
 
     @pytest.mark.parametrize(
         "remembered",
         [
-            [(0, 0, 0), (2, 2, 4), (3, 3, 6)],  # one between is missing
-            [(1, 1, 2), (0, 0, 0), (2, 2, 4), (3, 3, 6)],  # in another order
+            [(0, 0, 0), (2, 2, 4), (3, 3, 6)],  # one in between is missing
+            [(1, 1, 2), (0, 0, 0), (2, 2, 4), (3, 3, 6)],  # another order
             [(0, 0, 0), (1, 1, 2), (2, 3, 4), (3, 3, 6)],  # other sequence numbers
-            [(0, 0, 0), (1, 1, 3), (2, 2, 4), (3, 3, 6)],  # where another producer's batch is
-            [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 8)],  # where none is
+            [(0, 0, 0), (1, 1, 3), (2, 2, 4), (3, 3, 6)],  # at another producer's batch
+            [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 8)],  # at no batch
         ],
     )
     def test_a_rebuilt_state_with_other_batches_breaks_it(
@@ -244,12 +246,12 @@ class TestProducerStateMatchesLog:
         for sequence in range(4):
             self.send(watched, sequence, "a")
             self.send(watched, sequence, "b", producer_id=8)
-        known = watched.logs[1].producers.entries[7].batches
-        assert list(known) == [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 6)]
+        retained = watched.logs[1].producers.entries[7].batches
+        assert list(retained) == [(0, 0, 0), (1, 1, 2), (2, 2, 4), (3, 3, 6)]
         watched.truncated(1)
         assert watched.broken == []
-        known.clear()
-        known.extend(remembered)
+        retained.clear()
+        retained.extend(remembered)
         watched.truncated(1)
         assert watched.names() == ["producer-state-matches-log"]
 
@@ -337,7 +339,7 @@ class TestCheckpointWithinLog:
         disk.repair()
         watched.restart(1)
         assert watched.broken == []
-        # Once it has been written it has no excuse any more.
+        # A new recovery point ends the exception.
         watched.emit(CheckpointWritten, 1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((T, 1),))
         watched.restart(1)
         assert watched.names() == ["checkpoint-within-log"]

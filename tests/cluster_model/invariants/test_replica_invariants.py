@@ -1,4 +1,4 @@
-"""The invariants between replicas and controllers: each notices what breaks it, and nothing else."""
+"""The invariants between replicas or controllers: each reports its breaches, and nothing else."""
 
 import pytest
 
@@ -92,7 +92,7 @@ class TestIsrHoldsCommitted:
         watched.stop(0)
         watched.lead(1, 2, (1,))
         assert watched.broken == [("isr-holds-committed", 1, T, 2, 1)]
-        # From now on what the new leader has is what counts.
+        # From now on the new leader's log is the reference.
         watched.append(1, "c", epoch=2)
         watched.fetch(1, 2)
         watched.raise_hw(2, 1)
@@ -106,7 +106,7 @@ class TestIsrHoldsCommitted:
         watched.elect(0, 2, (0, 1))
         watched.restart(0, power_loss=True)
         assert watched.broken == [("isr-holds-committed", 0, T, 2, 0)]
-        # It obeys what the controller said before the last election, and takes a record.
+        # It obeys the state from before the last election, and accepts a record.
         watched.append(0, "b", epoch=1)
         watched.lead(0, 2, (0, 1))
         watched.truncate(1, 0)

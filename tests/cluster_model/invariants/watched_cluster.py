@@ -1,4 +1,4 @@
-"""Replicas of one partition whose invariants are watched; what they do, a test says step by step."""
+"""Replicas of one partition under the checks of invariants, driven step by step by a test."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Leader:
 
 
 class Watched:
-    """Three brokers with a replica each, watched; broker 0 leads in epoch 0, all are in the ISR."""
+    """Three brokers with a replica each, all in the ISR. Broker 0 leads in epoch 0."""
 
     def __init__(
         self, names: Iterable[str] = tuple(INVARIANTS), behaviours: Behaviours | None = None
@@ -86,7 +86,7 @@ class Watched:
         self.open(broker)
 
     def elect(self, broker: int, epoch: int, isr: tuple[int, ...]) -> None:
-        """The controller elects; the broker has not heard of it yet."""
+        """Elect a leader that has not heard of it yet."""
         self.emit(IsrReduced, 0, T, broker, epoch, isr)
 
     def lead(self, broker: int, epoch: int, isr: tuple[int, ...]) -> Leader:
@@ -104,7 +104,7 @@ class Watched:
             self.appended(broker)
 
     def fetch(self, leader: int, *followers: int) -> None:
-        """Followers copy all that they do not have."""
+        """Let followers copy what they lack."""
         for follower in followers:
             for stored in self.logs[leader].batches:
                 if stored.base_offset >= self.logs[follower].log_end_offset:
@@ -140,7 +140,7 @@ class Watched:
         self.emit(IsrChanged, leader.broker, T, leader.leader_epoch, leader.isr, "expand")
 
     def commit(self, *values: str, leader: int = 0, epoch: int = 0) -> None:
-        """The leader appends, all others copy, all know that it is committed."""
+        """Append on the leader, copy to all others, and raise every high watermark."""
         followers = [broker for broker in self.logs if broker != leader]
         for value in values:
             self.append(leader, value, epoch=epoch)

@@ -1,4 +1,7 @@
-"""Disks that fail: torn and damaged batches, recovery, segments, an empty disk, old checkpoint files; and flushing by time."""
+"""Failing disks: torn and damaged batches, recovery, segments, lost disks and old checkpoints.
+
+Also flushing by time.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -50,19 +53,19 @@ def values(disk: Disk) -> str:
     return "".join(value for stored in disk.log_file(P).batches for value in stored.values)
 
 
-# What power loss leaves
+# Power loss
 
 
 @pytest.mark.parametrize(
-    ("torn_after", "kept", "torn"),
+    ("torn_after", "remaining", "torn"),
     [(None, "a", {}), (0, "ab", {1: TORN}), (1, "abc", {2: TORN}), (2, "abcd", {3: TORN}), (3, "abcd", {})],
 )
 def test_a_torn_write_keeps_a_prefix_of_the_unflushed_batches(
-    torn_after: int | None, kept: str, torn: dict[int, str]
+    torn_after: int | None, remaining: str, torn: dict[int, str]
 ) -> None:
     disk = disk_with(P, *ABCD, flushed=1)
     disk.log_file(P).lose_power(torn_after)
-    assert (values(disk), disk.log_file(P).damaged) == (kept, torn)
+    assert (values(disk), disk.log_file(P).damaged) == (remaining, torn)
 
 
 def test_recovery_cuts_off_the_torn_batch() -> None:
@@ -78,7 +81,7 @@ def test_recovery_cuts_off_the_torn_batch() -> None:
 
 
 def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1) -> Disk:
-    """Return a disk with batches a to d of 50 bytes each, of which one is damaged."""
+    """Return a disk with batches a to d of 50 bytes each, one of them damaged."""
     disk = Disk()
     file = disk.log_file(P)
     file.segment_bytes = segment_bytes
@@ -107,13 +110,13 @@ def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recovery_point", "kept"),
+    ("recovery_point", "remaining"),
     [(0, "a"), (1, "a"), (2, "abcd"), (4, "abcd")],  # two batches in each segment
 )
-def test_recovery_begins_with_the_segment_of_the_recovery_point(recovery_point: int, kept: str) -> None:
+def test_recovery_begins_with_the_segment_of_the_recovery_point(recovery_point: int, remaining: str) -> None:
     disk = rotten(segment_bytes=100, recovery_point=recovery_point)
     manager_on(disk)[0].open(P)
-    assert values(disk) == kept
+    assert values(disk) == remaining
 
 
 def test_a_log_cut_below_its_recovery_point_gets_a_new_one() -> None:
@@ -128,7 +131,7 @@ def test_a_read_ends_before_damage_and_reports_it() -> None:
     log = manager_on(disk)[0].open(P)
     assert [stored.values[0] for stored in log.read(0, 4, 1000)] == ["a", "b"]
     assert log.corrupt_offset(0, 4, 1000) == 2
-    assert log.corrupt_offset(0, 4, 100) == -1  # it does not come as far
+    assert log.corrupt_offset(0, 4, 100) == -1  # the read ends before it
     assert log.corrupt_offset(0, 2, 1000) == -1
     assert log.corrupt_offset(3, 4, 1000) == -1
     assert log.read(2, 4, 1000) == ()
@@ -170,7 +173,7 @@ def test_a_complete_segment_is_flushed() -> None:
     for _ in range(3):
         log.append_as_leader(batch("a", size=40), 0)
         manager.appended(P)
-    assert log.flushed_offset == 0  # another thread does it
+    assert log.flushed_offset == 0  # another thread flushes
     host.advance(1)
     assert log.flushed_offset == 2
     assert host.named("flush") == [(1, P, 2)]
@@ -182,11 +185,11 @@ def test_a_complete_segment_is_flushed() -> None:
 def test_a_log_is_flushed_after_flush_ms() -> None:
     manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000, log_flush_interval_ms=3_000)
     log = manager.open(P)
-    host.advance(30 * SECOND)  # before, nobody looks
+    host.advance(30 * SECOND)  # the first check comes 30 s after the start
     log.append_as_leader(batch("a"), 0)
     manager.appended(P)
     host.advance(SECOND)
-    assert log.flushed_offset == 1  # it had not been flushed since it was opened
+    assert log.flushed_offset == 1  # the log was not flushed since it was opened
     log.append_as_leader(batch("b"), 0)
     manager.appended(P)
     host.advance(3 * SECOND - 1)
@@ -211,7 +214,7 @@ def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
 
 
 def _delays_of(host: FakeHost) -> list[int]:
-    """Return the delays of all timers that are set from now on."""
+    """Return the list that will collect the delays of further timers."""
     delays: list[int] = []
     set_timer = host.set_timer
 
@@ -219,7 +222,7 @@ def _delays_of(host: FakeHost) -> list[int]:
         delays.append(delay_us)
         set_timer(delay_us, callback, argument)
 
-    host.set_timer = noted  # type: ignore[method-assign]  # of this object alone
+    host.set_timer = noted  # type: ignore[method-assign]  # only this object
     return delays
 
 
@@ -311,7 +314,7 @@ def test_before_kip_279_an_election_adds_no_entry() -> None:
 
 @pytest.mark.parametrize(
     ("was_shut_down", "entries"),
-    [(True, []), (False, [(1, 1), (2, 3)])],  # epoch 0 is not noted by recovery
+    [(True, []), (False, [(1, 1), (2, 3)])],  # recovery adds no entry for epoch 0
 )
 def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list[tuple[int, int]]) -> None:
     disk = disk_with(P, (0, "a"), (1, "b"), (1, "c"), (2, "d"))
@@ -333,7 +336,7 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest_logs_and_stays() -> Non
 
 
 def failing(*, log_dirs: int = 2) -> tuple[LogManager, FakeHost, Disk, list[int]]:
-    """Return the logs of t-0 and t-1 on as many directories, the first of which has failed; and what is known to have."""
+    """Return a manager with t-0 in a failed directory and t-1 in another, and the failures."""
     disk = Disk(log_dirs=log_dirs)
     manager, host = manager_on(disk)
     failed: list[int] = []
@@ -354,7 +357,7 @@ def test_a_failed_directory_goes_offline_with_the_next_write() -> None:
     manager, host, _, failed = failing()
     assert (manager.can_write("t-1"), manager.is_offline("t-0")) == (True, False)
     assert not manager.can_write("t-0")
-    assert failed == []  # another thread deals with it
+    assert failed == []  # another thread handles it
     host.advance(1)
     assert not manager.can_write("t-0")
     host.advance(10 * SECOND)
@@ -388,7 +391,7 @@ def test_a_failed_directory_is_offline_from_the_start_until_a_repair() -> None:
     manager, _ = manager_on(disk)
     assert (manager.is_offline("t-0"), manager.is_offline("t-1")) == (True, False)
     disk.failed_dirs.clear()
-    assert manager.is_offline("t-0")  # until the broker starts anew
+    assert manager.is_offline("t-0")  # until the broker restarts
     manager, _ = manager_on(disk)
     assert not manager.is_offline("t-0")
 

@@ -1,4 +1,4 @@
-"""Logs on a disk: append, read, truncate, flush, power loss, and what a restart finds."""
+"""Logs on a disk: append, read, truncation, flush, power loss and restart."""
 
 import pickle
 
@@ -62,7 +62,7 @@ def test_a_follower_stores_a_batch_like_its_leader() -> None:
     follower = log_on(Disk())
     for stored in leader.batches:
         follower.append_as_follower(stored)
-    assert follower.batches == leader.batches  # the same objects: batches have no equality of their own
+    assert follower.batches == leader.batches  # the same objects, because batches have no equality
     assert follower.log_end_offset == leader.log_end_offset
     assert follower.epochs.entries == leader.epochs.entries
 
@@ -71,7 +71,7 @@ def test_a_follower_stores_a_batch_like_its_leader() -> None:
     ("offset", "end_offset", "max_bytes", "found"),
     [
         (0, 6, 1000, ["ab", "c", "def"]),
-        (1, 6, 1000, ["ab", "c", "def"]),  # from the batch that has the offset
+        (1, 6, 1000, ["ab", "c", "def"]),  # from the batch that contains the offset
         (2, 6, 1000, ["c", "def"]),
         (5, 6, 1000, ["def"]),
         (6, 6, 1000, []),
@@ -79,11 +79,11 @@ def test_a_follower_stores_a_batch_like_its_leader() -> None:
         (0, 3, 1000, ["ab", "c"]),
         (0, 2, 1000, ["ab"]),
         (0, 0, 1000, []),
-        (0, 1, 1000, []),  # a batch that does not end below the end offset is not read
+        (0, 1, 1000, []),  # a batch beyond the end offset is not read
         (2, 5, 1000, ["c"]),
         (0, 6, 30, ["ab", "c"]),
         (0, 6, 29, ["ab"]),
-        (0, 6, 1, ["ab"]),  # one batch at the least
+        (0, 6, 1, ["ab"]),  # at least one batch
         (3, 6, 1, ["def"]),
     ],
 )
@@ -103,11 +103,11 @@ def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "kept", "epochs"),
+    ("offset", "remaining", "epochs"),
     [
         (9, "abcdef", [(0, 0), (2, 3)]),
         (6, "abcdef", [(0, 0), (2, 3)]),
-        (5, "abc", [(0, 0), (2, 3)]),  # a batch is cut as a whole, and the log ends where it was to
+        (5, "abc", [(0, 0), (2, 3)]),  # a whole batch goes, and the log ends at the offset
         (3, "abc", [(0, 0)]),
         (2, "ab", [(0, 0)]),
         (1, "", [(0, 0)]),
@@ -115,14 +115,14 @@ def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
     ],
 )
 def test_a_truncation_drops_whole_batches_and_ends_at_the_offset(
-    offset: int, kept: str, epochs: list[tuple[int, int]]
+    offset: int, remaining: str, epochs: list[tuple[int, int]]
 ) -> None:
     end = min(offset, 6)
     disk, log = three_batches()
     log.high_watermark = 4
     log.flush()
-    assert log.truncate_to(offset) == (len(kept) < 6)
-    assert values(log) == kept
+    assert log.truncate_to(offset) == (len(remaining) < 6)
+    assert values(log) == remaining
     assert log.log_end_offset == disk.log_file(P).log_end_offset == end
     assert log.epochs.entries == disk.epoch_checkpoint(P) == epochs
     assert log.high_watermark == min(4, end)
@@ -164,7 +164,7 @@ def test_power_loss_keeps_flushed_data_and_a_process_crash_keeps_everything(flus
     reopened = log_on(disk)
     assert values(reopened) == "abcdef"[:flushed]
     assert reopened.log_end_offset == reopened.flushed_offset == flushed
-    # leader-epoch-checkpoint was written with fsync: entries behind the log's end go when it is opened.
+    # leader-epoch-checkpoint was written with fsync. Opening drops its entries beyond the log end.
     assert reopened.epochs.entries == [entry for entry in ((0, 0), (2, 3)) if entry[1] < flushed]
     assert disk.epoch_checkpoint(P) == reopened.epochs.entries
 
@@ -179,11 +179,11 @@ def test_a_restart_reads_the_high_watermark_of_the_last_checkpoint(checkpointed:
 
 
 def stored_sequences(log: UnifiedLog, *sequences: int) -> list[tuple[str, int, bool]]:
-    found = []
+    results = []
     for sequence in sequences:
         result = log.append_as_leader(batch(f"v{sequence}", producer_id=PID, sequence=sequence), 0)
-        found.append((result.error, result.base_offset, result.duplicate))
-    return found
+        results.append((result.error, result.base_offset, result.duplicate))
+    return results
 
 
 def test_a_duplicate_is_answered_with_the_offset_of_the_first_copy_and_not_appended() -> None:
@@ -210,11 +210,11 @@ def test_producer_states_are_rebuilt_from_the_remaining_log(how: str) -> None:
         log = log_on(disk)
     else:
         log = log_on(disk)
-    kept = 4 if how == "restart" else 2
-    assert stored_sequences(log, 1, kept + 1, kept) == [
+    retained = 4 if how == "restart" else 2
+    assert stored_sequences(log, 1, retained + 1, retained) == [
         (errors.NONE, 1, True),
         (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, False),
-        (errors.NONE, kept, False),
+        (errors.NONE, retained, False),
     ]
 
 
@@ -273,11 +273,11 @@ def test_a_transaction_is_unstable_until_its_control_batch_is_below_the_high_wat
     log.append_as_leader(transactional("b", producer_id=8), 0)
     log.append_as_leader(control(control_type, producer_id=7), 0)
     log.append_as_leader(control(control_type, producer_id=8), 0)
-    found = []
+    offsets = []
     for high_watermark in range(5):
         log.update_high_watermark(high_watermark)
-        found.append(log.last_stable_offset)
-    assert found == [0, 0, 0, 1, 4]
+        offsets.append(log.last_stable_offset)
+    assert offsets == [0, 0, 0, 1, 4]
 
 
 def test_truncation_removes_aborted_transactions_from_the_index() -> None:
@@ -407,12 +407,12 @@ def manager_on(
 def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
     manager, host = manager_on(Disk(), flush_messages=flush_messages)
     log = manager.open(P)
-    found = []
+    offsets = []
     for value in "abcd":
         log.append_as_leader(batch(value), 0)
         manager.appended(P)
-        found.append(log.flushed_offset)
-    assert found == flushed
+        offsets.append(log.flushed_offset)
+    assert offsets == flushed
     assert [event[2] for event in host.named("flush")] == sorted({offset for offset in flushed if offset})
     manager.flush_all()
     assert log.flushed_offset == 4
@@ -486,8 +486,8 @@ def test_a_shutdown_flushes_everything_and_the_next_start_removes_the_clean_shut
     assert not disk.clean_shutdown_file
 
 
-def told(states: ProducerStates) -> object:
-    """Return all that a log remembers of producers."""
+def state_of(states: ProducerStates) -> object:
+    """Return the whole producer state of a log."""
     return (
         {
             producer_id: (entry.producer_epoch, entry.last_sequence, list(entry.batches))
@@ -529,7 +529,7 @@ def test_incremental_producer_state_equals_a_replay_of_the_whole_log(
             index: list[AbortedTransaction] = []
             whole = ProducerStates(behaviours, index)
             whole.rebuild(log.batches, [])
-            assert told(log.producers) == told(whole)
+            assert state_of(log.producers) == state_of(whole)
             assert not follows_log or disk.log_file(P).aborted_transactions == index
 
 

@@ -25,7 +25,7 @@ def manager_on(disk: Disk, settings: Mapping[str, Value] | None = None) -> tuple
 
 
 def append(manager: LogManager, name: str, size: int) -> bool:
-    """Append a batch as a leader does, if there is room for it."""
+    """Append a batch as a leader does, if there is room."""
     if not manager.can_append(name, size):
         return False
     log = manager.log(name)
@@ -40,7 +40,7 @@ def append(manager: LogManager, name: str, size: int) -> bool:
     [
         (0, [1], [False]),
         (10, [10, 1], [True, False]),
-        (10, [11, 1], [False, False]),  # who has failed once is not tried again
+        (10, [11, 1], [False, False]),  # a directory that failed once is not tried again
         (10, [4, 4, 4], [True, True, False]),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_disk_takes_appends_while_it_has_room(room: int, sizes: list[int], fit
 def test_the_logs_of_a_directory_share_its_room() -> None:
     disk = Disk(log_dirs=2)
     manager, _ = manager_on(disk)
-    names = [P, Q, "t-2"]  # a new log goes where there are the fewest
+    names = [P, Q, "t-2"]  # a new log goes to the directory with the fewest logs
     for name in names:
         manager.open(name)
     assert [disk.dir_of(name) for name in (*names, "another-0")] == [0, 1, 0, NO_DIR]

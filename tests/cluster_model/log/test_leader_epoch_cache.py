@@ -1,4 +1,4 @@
-"""Leader epochs of a log (KIP-101): the cases are those of Kafka's LeaderEpochFileCacheTest, 2.4."""
+"""Leader epochs of a log (KIP-101), with the cases of Kafka's LeaderEpochFileCacheTest (2.4)."""
 
 import pytest
 
@@ -34,14 +34,14 @@ def cache_of(*entries: tuple[int, int]) -> LeaderEpochCache:
         ([], UNDEFINED_EPOCH, 73, UNDEFINED),
         ([(2, 11)], 2, 14, (2, 14)),
         ([(2, 100)], 3, 100, UNDEFINED),
-        # No entry for the requested epoch: the largest smaller one, and where the next higher starts.
+        # No entry for the requested epoch: the largest smaller one, and the start of the next.
         ([(0, 10), (2, 13), (4, 17)], 1, 20, (0, 13)),
         ([(0, 10), (2, 13), (4, 17)], 2, 20, (2, 17)),
         ([(0, 10), (2, 13), (4, 17)], 3, 20, (2, 17)),
         ([(5, 11), (6, 12), (7, 13)], 4, 20, (4, 11)),
         ([(0, 0), (1, 3), (2, 6)], 0, 9, (0, 3)),
         ([(0, 0), (1, 3), (2, 6)], 1, 9, (1, 6)),
-        # A latest epoch that has written nothing ends where it starts.
+        # A latest epoch without records ends where it starts.
         ([(0, 0), (1, 5)], 1, 5, (1, 5)),
     ],
 )
@@ -60,7 +60,7 @@ def test_an_epoch_ends_where_the_next_one_starts(
         ([(0, 0), (1, 3)], [(1, 5), (2, 7)], [(0, 0), (1, 3), (2, 7)]),  # the first entry was cut
         ([(0, 0), (1, 3)], [], [(0, 0), (1, 3)]),
         ([], [(1, 5)], [(1, 5)]),
-        ([(0, 0), (3, 3)], [(1, 5), (4, 7)], [(0, 0), (3, 3), (4, 7)]),  # batches know better
+        ([(0, 0), (3, 3)], [(1, 5), (4, 7)], [(0, 0), (3, 3), (4, 7)]),  # batches win
     ],
 )
 def test_prepended_entries_come_before_the_first(below: Entries, entries: Entries, together: Entries) -> None:
@@ -80,20 +80,20 @@ def test_before_kafka_7415_an_epoch_before_the_first_has_no_end() -> None:
     [
         ([(2, 10)], [(2, 10)]),
         ([(0, 0), (1, 5), (2, 9)], [(0, 0), (1, 5), (2, 9)]),
-        # Once an epoch has its start it keeps it; only an earlier start is believed.
+        # An epoch keeps its start unless an earlier one is assigned.
         ([(2, 9), (2, 10)], [(2, 9)]),
         ([(2, 6), (2, 6)], [(2, 6)]),
         ([(5, 11), (6, 12), (7, 13), (7, 12)], [(5, 11), (7, 12)]),
-        # An epoch that never wrote anything loses its entry to the next one.
+        # An epoch without records loses its entry to the next one.
         ([(2, 9), (3, 9)], [(3, 9)]),
         ([(0, 0), (1, 0)], [(1, 0)]),
         ([(0, 0), (1, 4), (2, 4), (3, 4)], [(0, 0), (3, 4)]),
-        # The last assignment wins over what contradicts it.
+        # The last assignment drops entries that contradict it.
         ([(1, 5), (2, 6), (1, 7)], [(1, 7)]),
         ([(2, 6), (3, 5)], [(3, 5)]),
         ([(0, 0), (1, 5), (3, 9), (2, 7)], [(0, 0), (1, 5), (2, 7)]),
         ([(0, 0), (1, 5), (3, 9), (4, 5)], [(0, 0), (4, 5)]),
-        # An epoch may start behind all records of the one before, after a gap of numbers.
+        # An epoch may start after all records of the previous one, with a gap in the numbers.
         ([(0, 0), (7, 100)], [(0, 0), (7, 100)]),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_new_entry_drops_entries_that_would_not_rise(assigned: Entries, entrie
     ("end_offset", "entries"),
     [
         (12, [(2, 6), (3, 8), (4, 11)]),
-        (11, [(2, 6), (3, 8)]),  # inclusive: an entry at the end goes
+        (11, [(2, 6), (3, 8)]),  # inclusive: an entry at the end is dropped
         (10, [(2, 6), (3, 8)]),
         (8, [(2, 6)]),
         (6, []),

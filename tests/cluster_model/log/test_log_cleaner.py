@@ -1,4 +1,4 @@
-"""Compaction: what of a log is cleaned when, what stays of it, and what readers and followers get of the rest."""
+"""Compaction: what is cleaned and when, what stays, and what readers and followers get."""
 
 from collections.abc import Sequence
 
@@ -22,18 +22,18 @@ P = "t-0"
 BROKER = broker_config("3.9", {})
 
 Record = tuple[str, str | None]
-"""A key, and a value; None for a tombstone."""
+"""A key and its value, None for a tombstone."""
 
 
 def topic(**settings: Value) -> TopicConfig:
-    """Return the settings of a topic whose every batch has a segment of its own."""
-    given: dict[str, Value] = {"cleanup.policy": "compact", "segment.bytes": 14}
-    given.update({name.replace("_", "."): value for name, value in settings.items()})
-    return topic_config(given, BROKER)
+    """Return the settings of a topic with a segment for each batch."""
+    options: dict[str, Value] = {"cleanup.policy": "compact", "segment.bytes": 14}
+    options.update({name.replace("_", "."): value for name, value in settings.items()})
+    return topic_config(options, BROKER)
 
 
 def keyed(*records: Record, at_us: int = 0, producer_id: int = -1, sequence: int = -1) -> RecordBatch:
-    """Return a batch; a tombstone is called by its key."""
+    """Return a batch. The value of a tombstone is its key."""
     values = tuple(f"{key} gone" if value is None else value for key, value in records)
     keys = KeyedRecords(
         tuple(key for key, _ in records),
@@ -75,7 +75,7 @@ def clean(
     now_us: int = 0,
     behaviours: Behaviours = V3_9,
 ) -> list[int]:
-    """Clean what can be cleaned of a log, and return the offsets that are gone."""
+    """Clean the cleanable part of a log, and return the removed offsets."""
     config = topic() if config is None else config
     dirty = cleanable(log, file, checkpoint, config, now_us, behaviours)
     cleaner = Cleaner(log, file, dirty, config, now_us, behaviours)
@@ -104,11 +104,11 @@ def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
     assert records(file) == {0: "a1", 1: "a2"}
 
 
-@pytest.mark.parametrize(("behaviours", "gone"), [(V2_4, [0]), (V3_9, [])])
-def test_since_3_1_uncommitted_records_replace_nothing(behaviours: Behaviours, gone: list[int]) -> None:
+@pytest.mark.parametrize(("behaviours", "removed"), [(V2_4, [0]), (V3_9, [])])
+def test_since_3_1_uncommitted_records_replace_nothing(behaviours: Behaviours, removed: list[int]) -> None:
     """KAFKA-13194."""
     log, file = log_of(keyed(A1), keyed(A2), keyed(B1), hw=1, behaviours=behaviours)
-    assert clean(log, file, behaviours=behaviours) == gone
+    assert clean(log, file, behaviours=behaviours) == removed
 
 
 def test_records_younger_than_the_compaction_lag_stay() -> None:
@@ -134,13 +134,13 @@ def test_dirty_records_replace_records_of_the_clean_part() -> None:
 
 @pytest.mark.parametrize("checkpoint", [9, -1])
 def test_a_cleaner_checkpoint_outside_the_log_is_ignored(checkpoint: int) -> None:
-    """KAFKA-6266, KAFKA-8764: a log that was cut, or deleted up to somewhere else."""
+    """KAFKA-6266, KAFKA-8764: the log was truncated, or its log start has moved."""
     log, file = log_of(keyed(A1), keyed(B1), keyed(C1))
     assert cleanable(log, file, checkpoint, topic(), 0, V3_9).first_dirty_offset == 0
 
 
 def test_a_log_whose_cleanable_part_is_clean_has_nothing_dirty() -> None:
-    """KAFKA-8764: else the cleaner would never come to an end."""
+    """KAFKA-8764: otherwise the cleaner would never finish."""
     log, file = log_of(keyed(A1, B1), keyed(A2), hw=1, config=topic(segment_bytes=10_000))
     assert cleanable(log, file, 1, topic(), 0, V3_9).cleanable_bytes == 0
 
@@ -177,7 +177,7 @@ def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
     assert clean(log, file, checkpoint=2, config=config, now_us=90 * SECOND, behaviours=V2_4) == [0]
 
 
-# What stays of batches
+# Remaining batches
 
 
 def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
@@ -189,7 +189,7 @@ def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
 
 
 def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
-    """KAFKA-5490: it has the sequence number."""
+    """KAFKA-5490: it holds the sequence number."""
     log, file = log_of(
         keyed(A1, producer_id=7, sequence=0), keyed(A2, producer_id=7, sequence=1), keyed(A3), keyed(B1)
     )
@@ -199,23 +199,23 @@ def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
     assert again.producers.entries[7].last_sequence == 1
 
 
-@pytest.mark.parametrize(("release", "left"), [("3.9", [0, 2]), ("4.0", [0, 1, 2])])
-def test_since_4_0_the_last_cleaned_batch_stays_even_when_empty(release: str, left: list[int]) -> None:
-    """KAFKA-17076: it tells where the log ends when nothing else does."""
+@pytest.mark.parametrize(("release", "remaining"), [("3.9", [0, 2]), ("4.0", [0, 1, 2])])
+def test_since_4_0_the_last_cleaned_batch_stays_even_when_empty(release: str, remaining: list[int]) -> None:
+    """KAFKA-17076: it is the only record of the log end."""
     behaviours = RELEASES[release].behaviours
     config = topic(delete_retention_ms=0)
     log, file = log_of(keyed(B1), keyed(("a", None)), keyed(C1), config=config, behaviours=behaviours)
     for now_us in (1, 2):
         clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
-    assert file.base_offsets == left
+    assert file.base_offsets == remaining
 
 
 @pytest.mark.parametrize(
-    ("release", "high_watermark", "left"),
+    ("release", "high_watermark", "remaining"),
     [("4.3", 3, [0, 1, 2]), ("4.4", 3, [0, 2]), ("4.4", 2, [0, 1, 2])],
 )
 def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
-    release: str, high_watermark: int, left: list[int]
+    release: str, high_watermark: int, remaining: list[int]
 ) -> None:
     """KAFKA-20452."""
     behaviours = RELEASES[release].behaviours
@@ -224,7 +224,7 @@ def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
     log.high_watermark = high_watermark
     for now_us in (1, 2):
         clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
-    assert file.base_offsets == left
+    assert file.base_offsets == remaining
 
 
 def test_a_log_truncated_into_a_hole_ends_at_its_last_batch_after_a_restart() -> None:
@@ -269,13 +269,13 @@ def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
         follower.append_as_follower(file.batches[0])
 
 
-@pytest.mark.parametrize(("offset", "leo", "left"), [(1, 1, []), (2, 2, []), (3, 3, ["a3"])])
-def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, left: list[str]) -> None:
+@pytest.mark.parametrize(("offset", "leo", "remaining"), [(1, 1, []), (2, 2, []), (3, 3, ["a3"])])
+def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, remaining: list[str]) -> None:
     log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
     clean(log, file)
     log.truncate_to(offset)
     assert log.log_end_offset == leo
-    assert list(records(file).values()) == left
+    assert list(records(file).values()) == remaining
 
 
 def test_a_compacted_log_rejects_records_without_a_key() -> None:
@@ -288,7 +288,7 @@ def test_a_compacted_log_rejects_records_without_a_key() -> None:
 
 
 class Broker:
-    """The logs of a broker, its clock, and what it has cleaned."""
+    """The logs of a broker with its clock and its cleanings."""
 
     def __init__(self, behaviours: Behaviours = V3_9, **settings: Value) -> None:
         self.disk = Disk()
@@ -306,7 +306,7 @@ class Broker:
         self.log.update_high_watermark(self.log.log_end_offset if hw is None else hw)
 
     def cleaned(self) -> list[tuple[object, ...]]:
-        """Return what was cleaned: from where, up to where, and what went."""
+        """Return the cleanings: begin, end and removed offsets."""
         return [fields[2:5] for fields in self.host.named("log_cleaned")]
 
     def checkpoint(self) -> int:
@@ -319,14 +319,17 @@ def test_a_broker_cleans_a_dirty_log_and_checkpoints_the_end() -> None:
     broker.host.advance(1 * SECOND)
     assert broker.cleaned() == [(0, 2, (0,))]
     assert broker.checkpoint() == 2
-    # What is dirty then is not half of what would be read.
+    # The dirty part is then less than half of the bytes to read.
     broker.append(keyed(C1))
     broker.host.advance(8 * SECOND)
     assert len(broker.cleaned()) == 1
 
 
 def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
-    """Its tombstones go by that, before KIP-534: a follower that copies much at once fills one segment and begins others."""
+    """Before KIP-534 that decides about tombstones.
+
+    A follower that copies much at once fills one segment and begins others.
+    """
     broker = Broker(segment_bytes=200)
     broker.host.advance(1 * SECOND)
     broker.append(keyed(A1))
@@ -381,17 +384,17 @@ def test_a_cleaned_segment_is_flushed_before_it_replaces_others() -> None:
     assert broker.log.flushed_offset >= 2
 
 
-# Against a plain account of what a log says
+# Against a simple model of a log
 
 
 @st.composite
 def _batches(draw: st.DrawFn) -> Sequence[RecordBatch]:
     names = iter(range(10_000))
     record = st.sampled_from("abc").flatmap(
-        lambda key: st.booleans().map(lambda gone: (key, None if gone else f"v{next(names)}"))
+        lambda key: st.booleans().map(lambda is_tombstone: (key, None if is_tombstone else f"v{next(names)}"))
     )
-    drawn = draw(st.lists(st.lists(record, min_size=1, max_size=4), min_size=1, max_size=12))
-    return [keyed(*records) for records in drawn]
+    batches = draw(st.lists(st.lists(record, min_size=1, max_size=4), min_size=1, max_size=12))
+    return [keyed(*records) for records in batches]
 
 
 @given(batches=_batches(), segment_bytes=st.sampled_from([14, 350, 1_000]), rounds=st.integers(1, 4))
@@ -413,14 +416,16 @@ def test_a_reader_of_a_compacted_log_gets_the_same_table(
 
 
 def _table(file: LogFile) -> dict[str, str]:
-    """Return the value of each key that has one, as somebody has it who reads all."""
+    """Return the value of each key after reading the whole log."""
     table: dict[str, str] = {}
     for batch in file.batches:
         assert batch.keyed is not None
-        for key, gone, value in zip(batch.keyed.keys, batch.keyed.tombstones, batch.values, strict=True):
+        for key, is_tombstone, value in zip(
+            batch.keyed.keys, batch.keyed.tombstones, batch.values, strict=True
+        ):
             assert key is not None
             table.pop(key, None)
-            if not gone:
+            if not is_tombstone:
                 table[key] = value
     return table
 

@@ -1,4 +1,4 @@
-"""What a log remembers of idempotent producers (KIP-98, ProducerStateManager, ProducerAppendInfo)."""
+"""The producer state of a log (KIP-98, ProducerStateManager, ProducerAppendInfo)."""
 
 from dataclasses import replace
 
@@ -38,16 +38,16 @@ SEVEN = [sent(2 * number, 2, at=10 + 2 * number) for number in range(7)]
 )
 def test_the_last_batches_of_a_producer_are_duplicates(release: str, remembered: int) -> None:
     states = states_after(*SEVEN, release=release)
-    found = [states.find_duplicate(sent(2 * number, 2)) for number in range(7)]
-    forgotten = 7 - remembered
-    assert found == [None] * forgotten + [10 + 2 * number for number in range(forgotten, 7)]
+    duplicates = [states.find_duplicate(sent(2 * number, 2)) for number in range(7)]
+    dropped = 7 - remembered
+    assert duplicates == [None] * dropped + [10 + 2 * number for number in range(dropped, 7)]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        sent(12, 1),  # the same first sequence, another last one
-        sent(13, 1),  # the same last sequence, another first one
+        sent(12, 1),  # the same first sequence, a different last one
+        sent(13, 1),  # the same last sequence, a different first one
         sent(12, 3),
         sent(12, 2, epoch=1),
         sent(12, 2, producer_id=PID + 1),
@@ -68,7 +68,7 @@ GAP = errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         (sent(14, 3), errors.NONE),
         (sent(15), GAP),
         (sent(13), GAP),
-        (sent(0, 2), GAP),  # older than what is remembered: it cannot be told from a gap
+        (sent(0, 2), GAP),  # older than every retained batch: it looks like a gap
         (sent(0, 2, epoch=1), errors.NONE),
         (sent(0, epoch=7), errors.NONE),
         (sent(1, epoch=1), GAP),
@@ -177,24 +177,24 @@ def test_with_the_repair_a_producer_begins_at_zero_in_any_whole_log(
     assert states.check(RecordBatch(("m",), 1, 0, 0), is_whole=is_whole) == errors.NONE
 
 
-def coordinated(epoch: int = 0, at: int = -1) -> RecordBatch:
-    """Return what a group coordinator appends in a producer's transaction."""
+def batch_of_coordinator(epoch: int = 0, at: int = -1) -> RecordBatch:
+    """Return a batch that a group coordinator appends in a producer's transaction."""
     return RecordBatch(("g t-0",), PID, epoch, base_offset=at, is_transactional=True)
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "4.5"])
 def test_only_the_epoch_is_checked_for_batches_of_a_coordinator(release: str) -> None:
     states = states_after(release=release)
-    assert states.check(coordinated(), is_first=True) == errors.NONE
-    states = states_after(coordinated(1, at=0), coordinated(1, at=1), release=release)
-    assert states.find_duplicate(coordinated(1)) is None
-    assert states.check(coordinated(1)) == errors.NONE
-    assert states.check(coordinated(2)) == errors.NONE
-    assert states.check(coordinated(0)) == errors.INVALID_PRODUCER_EPOCH
+    assert states.check(batch_of_coordinator(), is_first=True) == errors.NONE
+    states = states_after(batch_of_coordinator(1, at=0), batch_of_coordinator(1, at=1), release=release)
+    assert states.find_duplicate(batch_of_coordinator(1)) is None
+    assert states.check(batch_of_coordinator(1)) == errors.NONE
+    assert states.check(batch_of_coordinator(2)) == errors.NONE
+    assert states.check(batch_of_coordinator(0)) == errors.INVALID_PRODUCER_EPOCH
 
 
 def test_a_producer_appends_nothing_outside_its_open_transaction() -> None:
-    states = states_after(coordinated(at=0))
+    states = states_after(batch_of_coordinator(at=0))
     assert states.check(sent(0)) == errors.INVALID_TXN_STATE
     assert states.check(sent(0, producer_id=PID + 1)) == errors.NONE
 
@@ -202,7 +202,7 @@ def test_a_producer_appends_nothing_outside_its_open_transaction() -> None:
 @pytest.mark.parametrize(
     ("release", "error"),
     [
-        # Transactions v2 begin where their producer begins, from 4.1 on (KAFKA-18202).
+        # Since 4.1, transactions v2 begin with the producer's first batch (KAFKA-18202).
         ("4.0", errors.NONE),
         ("4.3", errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
     ],
@@ -212,7 +212,7 @@ def test_a_verified_transaction_begins_with_the_first_batch_sent(release: str, e
     second = replace(sent(1), is_transactional=True)
     states.begin_verification(second)
     assert states.check(second) == error
-    # Of a producer of which something is known the next batch does.
+    # The next batch of a producer with state may begin it.
     states = states_after(sent(0, at=0), release=release)
     states.begin_verification(second)
     assert states.check(second) == errors.NONE

@@ -1,4 +1,4 @@
-"""Retention: which segments are deleted when, where a log begins then, and what survives of what it knew."""
+"""Retention: which segments go and when, the new log start, and the state that survives."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ BROKER_2_4 = broker_config("2.4", {})
 
 
 def topic(**settings: Value) -> TopicConfig:
-    """Return a topic's settings; by default retention deletes nothing."""
-    given = {"retention.ms": -1, **{name.replace("_", "."): value for name, value in settings.items()}}
-    return topic_config(given, BROKER_2_4)
+    """Return a topic's settings. By default retention deletes nothing."""
+    options = {"retention.ms": -1, **{name.replace("_", "."): value for name, value in settings.items()}}
+    return topic_config(options, BROKER_2_4)
 
 
 def sized(value: str, size: int, at_us: int, sequence: int = -1, producer_id: int = -1) -> RecordBatch:
@@ -60,25 +60,25 @@ def bases(file: LogFile) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("times_us", "wanted"),
+    ("times_us", "expected"),
     [
         ((0, 1, 2), [0]),
         ((0, 10, 11, 12), [0, 2]),
         ((0, 11, 12, 30), [0, 1, 3]),
-        ((0, 100, 50), [0, 1]),  # one that is older than the first batch goes with it
+        ((0, 100, 50), [0, 1]),  # an older batch joins the segment
     ],
 )
 def test_a_segment_rolls_segment_ms_after_its_first_batch(
-    times_us: tuple[int, ...], wanted: list[int]
+    times_us: tuple[int, ...], expected: list[int]
 ) -> None:
-    """`LogSegment.timeWaitedForRoll`: by timestamps, not by the clock."""
+    """`LogSegment.timeWaitedForRoll` uses timestamps, not the clock."""
     disk = Disk()
     file = disk.log_file(P)
     file.segment_us = 10
     log = UnifiedLog(P, disk, V2_4)
     for number, at_us in enumerate(times_us):
         log.append_as_leader(sized(f"m{number}", 10, at_us), 0)
-    assert bases(file) == wanted
+    assert bases(file) == expected
 
 
 def test_an_emptied_segment_takes_its_age_from_the_next_batch() -> None:
@@ -93,7 +93,7 @@ def test_an_emptied_segment_takes_its_age_from_the_next_batch() -> None:
 
 
 def test_a_log_truncated_to_a_start_within_a_batch_is_empty_from_there() -> None:
-    """It does not begin earlier than before: its follower takes the leader's whole batch then (KAFKA-6975)."""
+    """The log start does not fall: a follower then takes the leader's whole batch (KAFKA-6975)."""
     disk = Disk()
     log = UnifiedLog(P, disk, V2_4)
     for values in (("a", "b"), ("c", "d", "e")):
@@ -107,7 +107,7 @@ def test_a_log_truncated_to_a_start_within_a_batch_is_empty_from_there() -> None
     assert (again.log_start_offset, again.log_end_offset, again.batches) == (3, 3, [])
 
 
-# What is deleted
+# Deleted segments
 
 ONE_EACH = {"segment_bytes": 14}
 
@@ -164,7 +164,7 @@ def test_a_raised_log_start_deletes_only_whole_segments() -> None:
     assert log.increment_log_start_offset(3)
     assert not log.increment_log_start_offset(3)
     assert [stored.base_offset for stored in log.batches] == [0, 1, 2, 3]
-    assert log.delete_old_segments(0, config) == []  # it began later before
+    assert log.delete_old_segments(0, config) == []  # the log start was higher before
     assert [stored.base_offset for stored in log.batches] == [2, 3]
     assert log.log_start_offset == 3
 
@@ -176,7 +176,7 @@ def test_a_log_start_does_not_exceed_the_high_watermark() -> None:
 
 
 def test_a_truncation_below_the_first_segment_drops_everything() -> None:
-    """`Log.truncateTo`: the log starts anew at that offset."""
+    """`Log.truncateTo`: the log restarts at that offset."""
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 98 * MS), config=config)
     log.delete_old_segments(99 * MS, config)
@@ -191,7 +191,7 @@ def test_a_truncation_below_the_first_segment_drops_everything() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An append of so many bytes, so long after the one before, by a producer; then a look at old segments, or none."""
+    """An append of a producer after a gap, with or without a retention check after it."""
 
     size: int
     gap_ms: int
@@ -227,23 +227,23 @@ def test_retention_deletes_exactly_the_due_and_committed_prefix(
             now_us += 25 * MS
             before = list(log.batches)
             log.delete_old_segments(now_us, config)
-            gone, left = before[: len(before) - len(log.batches)], list(log.batches)
-            size = sum(kept.size_bytes for kept in left)
-            assert left == before[len(gone) :]
-            for deleted in gone:
-                assert deleted.next_offset <= log.high_watermark
-                is_old = 0 <= retention_ms * MS < now_us - deleted.max_timestamp_us
+            deleted, remaining = before[: len(before) - len(log.batches)], list(log.batches)
+            size = sum(batch.size_bytes for batch in remaining)
+            assert remaining == before[len(deleted) :]
+            for batch in deleted:
+                assert batch.next_offset <= log.high_watermark
+                is_old = 0 <= retention_ms * MS < now_us - batch.max_timestamp_us
                 assert is_old or 0 <= retention_bytes <= size
-        # The log is the end of what was appended, at its offsets, with the epochs and producers of all of it.
+        # The log is a suffix of the appends, with the epochs and producers of all of them.
         assert log.log_start_offset == (log.batches[0].base_offset if log.batches else log.log_end_offset)
         assert list(log.batches) == whole[log.log_start_offset :]
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
         assert log.epochs.latest_epoch() == number // 5
         assert all(begin >= log.log_start_offset for _, begin in log.epochs.entries[1:])
-    # Opened anew it still knows the producers whose records are gone (KAFKA-7190).
-    known = {number: list(entry.batches) for number, entry in log.producers.entries.items()}
+    # A restart still knows the producers of deleted records (KAFKA-7190).
+    expected = {number: list(entry.batches) for number, entry in log.producers.entries.items()}
     log.producers.rebuild(log._file.batches, log._file.producer_snapshots)
-    assert {number: list(entry.batches) for number, entry in log.producers.entries.items()} == known
+    assert {number: list(entry.batches) for number, entry in log.producers.entries.items()} == expected
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), max_size=8), st.integers(0, 40))
@@ -253,12 +253,12 @@ def test_epochs_before_a_log_start_begin_there(gaps: list[tuple[int, int]], star
         cache.assign(epoch, offset)
         epoch, offset = epoch + epochs, offset + records
     end = max(offset, start)
-    asked = range(epoch + 1)
-    before = {requested: cache.end_offset_for(requested, end) for requested in asked}
+    epochs = range(epoch + 1)
+    before = {requested: cache.end_offset_for(requested, end) for requested in epochs}
     cache.truncate_from_start(start)
-    for requested in asked:
+    for requested in epochs:
         answered, end_offset = before[requested]
-        if end_offset > start:  # what a replica that has records from the log start on may ask
+        if end_offset > start:  # epochs that a replica with records after the log start may request
             assert cache.end_offset_for(requested, end) in ((answered, end_offset), (requested, end_offset))
 
 
@@ -274,9 +274,9 @@ def test_a_producer_snapshot_outlives_its_records() -> None:
 # The broker's task
 
 
-def manager_of(disk: Disk, given: Mapping[str, Value]) -> tuple[LogManager, FakeHost]:
+def manager_of(disk: Disk, settings: Mapping[str, Value]) -> tuple[LogManager, FakeHost]:
     host = FakeHost()
-    config = broker_config("2.4", given)
+    config = broker_config("2.4", settings)
     manager = LogManager(1, host, disk, config, lambda _: topic_config({}, config), V2_4)
     manager.start()
     return manager, host
@@ -324,7 +324,7 @@ def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
 
 @patches_the_model
 def test_a_retention_check_skips_logs_without_due_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 500 partitions and a week of retention nothing happens every five minutes."""
+    """With 500 partitions and a week of retention, the check every five minutes is free."""
     never = 10**12
     manager, host = manager_of(
         Disk(),
@@ -378,14 +378,14 @@ def test_nothing_is_deleted_from_an_unwritable_log_directory() -> None:
 
 
 def reopened(disk: Disk) -> tuple[FakeHost, LogManager]:
-    """Return the logs of a broker that starts again, and has opened t-0."""
+    """Return the logs of a restarted broker with t-0 open."""
     manager, host = manager_of(disk, {})
     manager.open(P)
     return host, manager
 
 
 def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, FakeHost, Disk]:
-    """Return the logs of a broker with four records in t-0, which begins at an offset as its leader's does."""
+    """Return the logs of a broker with four records in t-0 and a log start as the leader's."""
     disk = Disk()
     manager, host = manager_of(disk, {})
     manager.open(P)
@@ -407,7 +407,7 @@ def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
 
 
 def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
-    """Return the disk of a broker that was killed before it had checkpointed that records below an offset were deleted.
+    """Return the disk of a broker that was killed before it checkpointed a raised log start.
 
     Its batches have the offsets 0, 1 to 3, 4, 5 and 6, and the epochs 0, 1, 1, 2 and 2.
     """
@@ -428,7 +428,7 @@ RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
 
 
 @pytest.mark.parametrize(
-    ("offset", "left"),
+    ("offset", "entries"),
     [
         (1, [(1, 1), (2, 5)]),
         (3, [(1, 3), (2, 5)]),
@@ -439,10 +439,10 @@ RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
     ],
 )
 def test_a_log_with_a_lost_log_start_lacks_epochs_unless_they_are_recovered(
-    offset: int, left: list[tuple[int, int]]
+    offset: int, entries: list[tuple[int, int]]
 ) -> None:
     as_released = UnifiedLog(P, deleted_below(offset), V2_4)
-    assert (as_released.log_start_offset, as_released.epochs.entries) == (0, left)
+    assert (as_released.log_start_offset, as_released.epochs.entries) == (0, entries)
     disk = deleted_below(offset)
     recovered = UnifiedLog(P, disk, RECOVERED)
     assert (recovered.log_start_offset, recovered.epochs.entries) == (0, WHOLE)
@@ -480,8 +480,8 @@ def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_op
     log = manager.log(P)
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
     assert host.named("log_start") == [(1, P, 3, "log-start-offset-checkpoint", 0)]
-    told = [event[1] for event in host.events]
-    assert told.index("log_start") < told.index("recover")
+    kinds = [event[1] for event in host.events]
+    assert kinds.index("log_start") < kinds.index("recover")
 
 
 def test_a_log_start_undone_by_a_truncation_leaves_its_checkpoint_within_a_minute() -> None:
