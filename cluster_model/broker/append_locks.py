@@ -126,7 +126,7 @@ class AppendLocks:
             yield self._change_until(self._fetched_us)
 
     def wait_for_appends(self, partition: str) -> Steps:
-        """Wait for the appends to a partition in progress, and block new ones until the end."""
+        """Wait for a partition's appends in progress, and block new ones until `end_change`."""
         self._changing[partition] = None
         while partition in self._readers and not self._is_closed:
             yield self._change_until(self._locked_us.get(partition, 0))
@@ -137,6 +137,6 @@ class AppendLocks:
         return left_us
 
     def end_change(self) -> None:
-        """End the change, and everything that waits for it."""
+        """End the change, and release everything that waits for it."""
         self._changing.clear()
         self._changed_us = None

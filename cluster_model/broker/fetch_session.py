@@ -58,7 +58,7 @@ class CachedPartition:
         self.log_start_offset = 0
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
-        """Update the data last sent; return whether it changed (``maybeUpdateResponseData``)."""
+        """Record an answer; return whether it has any news (``maybeUpdateResponseData``)."""
         has_records = bool(fetched.batches) or fetched.corrupt_offset >= 0
         has_news = (
             has_records
@@ -76,8 +76,8 @@ class CachedPartition:
 class FetchSession:
     """The state of one follower or consumer that fetches from one broker.
 
-    ``news`` has the partitions to look at with the next fetch, in the order of what happened to
-    them. ``last_fetch_us`` is the time of the last fetch that counted for the ISR; for partitions
+    ``news`` has the partitions to look at with the next fetch, in the order of their changes.
+    ``last_fetch_us`` is the time of the last fetch that counted for the ISR; for partitions
     without news every fetch counts. ``used_us`` is the time of the last fetch. Both follow an
     ``idle`` fetch, which repeats itself. ``counted_us`` and ``came_us`` are the same for fetches
     that were handled one by one.
@@ -122,7 +122,7 @@ class FetchSession:
         return self.came_us if self.idle is None else self.idle.since_us
 
     def repeated(self, fetches: int, at_us: int) -> None:
-        """Count *fetches* more, the last one at *at_us*, and end the idle fetch."""
+        """Count *fetches* further fetches, the last one at *at_us*, and end the idle fetch."""
         self.idle = None
         if fetches:
             self.epoch += fetches

@@ -95,7 +95,7 @@ class HostedReplicas:
     def blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
         """Hold a request back while the ISR of one of its partitions is being written.
 
-        Return whether it has to wait. It is then handled again.
+        Return whether it has to wait. After the write it is handled again.
         """
         for name in self.isr_writes:
             if name in names:

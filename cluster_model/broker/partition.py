@@ -79,7 +79,7 @@ class Partition:
 
     @property
     def has_state(self) -> bool:
-        """Whether the partition has got a state since the broker started."""
+        """Whether the partition has received a state since the broker started."""
         return self.leader_epoch != protocol.NO_EPOCH
 
     @property
@@ -342,8 +342,8 @@ class Partition:
         ``appendRecordsToFollowerOrFutureReplica``.
 
         Raises:
-            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones are
-            appended. KafkaStorageError: the log directory has failed.
+            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones are appended.
+            KafkaStorageError: the log directory has failed.
 
         """
         if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
@@ -617,7 +617,7 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error for a reader with another leader epoch (KIP-320), or at a non-leader.
+        """Return the error if a reader has another leader epoch (KIP-320) or this is no leader.
 
         The epoch comes first (``Partition.getLocalLog``): even a follower reports that it knows a
         newer one.

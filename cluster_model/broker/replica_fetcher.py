@@ -497,9 +497,9 @@ class ReplicaFetcher:
         self._work()
 
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
-        """Return whether to refuse a truncation that only an unclean election can explain.
+        """Return whether to refuse a truncation that an unclean election would explain.
 
-        They must be disabled.
+        The broker refuses it if the topic has unclean elections disabled.
         """
         return (
             self._switches.out_of_range_follower != TRUNCATES

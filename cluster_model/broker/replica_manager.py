@@ -149,7 +149,7 @@ class ReplicaManager:
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._log_start_raised
         self.on_unblocked: Callable[[Exchange[protocol.ProduceRequest]], None] = self.handle_produce
-        """Handles a produce again after an ISR write, or a verification, while the disk is slow."""
+        """Handles a produce again that has waited for an ISR write or a verification."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
         self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
         """Called when a partition of an internal topic gets a new epoch here, or another leader."""
@@ -262,7 +262,7 @@ class ReplicaManager:
         partitions: tuple[str, ...],
         on_verified: Verified,
     ) -> None:
-        """Verify a group's partitions with the transaction's coordinator, or add them in v2.
+        """Verify a group's partitions with the transaction's coordinator (v2: add them to it).
 
         After ``maybeStartTransactionVerificationForPartition``. The broker skips partitions where
         the transaction is already open, rejects those whose producer has a later epoch, and asks
@@ -551,7 +551,7 @@ class ReplicaManager:
     def changed_by_request(
         self, request: protocol.LeaderAndIsrRequest | protocol.StopReplicaRequest
     ) -> tuple[Collection[str], bool]:
-        """Return the partitions that a request changes, and whether it removes fetchers."""
+        """Return the partitions that a request changes, and whether fetchers lose any."""
         if isinstance(request, protocol.StopReplicaRequest):
             return (request.partitions if request.delete_partitions else ()), True
         return self.changed_by(request.partition_states, self._is_newer)

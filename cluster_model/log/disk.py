@@ -83,7 +83,7 @@ class LogFile:
     log_start_offset: int = 0
     """The log start offset in the last process that opened the log, whatever the checkpoint has."""
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
-    """Where the log started in the last process that opened it, whatever the checkpoint says."""
+    """The transaction indexes of the segments (``TransactionIndex.java``), in order of the markers."""
 
     @property
     def intact_end(self) -> int:
@@ -350,13 +350,13 @@ class Disk:
     stale_epochs: dict[str, None] = field(default_factory=dict)
     """The partitions whose epoch checkpoint is not the one that the epoch cache wrote last."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directory of KRaft's metadata (``metadata.log.dir``), `NO_DIR` without one."""
+    """The log directories that got no ``clean_shutdown_file``, because they were not writable."""
     write_us: int = 0
     """How long each append occupies the disk. 0: the page cache takes appends at once."""
     delays_us: list[int] = field(default_factory=list)
     """The delays in force at the same time. ``write_us`` is their sum."""
     clean_shutdown_file: bool = False
-    """The limits on each log directory. One that is used up makes the directory fail."""
+    """``.kafka_cleanshutdown``, after which logs need no recovery (``Log.CleanShutdownFile``)."""
 
     def log_file(self, partition: str) -> LogFile:
         """Return the log file of a partition's replica, a new one if there is none."""
