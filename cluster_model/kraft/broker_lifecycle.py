@@ -1,6 +1,7 @@
-"""A broker in KRaft: an observer of the metadata log, registered, heard of by its heartbeats.
+"""A broker in KRaft: it registers, sends heartbeats and observes the metadata log.
 
-After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and ``BrokerMetadataPublisher.scala``.
+After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
+``BrokerMetadataPublisher.scala``.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,9 +34,9 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 _RESEND_BACKOFF_US: Final = 100 * US_PER_MS
-"""What a broker waits after a failure, doubled each time up to ``broker.session.timeout.ms``, give or take 2 %."""
+"""The wait after a failure, doubled each time up to ``broker.session.timeout.ms``, with a jitter of 2 %."""
 _STARTING_INTERVAL_US: Final = 10 * US_PER_MS
-"""Between the heartbeats of a broker that has not caught up with the metadata, so that it starts quickly."""
+"""The heartbeat interval of a broker that has not caught up with the metadata, so that it starts fast."""
 _FIRST_SHUTDOWN_INTERVAL_US: Final = 50 * US_PER_MS
 _PRODUCER_IDS_RETRY_US: Final = 50 * US_PER_MS
 
@@ -54,7 +55,7 @@ class BrokerPhase(Enum):
 
 
 class KRaftBrokerLifecycle:
-    """One life of a broker, as far as controllers are concerned."""
+    """KRaft's side of one incarnation of a broker."""
 
     def __init__(
         self,
@@ -117,18 +118,18 @@ class KRaftBrokerLifecycle:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of this life's registration, `NO_EPOCH` before it has any."""
+        """The epoch of this incarnation's registration, `NO_EPOCH` before it."""
         return self._broker_epoch
 
     @property
     def gives_up_us(self) -> int | None:
-        """When the broker ends unless it has registered by then, None once it has."""
+        """When the broker exits if it is still unregistered, None after registration."""
         return self._gives_up_us
 
     # Registration and heartbeats
 
     def start(self) -> None:
-        """Follow the metadata log, and register."""
+        """Follow the metadata log, and start to register."""
         self._snapshots.start()
         self._raft.start()
         timeout_us = self._config.initial_registration_timeout_us
@@ -137,19 +138,20 @@ class KRaftBrokerLifecycle:
         self._communicate()
 
     def _give_up(self, _: None) -> None:
-        """End the process, which no controller has let register (``RegistrationTimeoutEvent``)."""
+        """End the process because no controller has registered it in time (``RegistrationTimeoutEvent``)."""
         if self._gives_up_us is not None:
             self._host.halt()
 
     def _communicate(self) -> None:
-        """Register, or once registered send a heartbeat; where that is under way do it when it is answered."""
+        """Register, or send a heartbeat if registered. With a request in flight, do so after its answer."""
         if self._communication_in_flight:
             self._next_is_immediate = True
         elif self._state is BrokerPhase.SHUTTING_DOWN:
             return
         elif self._broker_epoch == NO_EPOCH:
             self._communication_in_flight = True
-            # Each log directory has a clean shutdown file with the epoch; all have to be there (``readBrokerEpochFromCleanShutdownFiles``).
+            # Each log directory has a clean shutdown file with the epoch, and all are required
+            # (``readBrokerEpochFromCleanShutdownFiles``).
             was_clean = not self._listener.has_failed_log_dirs()
             request = kraft.BrokerRegistrationRequest(
                 self._broker, self._incarnation, self._log.clean_shutdown_epoch if was_clean else NO_EPOCH
@@ -159,7 +161,7 @@ class KRaftBrokerLifecycle:
             self._send_heartbeat()
 
     def _schedule_communication(self, delay_us: int) -> None:
-        """Communicate after a delay, and at no other time that was meant before."""
+        """Communicate after a delay, instead of at the previously scheduled time."""
         if self._next_is_immediate:
             delay_us, self._next_is_immediate = 0, False
         self._communication_due_us = self._host.clock.now_us + delay_us
@@ -173,7 +175,7 @@ class KRaftBrokerLifecycle:
             self._communicate()
 
     def _schedule_after_failure(self) -> None:
-        """After ``ExponentialBackoff``: brokers that were refused together do not come back together."""
+        """After ``ExponentialBackoff``, whose jitter keeps brokers from retrying at the same time."""
         backoff_us = min(
             _RESEND_BACKOFF_US << min(self._failed_attempts, 30), self._config.broker_session_timeout_us
         )
@@ -183,7 +185,7 @@ class KRaftBrokerLifecycle:
         self._schedule_communication(max(backoff_us * jitter // 1000, 1))
 
     def _registered(self, response: kraft.BrokerRegistrationResponse | None) -> None:
-        """Begin with heartbeats; a former life that still has a session stands in the way for as long as that lasts."""
+        """Start heartbeats, or retry: an earlier incarnation's session blocks registration until it expires."""
         self._communication_in_flight = False
         if response is None or response.error != errors.NONE:
             self._schedule_after_failure()
@@ -229,13 +231,13 @@ class KRaftBrokerLifecycle:
                 self._shut_down()
                 return
             if not self._got_shutdown_response:
-                # It goes quickly where there is little to move.
+                # With few leaderships to move, shutdown is quick.
                 interval_us = _FIRST_SHUTDOWN_INTERVAL_US
             self._got_shutdown_response = True
         self._schedule_communication(interval_us)
 
     def _become_ready(self) -> None:
-        """The metadata is known up to the registration: open the logs, take requests, and ask to be unfenced."""
+        """Open the logs, accept requests and ask to be unfenced: the metadata includes the registration."""
         self._state = BrokerPhase.RECOVERY
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
         self._publish(tuple(self._image.partitions))
@@ -243,7 +245,10 @@ class KRaftBrokerLifecycle:
         self._listener.registered(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Say with the next heartbeat, and each after it, which replicas are gone; that one goes at once. Before KIP-858 the controller is not told."""
+        """Report offline replicas with an immediate heartbeat and all later ones.
+
+        Before KIP-858 the controller does not learn of them.
+        """
         if not self._reports_log_dirs:
             return
         self._offline |= frozenset(partitions)
@@ -253,12 +258,16 @@ class KRaftBrokerLifecycle:
     # Metadata
 
     def committed(self, high_watermark: int) -> None:
-        """Apply what is committed, and have the broker obey it. A snapshot is a change from what the broker had (``MetadataLoader.handleLoadSnapshot``)."""
-        known, before = self._image.partitions, self._image.next_offset
+        """Apply committed records, and publish the change to the broker.
+
+        A snapshot is published as its difference to the former image
+        (``MetadataLoader.handleLoadSnapshot``).
+        """
+        former, start_offset = self._image.partitions, self._image.next_offset
         image = self._image = self._log.replayed(self._image, high_watermark)
         if self._has_published:
-            if image.partitions is known:
-                records = (record for _, record in self._log.read(before, high_watermark))
+            if image.partitions is former:
+                records = (record for _, record in self._log.read(start_offset, high_watermark))
                 changed = tuple(
                     dict.fromkeys(
                         record.partition for record in records if isinstance(record, PartitionRecord)
@@ -266,16 +275,16 @@ class KRaftBrokerLifecycle:
                 )
             else:
                 changed = tuple(
-                    name for name, record in image.partitions.items() if _differs(known.get(name), record)
+                    name for name, record in image.partitions.items() if _differs(former.get(name), record)
                 )
             self._publish(changed)
         self._snapshots.committed(image.next_offset)
 
     def truncated(self, offset: int) -> None:
-        """Nothing that was applied is gone."""
+        """Do nothing: truncated records were never applied."""
 
     def leader_changed(self) -> None:
-        """Requests go to the controller that leads when they are sent."""
+        """Do nothing: each request goes to the leader at the time of sending."""
 
     def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)
@@ -290,22 +299,22 @@ class KRaftBrokerLifecycle:
     # Producer ids
 
     def generate_producer_id(self, on_generated: OnGenerated) -> None:
-        """Answer with the next id of a block that the controller has given."""
+        """Answer with the next id of a block from the controller."""
         if self._producer_ids:
             first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
             on_generated(InitProducerIdResponse(errors.NONE, first, 0))
             return
         self._waiting_for_ids.append(on_generated)
         if len(self._waiting_for_ids) == 1:
-            self._ask_for_ids()
+            self._request_ids()
 
-    def _ask_for_ids(self) -> None:
+    def _request_ids(self) -> None:
         request = kraft.AllocateProducerIdsRequest(self._broker, self._broker_epoch)
         self._channel.send(request, self._ids_allocated)
 
     def _ids_allocated(self, response: kraft.AllocateProducerIdsResponse) -> None:
         if response.error != errors.NONE:
-            self._host.set_timer(_PRODUCER_IDS_RETRY_US, lambda _: self._ask_for_ids())
+            self._host.set_timer(_PRODUCER_IDS_RETRY_US, lambda _: self._request_ids())
             return
         self._producer_ids = range(response.first, response.first + kraft.PRODUCER_IDS_BLOCK)
         waiting, self._waiting_for_ids = self._waiting_for_ids, []
@@ -315,7 +324,7 @@ class KRaftBrokerLifecycle:
     # Stopping
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Ask with every heartbeat to be let go, and stop when the controller says so, or after five minutes."""
+        """Request shutdown in heartbeats, and stop when the controller permits it or after five minutes."""
         self._on_shutdown = on_ended
         self._state = BrokerPhase.PENDING_CONTROLLED_SHUTDOWN
         self._host.set_timer(kraft.CONTROLLED_SHUTDOWN_MAX_US, lambda _: self._shut_down())
@@ -332,7 +341,7 @@ class KRaftBrokerLifecycle:
         request: ControlledShutdownRequest,
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
-        """Refuse: brokers ask controllers with heartbeats."""
+        """Refuse: in KRaft heartbeats request a controlled shutdown."""
         on_handled(ControlledShutdownResponse(errors.NOT_CONTROLLER))
 
     def handle_alter_partition(
@@ -340,14 +349,15 @@ class KRaftBrokerLifecycle:
         request: AlterPartitionRequest,
         on_handled: Callable[[AlterPartitionResponse], None],
     ) -> None:
-        """Refuse: brokers ask controllers."""
+        """Refuse: only controllers handle AlterPartition."""
         on_handled(AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Leave the epoch behind, which proves next time that this was in good order.
+        """Write the broker epoch to disk, which proves a clean shutdown at the next registration.
 
-        One that has not opened its logs leaves what is there from its former life (``LogManager.shutdown``, loadLogsCompletedFlags), and one
-        with a failed log directory cannot leave it there.
+        A broker that has not opened its logs keeps the proof of its earlier incarnation
+        (``LogManager.shutdown``, loadLogsCompletedFlags). One with a failed log directory cannot
+        write it.
         """
         self._state = BrokerPhase.SHUTTING_DOWN
         if self._has_published and not self._listener.has_failed_log_dirs():
@@ -359,15 +369,15 @@ class KRaftBrokerLifecycle:
         if self._stop_controller is None:
             on_closed()
         else:
-            # A controller in this process goes on until then (``KafkaRaftServer.shutdown``).
+            # A controller in this process stops after the broker (``KafkaRaftServer.shutdown``).
             self._stop_controller(on_closed)
 
 
-def _differs(known: PartitionRecord | None, record: PartitionRecord) -> bool:
-    """Return whether a partition of a snapshot is another one than before (``TopicDelta.localChanges``)."""
-    return known is None or known.partition_epoch != record.partition_epoch
+def _differs(former: PartitionRecord | None, record: PartitionRecord) -> bool:
+    """Return whether a snapshot changes a partition (``TopicDelta.localChanges``)."""
+    return former is None or former.partition_epoch != record.partition_epoch
 
 
-def _state_of(known: PartitionRecord) -> LeaderAndIsrPartitionState:
-    state = LeaderAndIsr(known.leader, known.leader_epoch, known.isr, known.partition_epoch)
-    return LeaderAndIsrPartitionState(NO_EPOCH, state, known.replicas)
+def _state_of(record: PartitionRecord) -> LeaderAndIsrPartitionState:
+    state = LeaderAndIsr(record.leader, record.leader_epoch, record.isr, record.partition_epoch)
+    return LeaderAndIsrPartitionState(NO_EPOCH, state, record.replicas)

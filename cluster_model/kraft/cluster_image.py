@@ -1,4 +1,4 @@
-"""What the records of the metadata log amount to (``MetadataImage.java``, and the controller's own hash maps)."""
+"""The state that the metadata log's records describe (``MetadataImage.java``, the controller's hash maps)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ from harrow.cluster_model.kraft.records import (
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistration:
-    """A broker as the metadata log has it."""
+    """A broker's registration in the metadata log."""
 
     broker_epoch: int
     incarnation: int
     fenced: bool = True
     in_controlled_shutdown: bool = False
     offline: frozenset[str] = frozenset()
-    """Its replicas in log directories that have failed."""
+    """Its replicas in failed log directories."""
 
     @property
     def is_active(self) -> bool:
@@ -50,15 +50,15 @@ class ClusterImage:
         self.partitions: dict[str, PartitionRecord] = {}
         self.leaderless: dict[str, None] = {}
         self.next_producer_id = 0
-        # What the brokers amount to, until one of them changes.
+        # Caches, until a broker changes.
         self._active: dict[int, int] | None = None
         self._unfenced: dict[int, int] | None = None
-        # By broker the partitions that have it in their ISR or ELR (BrokersToIsrs.java).
+        # The partitions that have a broker in their ISR or ELR, by broker (BrokersToIsrs.java).
         self._in_isr: dict[int, dict[str, None]] = {}
 
     @classmethod
     def of_snapshot(cls, records: Iterable[MetadataRecord], end_offset: int) -> Self:
-        """Return what a snapshot says, which ends before an offset of the log."""
+        """Return the image in a snapshot that covers the log below an offset."""
         image = cls()
         for record in records:
             image._replay(record)
@@ -66,22 +66,22 @@ class ClusterImage:
         return image
 
     def write(self) -> tuple[MetadataRecord, ...]:
-        """Return the records of a snapshot: what there is, however it came about (``MetadataImage.write``)."""
+        """Return the present state as the records of a snapshot (``MetadataImage.write``)."""
         records: list[MetadataRecord] = [
             RegisterBrokerRecord(
-                *(broker, known.incarnation, known.broker_epoch),
-                *(known.fenced, known.in_controlled_shutdown),
-                tuple(sorted(known.offline)),
+                *(broker, registration.incarnation, registration.broker_epoch),
+                *(registration.fenced, registration.in_controlled_shutdown),
+                tuple(sorted(registration.offline)),
             )
-            for broker, known in self.brokers.items()
+            for broker, registration in self.brokers.items()
         ]
-        records += [replace(known, altered_by=-1) for known in self.partitions.values()]
+        records += [replace(partition, altered_by=-1) for partition in self.partitions.values()]
         if self.next_producer_id:
             records.append(ProducerIdsRecord(self.next_producer_id))
         return tuple(records)
 
     def apply(self, record: MetadataRecord) -> None:
-        """Take over the next record of the log."""
+        """Apply the next record of the log."""
         self._replay(record)
         self.next_offset += 1
 
@@ -98,12 +98,17 @@ class ClusterImage:
                 ),
             )
         elif isinstance(record, BrokerRegistrationChangeRecord):
-            known = self.brokers[record.broker]
+            registration = self.brokers[record.broker]
             self._set_broker(
                 record.broker,
                 BrokerRegistration(
-                    *(known.broker_epoch, known.incarnation, record.fenced, record.in_controlled_shutdown),
-                    known.offline if record.offline is None else frozenset(record.offline),
+                    *(
+                        registration.broker_epoch,
+                        registration.incarnation,
+                        record.fenced,
+                        record.in_controlled_shutdown,
+                    ),
+                    registration.offline if record.offline is None else frozenset(record.offline),
                 ),
             )
         elif isinstance(record, ProducerIdsRecord):
@@ -129,33 +134,44 @@ class ClusterImage:
             self.leaderless.pop(name, None)
 
     def unfenced(self) -> Mapping[int, int]:
-        """Return the broker epochs of those that are registered and not fenced, in order of their ids."""
+        """Return the broker epochs of registered, unfenced brokers, ordered by id."""
         if self._unfenced is None:
-            self._unfenced = {b: k.broker_epoch for b, k in sorted(self.brokers.items()) if not k.fenced}
+            self._unfenced = {
+                broker: registration.broker_epoch
+                for broker, registration in sorted(self.brokers.items())
+                if not registration.fenced
+            }
         return self._unfenced
 
     def active(self) -> Mapping[int, int]:
-        """Return the broker epochs of those that may join ISRs and lead."""
+        """Return the broker epochs of brokers that may join ISRs and lead."""
         if self._active is None:
-            self._active = {b: known.broker_epoch for b, known in self.brokers.items() if known.is_active}
+            self._active = {
+                broker: registration.broker_epoch
+                for broker, registration in self.brokers.items()
+                if registration.is_active
+            }
         return self._active
 
     def is_active(self, broker: int) -> bool:
-        known = self.brokers.get(broker)
-        return known is not None and known.is_active
+        registration = self.brokers.get(broker)
+        return registration is not None and registration.is_active
 
     def may_lead(self, partition: str, broker: int) -> bool:
-        """Return whether a broker is active, and its replica of a partition not in a log directory that has failed (``isAcceptableLeader``)."""
-        known = self.brokers.get(broker)
-        return known is not None and known.is_active and partition not in known.offline
+        """Return whether a broker is active and its replica is not in a failed log directory.
+
+        After ``isAcceptableLeader``.
+        """
+        registration = self.brokers.get(broker)
+        return registration is not None and registration.is_active and partition not in registration.offline
 
     def with_in_isr(self, broker: int) -> tuple[str, ...]:
-        """Return the partitions that have a broker in their ISR or ELR, as they were created."""
+        """Return the partitions that have a broker in their ISR or ELR, by topic and number."""
         names = self._in_isr.get(broker, {})
         return tuple(sorted(names, key=_by_number))
 
     def leads(self, broker: int) -> bool:
-        """Return whether a broker leads anything."""
+        """Return whether a broker leads any partition."""
         return any(self.partitions[name].leader == broker for name in self._in_isr.get(broker, ()))
 
 

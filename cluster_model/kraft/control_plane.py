@@ -1,4 +1,4 @@
-"""KRaft as a cluster's control plane: what is committed in the metadata log is so (`ControlPlane`)."""
+"""KRaft as a `ControlPlane`, whose state is the committed metadata log."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,7 +28,7 @@ _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 
 
 class QuorumControlPlane:
-    """A quorum of controllers, in processes of their own or in those of brokers."""
+    """A quorum of controllers, in their own processes or in those of brokers."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class QuorumControlPlane:
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
-        self._lives: dict[int, KRaftBrokerLifecycle] = {}
+        self._incarnations: dict[int, KRaftBrokerLifecycle] = {}
         self._changes = CommittedChanges(trace, partition_assignments(spec))
         self._admin = host_of(Process("admin"))
         self._active: tuple[int, int] | None = None
@@ -73,7 +73,7 @@ class QuorumControlPlane:
         return self.servers.get(node) or self._brokers[node]
 
     def start(self) -> None:
-        # One that starts may look for a leader among those that have not started yet.
+        # A starting controller may look for a leader among controllers that have not started yet.
         for node in self._voters:
             self._network.add(self._process(node), server_name(node))
         for node in self.servers:
@@ -99,7 +99,7 @@ class QuorumControlPlane:
         controller.start()
 
     def stop_server(self, node: int, on_ended: Callable[[], None]) -> None:
-        """Have a controller stop in good order."""
+        """Shut a controller down cleanly."""
         self._nodes[node].shutdown(on_ended)
 
     def join(
@@ -110,10 +110,10 @@ class QuorumControlPlane:
         topic_config: Callable[[str], TopicConfig],
         listener: LifecycleListener,
     ) -> KRaftBrokerLifecycle:
-        """Return a broker's part; a controller in the same process begins with it."""
+        """Return a broker's part, and start the controller in the same process, if any."""
         if broker in self._voters:
             self.start_server(broker)
-        life = KRaftBrokerLifecycle(
+        incarnation = KRaftBrokerLifecycle(
             broker,
             host,
             config,
@@ -125,24 +125,24 @@ class QuorumControlPlane:
             partial(self.stop_server, broker) if broker in self._voters else None,
             reports_log_dirs=self._behaviours.kraft.log_dir_failure_reported,
         )
-        self._lives[broker] = life
-        return life
+        self._incarnations[broker] = incarnation
+        return incarnation
 
     # The active controller
 
     def _became_active(self, node: int, epoch: int) -> None:
         if self._active is None or epoch > self._active[1]:
             self._active = (node, epoch)
-            self._changes.controller_is(node, epoch)
+            self._changes.set_controller(node, epoch)
         self._trace.emit(events.ControllerElected, node, epoch)
 
     def _became_inactive(self, node: int, epoch: int) -> None:
         self._trace.emit(events.ControllerResigned, node, epoch)
         if self._active == (node, epoch):
-            self._changes.controller_is(events.NO_CONTROLLER, epoch)
+            self._changes.set_controller(events.NO_CONTROLLER, epoch)
 
     def controller(self) -> int | None:
-        """Return the node that was the last to become active, until it resigns or another one does; it may be dead."""
+        """Return the controller that last became active and has not resigned. It may be dead."""
         return self._changes.controller
 
     def _active_controller(self) -> QuorumController | None:
@@ -154,7 +154,7 @@ class QuorumControlPlane:
     # What administrators and faults do
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Create a topic (CreateTopics), again and again until there is a controller and every replica can be in its ISR."""
+        """Send CreateTopics, and retry until a controller is active and every replica can join its ISR."""
         replicas = {replica for partition in assignment for replica in partition}
 
         def create(_: None) -> None:
@@ -169,7 +169,7 @@ class QuorumControlPlane:
         create(None)
 
     def elect_preferred_leaders(self) -> None:
-        """Ask for it (ElectLeaders) until there is a controller that does it."""
+        """Send ElectLeaders, and retry until a controller is active."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.elect_preferred_leaders())
@@ -177,7 +177,7 @@ class QuorumControlPlane:
             active.elect_preferred_leaders()
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for it (AlterPartitionReassignments) until there is a controller that does it."""
+        """Send AlterPartitionReassignments, and retry until a controller is active."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(
@@ -187,7 +187,7 @@ class QuorumControlPlane:
             active.alter_partition_reassignment(partition, target)
 
     def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
-        """Ask for it (CreatePartitions) until there is a controller that has it committed."""
+        """Send CreatePartitions, and retry until a controller has committed the partitions."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.create_partitions(topic, total, racks))
@@ -200,7 +200,7 @@ class QuorumControlPlane:
             )
 
     def expire_session(self, broker: int) -> None:
-        """Have a broker fenced; of a controller in a process of its own have the office taken."""
+        """Fence a broker, or depose a controller that has its own process."""
         active = self._active_controller()
         if broker in self.servers:
             self.remove_controller()
@@ -208,10 +208,11 @@ class QuorumControlPlane:
             active.expire_session(broker)
 
     def lose_disk(self, broker: int) -> None:
-        """Have a node begin with no metadata, and without the proof that it has stopped in good order.
+        """Let a node start without metadata and without the proof of a clean shutdown.
 
-        A controller loses its log, its epoch and its vote, and takes part in the quorum again as one that has just been made: its former life
-        may have been one of the majority with what is committed. From 4.0 on (KIP-853) an operator can have the quorum know that.
+        A controller loses its log, its epoch and its vote, and rejoins the quorum as a new node,
+        although its former incarnation may have been in the majority that committed records. From
+        4.0 on (KIP-853) an operator can inform the quorum.
         """
         if broker in self._broker_logs:
             self._broker_logs[broker] = MetadataLog()
@@ -220,19 +221,19 @@ class QuorumControlPlane:
             is_kept = self.keeps_metadata_without(broker)
             self._logs[broker] = MetadataLog()
             if not is_kept:
-                self._changes.may_part = True
-                self._active = None  # Epochs may begin anew.
+                self._changes.may_diverge = True
+                self._active = None  # Epochs may restart.
             self._trace.emit(events.MetadataLogLost, broker, end_offset, is_kept)
 
     def has_metadata_log(self, node: int) -> bool:
         return node in self._logs
 
     def keeps_metadata_without(self, node: int) -> bool:
-        """Return whether a majority of the voters has all that is committed, this one not counted."""
-        having = [
-            other for other, log in self._logs.items() if other != node and self._changes.is_all_in(log)
+        """Return whether a majority of the voters has all committed records without this one."""
+        complete = [
+            other for other, log in self._logs.items() if other != node and self._changes.are_all_in(log)
         ]
-        return node not in self._logs or 2 * len(having) > len(self._voters)
+        return node not in self._logs or 2 * len(complete) > len(self._voters)
 
     def remove_controller(self) -> None:
         """Have the active controller resign."""
@@ -246,43 +247,48 @@ class QuorumControlPlane:
         return self._voters
 
     def quorum_leader(self) -> int | None:
-        """Return the active controller, if it is there."""
+        """Return the active controller if its process runs."""
         active = self._active_controller()
         return None if active is None else self.controller()
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
-        """Return what is committed of a partition."""
+        """Return the committed state of a partition."""
         return self._changes.partition_state(partition)
 
     def assignment(self, partition: str) -> ReplicaAssignment | None:
-        """Return what is committed of a partition's replicas."""
+        """Return the committed replicas of a partition."""
         return self._changes.assignment(partition)
 
     def electable(self, partition: str) -> tuple[int, ...]:
-        """Return the ISR; where it is empty the ELR, or else who led last."""
-        known = self._changes.partition(partition)
-        if known is None:
+        """Return the ISR, or the ELR if it is empty, or the last leader if both are."""
+        record = self._changes.partition(partition)
+        if record is None:
             return ()
-        last = known.last_known_leader
-        return known.electable or ((last,) if last >= 0 else ())
+        last = record.last_known_leader
+        return record.electable or ((last,) if last >= 0 else ())
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        known = self._changes.partition(partition)
-        if known is None or not self._behaviours.kraft.eligible_leader_replicas:
+        record = self._changes.partition(partition)
+        if record is None or not self._behaviours.kraft.eligible_leader_replicas:
             return (self.electable(partition),)
-        return recovery_sets(known, self._is_sound)
+        return recovery_sets(record, self._stays_eligible)
 
-    def _is_sound(self, broker: int) -> bool:
-        """Return whether a broker is in the life in which it has registered, or has ended that in good order."""
+    def _stays_eligible(self, broker: int) -> bool:
+        """Return whether a broker's registered incarnation still runs or has shut down cleanly."""
         registered = self._changes.broker_epoch(broker)
-        life = self._lives.get(broker)
-        is_same_life = life is not None and self._brokers[broker].running and life.broker_epoch == registered
-        return is_same_life or self._broker_logs[broker].clean_shutdown_epoch == registered
+        incarnation = self._incarnations.get(broker)
+        still_runs = (
+            incarnation is not None
+            and self._brokers[broker].running
+            and incarnation.broker_epoch == registered
+        )
+        return still_runs or self._broker_logs[broker].clean_shutdown_epoch == registered
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return how long a session may outlive its broker, which is then fenced and may register again.
+        """Return the longest time until a dead broker's session expires, so that it can register again.
 
-        Before that a quorum that has lost its leader finds another one, which gives every broker a whole session.
+        A quorum that has lost its leader may have to elect one first, which gives every broker a
+        whole session.
         """
         election_us = (
             config.quorum_fetch_timeout_us * 3 // 2
@@ -292,5 +298,5 @@ class QuorumControlPlane:
         return election_us + config.broker_session_timeout_us + 2 * config.broker_heartbeat_interval_us
 
     def is_registered(self, broker: int) -> bool:
-        """Return whether a broker is registered and not fenced."""
+        """Return whether a broker is registered and unfenced."""
         return self._changes.is_unfenced(broker)

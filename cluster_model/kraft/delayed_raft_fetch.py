@@ -1,4 +1,4 @@
-"""Fetches of the metadata log that wait at the leader of the quorum for something new (``FuturePurgatory.java``)."""
+"""Fetches of the metadata log that wait at the quorum's leader for news (``FuturePurgatory.java``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FETCH_WAIT_MAX_US: Final = 500 * US_PER_MS
 
 @dataclass(slots=True, eq=False)
 class DelayedRaftFetch:
-    """A fetch that waits. One that is idle repeats itself (`harrow.cluster_model.sim.idle_fetch`)."""
+    """A waiting fetch. While it is idle, it repeats itself (`harrow.cluster_model.sim.idle_fetch`)."""
 
     number: int
     exchange: Exchange[RaftFetchRequest]
@@ -39,7 +39,7 @@ class DelayedRaftFetch:
 
     @property
     def fetched_us(self) -> int:
-        """When it has come, or was repeated last."""
+        """The time of its arrival or of its last repetition."""
         return self.since_us if self.idle is None else self.idle.since_us
 
     def wait(self) -> None:
@@ -51,10 +51,10 @@ class DelayedRaftFetch:
             self.expire()
 
     def expire(self) -> None:
-        """Answer with whatever there is."""
+        """Answer with the records that exist."""
         self.purgatory.complete(self)
 
-    # As one that repeats itself
+    # While it repeats itself
 
     def repeated(self, cycles: int, since_us: int) -> None:
         self.idle = None
@@ -65,7 +65,10 @@ class DelayedRaftFetch:
             self.since_us = since_us
 
     def answered(self) -> RaftFetchResponse:
-        """Be a fetch that has been answered with nothing, as all was when it began to wait; since then its server may have died."""
+        """Return the empty answer, with the leader's state of when the fetch began to wait.
+
+        The server may have died since then.
+        """
         connection = self.exchange.connection
         if connection.server.incarnation == connection.server_incarnation:
             self.purgatory.forget(self, self.deadline_us)
@@ -76,9 +79,9 @@ class DelayedRaftFetch:
 
 
 class RaftFetchPurgatory:
-    """The fetches that wait, in their order, and how each is answered.
+    """The waiting fetches, in order of arrival.
 
-    *on_left* is told of each that waits no longer, when it came last, and when it was answered.
+    *on_left* is called when a fetch leaves, with its replica, its last arrival and the time of its answer.
     """
 
     __slots__ = ("_host", "_idle", "_next", "_of_connection", "_on_left", "_waiting")
@@ -88,15 +91,15 @@ class RaftFetchPurgatory:
         self._on_left = on_left
         self._next = 0
         self._waiting: dict[int, DelayedRaftFetch] = {}
-        # Those that wait of each connection: one, unless a request has come twice.
+        # The waiting fetches of each connection: one, unless a request was duplicated.
         self._of_connection: dict[int, list[DelayedRaftFetch]] = {}
-        # By connection the fetches that repeat themselves, of which some may be under way just now.
+        # The fetches that repeat themselves, by connection. Some may be in flight at the moment.
         self._idle: dict[int, IdleFetch] = {}
 
     def watch(
         self, exchange: Exchange[RaftFetchRequest], answer: Callable[[], RaftFetchResponse], *, is_idle: bool
     ) -> None:
-        """Have a fetch wait. One that *is idle* would be answered with nothing as things are."""
+        """Let a fetch wait. *is_idle*: its answer would be empty at present."""
         fetch = DelayedRaftFetch(
             self._next, exchange, self._host.clock.now_us, self._host, answer, answer(), self
         )
@@ -113,7 +116,7 @@ class RaftFetchPurgatory:
             self._idle[exchange.connection.id] = fetch.idle
 
     def _wake(self, fetches: list[DelayedRaftFetch]) -> None:
-        """Have the fetches of a connection be answered one by one: another request has come there."""
+        """Stop the repetition on a connection with another request: each fetch times out by itself."""
         idle = self._idle.get(fetches[0].exchange.connection.id)
         if idle is not None:
             idle.wake(is_tried=True)
@@ -122,11 +125,10 @@ class RaftFetchPurgatory:
                 fetch.wait()
 
     def last_fetches(self) -> dict[int, int]:
-        """Return by replica when its fetch that waits has come, or was repeated last."""
+        """Return when the waiting fetch of each replica arrived or was last repeated."""
         return {fetch.request.replica_id: fetch.fetched_us for fetch in self._waiting.values()}
 
     def complete(self, fetch: DelayedRaftFetch) -> None:
-        """Answer a fetch."""
         self.forget(fetch, self._host.clock.now_us)
         self._host.send_response(fetch.exchange.connection, fetch.exchange.correlation_id, fetch.answer())
 
@@ -144,7 +146,7 @@ class RaftFetchPurgatory:
         self._idle.pop(fetch.exchange.connection.id, None)
 
     def check(self, has_news: Callable[[RaftFetchRequest], bool]) -> None:
-        """Something has happened: answer those for whom it is news, and have none of the others repeat itself as if nothing had."""
+        """Answer the fetches for which there is news, and stop the repetition of the others."""
         for idle in tuple(self._idle.values()):
             idle.wake(is_tried=True)
         for fetch in sorted(self._waiting.values(), key=_age):
@@ -155,5 +157,5 @@ class RaftFetchPurgatory:
 
 
 def _age(fetch: DelayedRaftFetch) -> tuple[int, int]:
-    """Return since when a fetch waits; of those of one moment connections decide."""
+    """Return the sort key of a fetch: its arrival, then its connection."""
     return fetch.since_us, fetch.exchange.connection.id

@@ -1,4 +1,4 @@
-"""The metadata log of one node and its snapshots, as they stand on its disk (``KafkaMetadataLog.scala``)."""
+"""The metadata log of one node and its snapshots, as on its disk (``KafkaMetadataLog.scala``)."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,10 @@ OffsetAndEpoch = tuple[int, int]
 
 @dataclass(slots=True, frozen=True)
 class MetadataSnapshot:
-    """The records that amount to what the log says below ``end_offset`` (``Snapshots.java``).
+    """The state that the log describes below ``end_offset``, as records (``Snapshots.java``).
 
-    ``epoch`` is that of the last record below it, ``taken_us`` when the first node had taken over that record.
+    ``epoch`` is the epoch of the last record below it. ``taken_us`` is when the first node had
+    applied that record.
     """
 
     end_offset: int
@@ -28,10 +29,11 @@ class MetadataSnapshot:
 
 
 class MetadataLog:
-    """Records with the epochs of the quorum in which they were appended, who led last, and who got this node's vote.
+    """Records with the quorum epochs that appended them, the last known leader, and this node's vote.
 
-    ``records`` begin at ``start_offset``; what was before that is in the snapshots, of which the first ends there or later.
-    Everything is flushed before it is acknowledged (``KafkaRaftClient``), so a power loss takes nothing.
+    ``records`` start at ``start_offset``. Snapshots cover older records; the first snapshot ends
+    there or later. Everything is flushed before it is acknowledged (``KafkaRaftClient``), so a
+    power loss loses nothing.
     """
 
     __slots__ = (
@@ -50,15 +52,15 @@ class MetadataLog:
         self.start_offset = 0
         self.records: list[tuple[int, MetadataRecord]] = []
         self.epochs = LeaderEpochCache()
-        # The oldest first.
+        # Oldest first.
         self.snapshots: list[MetadataSnapshot] = []
-        # Of the records, counted from the first time that somebody asks.
+        # Size of the records, computed on demand.
         self._size_bytes: int | None = None
         # The file quorum-state.
         self.epoch = 0
         self.leader = -1
         self.voted_for = -1
-        # The broker epoch in the file .kafka_cleanshutdown, -1 where it is not there.
+        # The broker epoch in the file .kafka_cleanshutdown, -1 if the file is missing.
         self.clean_shutdown_epoch = -1
 
     @property
@@ -67,7 +69,10 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, in the latest snapshot if the log is empty; 0 where there is neither (``lastFetchedEpoch``)."""
+        """The epoch of the last record, or of the latest snapshot if the log is empty, or 0.
+
+        After ``lastFetchedEpoch``.
+        """
         if self.records:
             return self.records[-1][0]
         return self.snapshots[-1].epoch if self.snapshots else 0
@@ -82,13 +87,16 @@ class MetadataLog:
         self._size_bytes = None
 
     def read(self, offset: int, end_offset: int | None = None) -> tuple[tuple[int, MetadataRecord], ...]:
-        """Return the records from an offset on, which the log has to have."""
+        """Return the records from an offset on, which must not be before the log start."""
         assert offset >= self.start_offset
         end = None if end_offset is None else max(end_offset - self.start_offset, 0)
         return tuple(self.records[offset - self.start_offset : end])
 
     def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch of the record at an offset, or of the last one in a snapshot that ends right behind it; None of an older one."""
+        """Return the epoch of the record at an offset, None for one that only snapshots cover.
+
+        The last record that a snapshot covers has the epoch of the snapshot.
+        """
         if offset >= self.start_offset:
             return self.records[offset - self.start_offset][0]
         return next(
@@ -96,10 +104,10 @@ class MetadataLog:
         )
 
     def replayed(self, image: ClusterImage, end_offset: int) -> ClusterImage:
-        """Return an image that has taken over the records below an offset, which are committed.
+        """Return an image with the committed records below an offset applied.
 
-        Who has taken over nothing yet begins with the latest snapshot, as does who has not got as far as the log begins
-        (``KafkaRaftClient.updateListenersProgress``).
+        An empty image starts from the latest snapshot, and so does an image that ends before the
+        log start (``KafkaRaftClient.updateListenersProgress``).
         """
         latest = self.latest_snapshot
         if latest is not None and (image.next_offset == 0 or image.next_offset < self.start_offset):
@@ -108,12 +116,13 @@ class MetadataLog:
             image.apply(record)
         return image
 
-    # Where another log parts from this one
+    # Divergence from other logs
 
     def snapshot_for(self, fetch_offset: int, last_fetched_epoch: int) -> MetadataSnapshot | None:
-        """Return the snapshot that a follower has to go on from, None where this log has what it needs (``validateOffsetAndEpoch``).
+        """Return the snapshot that a follower has to fetch, None if this log has what it needs.
 
-        Who has nothing gets one where there is any (``KafkaRaftClient.tryCompleteFetchRequest``).
+        A follower with an empty log gets a snapshot if there is one (``validateOffsetAndEpoch``,
+        ``KafkaRaftClient.tryCompleteFetchRequest``).
         """
         if not self.snapshots:
             return None
@@ -127,7 +136,7 @@ class MetadataLog:
         return self.snapshots[-1] if is_before else None
 
     def divergence(self, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
-        """Return the epoch and its end offset to which a follower has to go back, None where its log is the beginning of this."""
+        """Return the epoch and end offset to truncate to, None if the follower's log is a prefix."""
         if fetch_offset == 0 and last_fetched_epoch == 0:
             return None
         epoch, end_offset = self._end_offset_for(last_fetched_epoch)
@@ -136,20 +145,24 @@ class MetadataLog:
         return max(epoch, 0), max(end_offset, 0)
 
     def _end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch that is not above another one, and where it ends (``endOffsetForEpoch``)."""
+        """Return the largest epoch up to this one, and its end offset (``endOffsetForEpoch``)."""
         if not self.records and self.snapshots:
             return self.last_epoch, self.end_offset
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def truncate_to_divergence(self, epoch: int, end_offset: int) -> int:
-        """Go back to where this log and the leader's part, and return that offset (``truncateToEndOffset``)."""
+        """Truncate this log where it diverges from the leader's, and return where (``truncateToEndOffset``)."""
         own_epoch, own_end = self._end_offset_for(epoch)
         offset = min(end_offset, own_end) if own_epoch == epoch else max(own_end, 0)
         self._truncate_to(offset)
         return offset
 
     def _truncate_to(self, offset: int) -> None:
-        """Cut the log off. Kafka's node ends where that is below a snapshot, which only what is committed is in; here it starts anew."""
+        """Remove the records from an offset on.
+
+        Below a snapshot, which covers only committed records, Kafka's node stops with an error.
+        Here the log becomes empty.
+        """
         if offset < self.start_offset:
             self.start_offset = 0
             self.records = []
@@ -163,7 +176,7 @@ class MetadataLog:
     # Snapshots
 
     def add_snapshot(self, snapshot: MetadataSnapshot) -> bool:
-        """Keep a snapshot that this node has taken; return whether it is a new one (``createNewSnapshot``)."""
+        """Keep a snapshot that this node has taken, and return whether it is new (``createNewSnapshot``)."""
         latest = self.latest_snapshot
         if snapshot.end_offset < self.start_offset or (latest is not None and latest.id >= snapshot.id):
             return False
@@ -171,7 +184,7 @@ class MetadataLog:
         return True
 
     def start_from_snapshot(self, snapshot: MetadataSnapshot) -> None:
-        """Begin anew with a leader's snapshot (``truncateToLatestSnapshot``): nothing before it is needed any more, and nothing behind it known."""
+        """Replace the whole log by a leader's snapshot (``truncateToLatestSnapshot``)."""
         self.snapshots = [snapshot]
         self.records = []
         self.epochs = LeaderEpochCache()
@@ -179,7 +192,10 @@ class MetadataLog:
         self._size_bytes = None
 
     def clean(self, retention_bytes: int, retention_us: int, now_us: int) -> bool:
-        """Delete old snapshots, and the log before the oldest that stays; return whether there was any (``maybeClean``)."""
+        """Delete old snapshots, and the log before the oldest remaining one (``maybeClean``).
+
+        Return whether the log start has moved.
+        """
         before = self.start_offset
         while len(self.snapshots) > 1 and self._is_too_large(retention_bytes):
             self._delete_first_snapshot()
@@ -199,7 +215,7 @@ class MetadataLog:
         return self._size_bytes + sum(snapshot.size_bytes for snapshot in self.snapshots) > retention_bytes
 
     def _delete_first_snapshot(self) -> None:
-        """Delete a snapshot, and whatever the next one has in it (``deleteBeforeSnapshot``)."""
+        """Delete the oldest snapshot, and the records that the next one covers (``deleteBeforeSnapshot``)."""
         del self.snapshots[0]
         start_offset = self.snapshots[0].end_offset
         del self.records[: start_offset - self.start_offset]

@@ -1,4 +1,4 @@
-"""How a partition changes: the leader, the ISR and the eligible leader replicas (``PartitionChangeBuilder.java``)."""
+"""Changes of a partition's leader, ISR and eligible leader replicas (``PartitionChangeBuilder.java``)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ NO_LEADER = -1
 
 @unique
 class Election(Enum):
-    """Who may be elected: the preferred replica if it may lead, any member of the ISR or ELR, or any replica."""
+    """The candidates: the preferred replica first, the members of the ISR or ELR, or any replica."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -21,7 +21,7 @@ class Election(Enum):
 
 @unique
 class Elected(Enum):
-    """Who has been elected: a replica that is eligible, if any is; else, uncleanly, the last known leader or any other replica."""
+    """The kind of leader: an eligible replica, or uncleanly the last known leader or any replica."""
 
     CLEAN = "clean"
     LAST_KNOWN = "last known"
@@ -30,9 +30,10 @@ class Elected(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
-    """What elections of a partition go by. ``elr_min_isr`` is the ``min.insync.replicas`` that counts where there are ELRs (KIP-966).
+    """The conditions of a partition's elections.
 
-    ``raises_epoch`` says that another leader has another leader epoch.
+    ``elr_min_isr`` is the effective ``min.insync.replicas``, None without ELRs (KIP-966).
+    ``raises_epoch``: a new leader gets a new leader epoch.
     """
 
     is_acceptable: Callable[[int], bool]
@@ -42,24 +43,25 @@ class LeaderRules:
 
 
 def changed_partition(
-    known: PartitionRecord,
+    before: PartitionRecord,
     rules: LeaderRules,
     isr: tuple[int, ...],
     unclean_shutdown: Collection[int] = (),
     altered_by: int = -1,
     assignment: ReplicaAssignment | None = None,
 ) -> tuple[PartitionRecord, Elected] | None:
-    """Return a partition with this ISR and the leader that it gets now, and how that is elected; None for no change.
+    """Return a partition with a new ISR, its leader and the kind of leader; None for no change.
 
-    With an *assignment* it gets other replicas, or begins to. A reassignment is complete with the ISR that has all target replicas.
+    With an *assignment* it gets other replicas, or starts to. A reassignment completes when the ISR
+    has all target replicas.
 
-    Without ELRs the last member stays in the ISR, so that it can lead again. *unclean_shutdown* are replicas that may have
-    lost what they had.
+    Without ELRs the last member stays in the ISR, so that it can lead again. The replicas in
+    *unclean_shutdown* may have lost records.
     """
-    assigned = known
+    assigned = before
     if assignment is not None:
         assigned = replace(
-            known,
+            before,
             replicas=assignment.replicas,
             adding=assignment.adding,
             removing=assignment.removing,
@@ -67,80 +69,90 @@ def changed_partition(
     assigned, isr = _completed(assigned, isr)
     elr = _eligible(assigned, rules, isr, unclean_shutdown)
     if not isr and rules.elr_min_isr is None:
-        isr = known.isr
-    # Who led when the ISR became empty (maybeUpdateLastKnownLeader).
-    last_known = known.leader if known.isr and not isr else known.last_known_leader
+        isr = before.isr
+    # The leader when the ISR became empty (maybeUpdateLastKnownLeader).
+    last_known = before.leader if before.isr and not isr else before.last_known_leader
     leader, elected = _elect(replace(assigned, isr=isr, elr=elr, last_known_leader=last_known), rules)
     if leader in elr:
         isr, elr = (leader,), tuple(member for member in elr if member != leader)
     elif elected is not Elected.CLEAN:
-        # Who was eligible may lack what the new leader commits from now on (``maybeUpdateRecordElr``).
+        # Formerly eligible replicas may lack the records that the new leader commits
+        # (``maybeUpdateRecordElr``).
         isr, elr = (leader,), ()
-    # Who still leads is told by a new epoch that replicas have gone (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
-    is_new_epoch = leader != known.leader or not set(known.replicas) <= set(assigned.replicas)
+    # A new epoch informs a leader that stays of removed replicas
+    # (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
+    is_new_epoch = leader != before.leader or not set(before.replicas) <= set(assigned.replicas)
     is_new_epoch = is_new_epoch and rules.raises_epoch
     changed = replace(
         assigned,
         leader=leader,
-        leader_epoch=known.leader_epoch + is_new_epoch,
+        leader_epoch=before.leader_epoch + is_new_epoch,
         isr=isr,
         elr=elr,
         last_known_leader=-1 if leader >= 0 else last_known,
         altered_by=altered_by,
     )
-    if changed == replace(known, altered_by=altered_by):
+    if changed == replace(before, altered_by=altered_by):
         return None
-    return replace(changed, partition_epoch=known.partition_epoch + 1), elected
+    return replace(changed, partition_epoch=before.partition_epoch + 1), elected
 
 
-def _completed(known: PartitionRecord, isr: tuple[int, ...]) -> tuple[PartitionRecord, tuple[int, ...]]:
-    """Return a partition and its ISR after its reassignment, if that is complete (``maybeCompleteReassignment``).
+def _completed(partition: PartitionRecord, isr: tuple[int, ...]) -> tuple[PartitionRecord, tuple[int, ...]]:
+    """Return a partition and its ISR, with the reassignment completed if possible.
 
-    All target replicas are in the ISR then, and those that are to go leave it in the same record.
+    It completes when all target replicas are in the ISR. The same record removes the other replicas
+    (``maybeCompleteReassignment``).
     """
-    target = known.assignment.target
-    if not known.assignment.is_being_reassigned or not target or not set(target) <= set(isr):
-        return known, isr
-    reassigned = replace(known, replicas=target, adding=(), removing=())
+    target = partition.assignment.target
+    if not partition.assignment.is_being_reassigned or not target or not set(target) <= set(isr):
+        return partition, isr
+    reassigned = replace(partition, replicas=target, adding=(), removing=())
     return reassigned, tuple(member for member in isr if member in target)
 
 
-def reassignment(known: PartitionRecord, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return the replicas of a partition that is to get others (``PartitionReassignmentReplicas.java``).
+def reassignment(partition: PartitionRecord, target: tuple[int, ...]) -> ReplicaAssignment:
+    """Return the assignment that starts a reassignment (``PartitionReassignmentReplicas.java``).
 
-    What is there now counts, with what a reassignment before this one has added.
+    It includes replicas that an earlier, unfinished reassignment added.
     """
-    removing = tuple(sorted(set(known.replicas) - set(target)))
-    adding = tuple(sorted(set(target) - set(known.replicas)))
-    return ReplicaAssignment((*target, *removing), adding or known.adding, removing or known.removing)
+    removing = tuple(sorted(set(partition.replicas) - set(target)))
+    adding = tuple(sorted(set(target) - set(partition.replicas)))
+    return ReplicaAssignment((*target, *removing), adding or partition.adding, removing or partition.removing)
 
 
-def recovery_sets(known: PartitionRecord, is_sound: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
-    """Return sets of brokers of which one each has to come back, so that a partition with ELRs gets a leader.
+def recovery_sets(
+    partition: PartitionRecord, stays_eligible: Callable[[int], bool]
+) -> tuple[tuple[int, ...], ...]:
+    """Return sets of brokers. One of each set has to be alive before a partition with ELRs gets a leader.
 
-    One in the ISR or ELR suffices if it *is sound*: it still runs, or has stopped in good order. Any other is no longer eligible
-    once it registers again, and is waited for until then. When none is left, the last leader leads.
+    One member of the ISR or ELR suffices if it *stays eligible*, because it still runs or shut down
+    cleanly. Any other member loses its eligibility when it registers again, and the partition waits
+    until then. If none remains, the last leader leads.
     """
-    elr = tuple(member for member in known.elr if member in known.replicas)
-    for members in (known.isr, elr):
-        sound = tuple(filter(is_sound, members))
-        if sound:
-            return (sound,)
-    eligible = (*known.isr, *elr)
+    elr = tuple(member for member in partition.elr if member in partition.replicas)
+    for members in (partition.isr, elr):
+        lasting = tuple(filter(stays_eligible, members))
+        if lasting:
+            return (lasting,)
+    eligible = (*partition.isr, *elr)
     if eligible:
         return tuple((member,) for member in eligible)
-    return ((known.last_known_leader,) if known.last_known_leader >= 0 else (),)
+    last = partition.last_known_leader
+    return ((last,) if last >= 0 else (),)
 
 
 def _eligible(
-    known: PartitionRecord, rules: LeaderRules, isr: tuple[int, ...], unclean_shutdown: Collection[int]
+    partition: PartitionRecord, rules: LeaderRules, isr: tuple[int, ...], unclean_shutdown: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the ELR that goes with an ISR (``maybePopulateTargetElr``): a replica that a reassignment takes away stays in it."""
+    """Return the ELR that goes with an ISR (``maybePopulateTargetElr``).
+
+    A replica that a reassignment removes stays in it.
+    """
     if rules.elr_min_isr is None or len(isr) >= rules.elr_min_isr:
         return ()
     return tuple(
         member
-        for member in dict.fromkeys((*known.elr, *known.isr))
+        for member in dict.fromkeys((*partition.elr, *partition.isr))
         if member not in isr and member not in unclean_shutdown
     )
 

@@ -1,7 +1,7 @@
-"""What controllers and brokers say to each other in KRaft. Names are those of Kafka's protocol.
+"""The messages between controllers and brokers in KRaft, named as in Kafka's protocol.
 
-Kafka fetches metadata with Fetch, as if the log were a partition of ``__cluster_metadata``. It is `RaftFetchRequest` here,
-so that faults that name Fetch mean the replication of records.
+Kafka fetches metadata with Fetch, as if the log were a partition of ``__cluster_metadata``. Here
+that is `RaftFetchRequest`, so that faults on Fetch affect the replication of records only.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 CONTROLLER_LISTENER: Final = "controller"
 PRODUCER_IDS_BLOCK: Final = 1_000
 CONTROLLED_SHUTDOWN_MAX_US: Final = 300 * US_PER_SECOND
-"""How long a broker that stops waits for the controller (``BrokerServer.shutdown``)."""
+"""How long a broker waits for the controller during shutdown (``BrokerServer.shutdown``)."""
 
 
 def server_name(controller: int) -> str:
-    """Return what a controller listens as, in a process of its own or in that of the broker of the same id."""
+    """Return the server name of a controller, in its own process or in that of the broker with its id."""
     return f"controller-{controller}"
 
 
@@ -30,9 +30,9 @@ def server_name(controller: int) -> str:
 
 @dataclass(slots=True, frozen=True)
 class VoteRequest(Request):
-    """A candidate asks for a vote; with ``pre_vote`` whether it would get it (KIP-996).
+    """A candidate asks for a vote. With ``pre_vote`` it asks whether it would get one (KIP-996).
 
-    ``last_epoch`` and ``end_offset`` say how far its log goes.
+    ``last_epoch`` and ``end_offset`` describe the end of its log.
     """
 
     api: ClassVar[str] = "Vote"
@@ -45,7 +45,7 @@ class VoteRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class VoteResponse:
-    """A vote, and who leads in which epoch, as far as the voter knows."""
+    """A vote, and the epoch and leader that the voter knows."""
 
     api: ClassVar[str] = "Vote"
     epoch: int
@@ -55,7 +55,7 @@ class VoteResponse:
 
 @dataclass(slots=True, frozen=True)
 class BeginQuorumEpochRequest(Request):
-    """A new leader makes itself known."""
+    """A new leader announces itself."""
 
     api: ClassVar[str] = "BeginQuorumEpoch"
     epoch: int
@@ -64,7 +64,7 @@ class BeginQuorumEpochRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class EndQuorumEpochRequest(Request):
-    """A leader resigns; the successors that it prefers, those whose logs go furthest first."""
+    """A leader resigns, and names its preferred successors, the longest log first."""
 
     api: ClassVar[str] = "EndQuorumEpoch"
     epoch: int
@@ -74,7 +74,7 @@ class EndQuorumEpochRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class QuorumResponse:
-    """The answer to either; the epoch and the leader that the receiver knows."""
+    """The answer to BeginQuorumEpoch and EndQuorumEpoch: the receiver's epoch and leader."""
 
     api: str
     epoch: int
@@ -98,8 +98,9 @@ class RaftFetchRequest(Request):
 class RaftFetchResponse:
     """Records with the epochs in which they were appended, from the fetch offset on.
 
-    ``diverging`` is the epoch and its end offset where the follower's log is another one, ``snapshot`` the end offset and epoch of the
-    snapshot that it has to begin with. ``leader`` is `NO_NODE` where the receiver knows of none.
+    ``diverging`` is the epoch and end offset to which the follower has to truncate, ``snapshot``
+    the end offset and epoch of the snapshot that it has to fetch first. ``leader`` is `NO_NODE` if
+    the receiver knows no leader.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -114,7 +115,7 @@ class RaftFetchResponse:
 
 @dataclass(slots=True, frozen=True)
 class FetchSnapshotRequest(Request):
-    """A voter or an observer wants the snapshot that the leader has named (KIP-630)."""
+    """A voter or an observer fetches the snapshot that the leader named (KIP-630)."""
 
     api: ClassVar[str] = "FetchSnapshot"
     epoch: int
@@ -124,7 +125,7 @@ class FetchSnapshotRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class FetchSnapshotResponse:
-    """The snapshot. Kafka sends a large one in parts of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
+    """The snapshot. Kafka sends it in chunks of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
 
     api: ClassVar[str] = "FetchSnapshot"
     error: str
@@ -138,7 +139,10 @@ class FetchSnapshotResponse:
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistrationRequest(Request):
-    """A broker that starts registers; it knows its broker epoch of before if it has stopped in good order (-1: it has not)."""
+    """A starting broker registers.
+
+    ``previous_broker_epoch`` proves a clean shutdown; it is -1 after an unclean one.
+    """
 
     api: ClassVar[str] = "BrokerRegistration"
     broker: int
@@ -148,7 +152,7 @@ class BrokerRegistrationRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistrationResponse:
-    """The broker epoch."""
+    """The broker epoch of a new registration, or an error."""
 
     api: ClassVar[str] = "BrokerRegistration"
     error: str
@@ -157,10 +161,10 @@ class BrokerRegistrationResponse:
 
 @dataclass(slots=True, frozen=True)
 class BrokerHeartbeatRequest(Request):
-    """A broker is alive, knows the metadata up to an offset, and may want to be fenced or to stop.
+    """A broker is alive and has the metadata up to an offset. It may want to be fenced or to shut down.
 
-    ``offline`` are its replicas in log directories that have failed. Kafka's brokers name the directories, and controllers know which
-    replicas are in which (KIP-858).
+    ``offline`` are its replicas in failed log directories. Kafka's brokers name the directories
+    instead, and controllers know the replicas in each (KIP-858).
     """
 
     api: ClassVar[str] = "BrokerHeartbeat"
@@ -174,7 +178,7 @@ class BrokerHeartbeatRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class BrokerHeartbeatResponse:
-    """What the controller takes the broker for."""
+    """The broker's state, as the controller sees it."""
 
     api: ClassVar[str] = "BrokerHeartbeat"
     error: str
@@ -185,7 +189,7 @@ class BrokerHeartbeatResponse:
 
 @dataclass(slots=True, frozen=True)
 class AllocateProducerIdsRequest(Request):
-    """A broker wants a block of producer ids."""
+    """A broker requests a block of producer ids."""
 
     api: ClassVar[str] = "AllocateProducerIds"
     broker: int

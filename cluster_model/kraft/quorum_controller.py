@@ -1,7 +1,8 @@
-"""The controller of KRaft (``QuorumController.java``): of the quorum the leader is active, the others stand by.
+"""The KRaft controller (``QuorumController.java``): the quorum's leader is active, the others stand by.
 
-The active one decides by its image, which runs ahead of what is committed, and answers once its records are. When it is no
-longer leader, its image is made anew of what is committed.
+The active controller decides by its image, which runs ahead of the committed records, and answers
+when its own records are committed. When it loses leadership, it rebuilds its image from committed
+records.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,11 +59,11 @@ from harrow.cluster_model.sim.message import Body
 
 R = TypeVar("R", bound=Body)
 Handled = tuple[tuple[MetadataRecord, ...], R]
-"""The records that a request makes, and its answer once they are committed."""
+"""The records of a request, and its answer after they are committed."""
 
 
 class QuorumController:
-    """One life of a controller."""
+    """One incarnation of a controller."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class QuorumController:
         self._image = ClusterImage()
         self._active_epoch = -1
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
-        # What is answered when the high watermark has reached an offset, in their order.
+        # Answers that wait until the high watermark reaches an offset, in order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._handlers: Handlers = {}
         register(self._handlers, protocol.BrokerRegistrationRequest, self._handle_registration)
@@ -103,12 +104,12 @@ class QuorumController:
 
     @property
     def is_active(self) -> bool:
-        """Whether it takes itself for the active controller."""
+        """Whether it considers itself the active controller."""
         return self._active_epoch >= 0
 
     @property
     def image(self) -> ClusterImage:
-        """What it goes by."""
+        """The metadata by which it decides."""
         return self._image
 
     def start(self) -> None:
@@ -116,7 +117,7 @@ class QuorumController:
         self.raft.start()
 
     def shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Stop in good order, which as the leader of the quorum means to wait for a successor (``ControllerServer.shutdown``)."""
+        """Shut down cleanly. A quorum leader waits for a successor first (``ControllerServer.shutdown``)."""
         self.raft.shutdown(on_ended)
 
     # Requests
@@ -125,23 +126,23 @@ class QuorumController:
         self._handlers.get(type(exchange.request), self.raft.handle)(exchange)
 
     def connection_closed(self, connection: Connection) -> None:
-        """The broker that asked is gone; its request is carried out all the same."""
+        """Do nothing: requests of a closed connection are still processed."""
 
     def _handle_registration(self, exchange: Exchange[protocol.BrokerRegistrationRequest]) -> None:
-        self._carry_out(exchange, self._register, protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER))
+        self._process(exchange, self._register, protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER))
 
     def _handle_heartbeat(self, exchange: Exchange[protocol.BrokerHeartbeatRequest]) -> None:
-        self._carry_out(exchange, self._heartbeat, protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER))
+        self._process(exchange, self._heartbeat, protocol.BrokerHeartbeatResponse(errors.NOT_CONTROLLER))
 
     def _handle_alter_partition(self, exchange: Exchange[AlterPartitionRequest]) -> None:
-        self._carry_out(exchange, self._alter_partitions, AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
+        self._process(exchange, self._alter_partitions, AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
 
     def _handle_allocate_producer_ids(self, exchange: Exchange[protocol.AllocateProducerIdsRequest]) -> None:
         refusal = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
-        self._carry_out(exchange, self._allocate_producer_ids, refusal)
+        self._process(exchange, self._allocate_producer_ids, refusal)
 
-    def _carry_out(self, exchange: Exchange[Q], handle: Callable[[Q], Handled[R]], refusal: R) -> None:
-        """Answer once the records that a request makes are committed; refuse it while another node is the active controller."""
+    def _process(self, exchange: Exchange[Q], handle: Callable[[Q], Handled[R]], refusal: R) -> None:
+        """Process a request as active controller, and answer when its records are committed."""
 
         def respond(answer: R) -> None:
             self._host.send_response(exchange.connection, exchange.correlation_id, answer)
@@ -153,10 +154,10 @@ class QuorumController:
         self._write(records, lambda done: respond(answer if done else refusal))
 
     def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
-        """Append records and take them over; call back when they are committed, or will never be by this controller.
+        """Append and apply records. Call back when they are committed, or when this controller loses leadership.
 
-        Without any, what was read may itself be uncommitted, so that it waits for that (``appendReadEvent`` reads what is
-        committed, ``appendWriteEvent`` waits).
+        A call without records waits too, because the answer may depend on uncommitted records.
+        (``appendReadEvent`` reads committed state, ``appendWriteEvent`` waits.)
         """
         for record in records:
             self._image.apply(record)
@@ -172,7 +173,7 @@ class QuorumController:
     # The quorum
 
     def committed(self, high_watermark: int) -> None:
-        """Take over what others have written, and answer what has waited for this."""
+        """Answer waiting requests as active controller; as standby apply the records of the leader."""
         if self.is_active:
             self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
@@ -184,7 +185,7 @@ class QuorumController:
         self._snapshots.committed(high_watermark if self.is_active else self._image.next_offset)
 
     def truncated(self, offset: int) -> None:
-        """Nothing that was applied is gone: a follower applies only what is committed."""
+        """Do nothing: a follower applies only committed records."""
 
     def leader_changed(self) -> None:
         if self.is_active:
@@ -197,20 +198,20 @@ class QuorumController:
         self._image = self._log.replayed(self._image, end_offset)
 
     def _committed_image(self) -> ClusterImage:
-        """Return what is committed amounts to, ahead of which an active controller is (``MetadataLoader``)."""
+        """Return the committed state; the image of an active controller is ahead of it (``MetadataLoader``)."""
         if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
         return self._log.replayed(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
-        """Everything before its epoch is committed: become active, and give every broker a whole session."""
+        """Become active, because all earlier epochs are committed, and give every broker a whole session."""
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
         self._on_committed(self.node, self._log, self.raft.high_watermark)
         self._heartbeats = BrokerHeartbeats(self._config.broker_session_timeout_us)
-        for broker, known in self._image.brokers.items():
-            if not known.fenced:
+        for broker, registration in self._image.brokers.items():
+            if not registration.fenced:
                 self._heartbeats.touch(broker, self._host.clock.now_us)
         self._watch_sessions(self._active_epoch)
         if self._config.auto_leader_rebalance:
@@ -219,7 +220,7 @@ class QuorumController:
             )
 
     def _renounce(self) -> None:
-        """Be no longer active: forget what was not committed, and tell those who wait for it."""
+        """Become inactive: drop uncommitted records, and refuse the requests that wait for them."""
         if not self.is_active:
             return
         epoch, self._active_epoch = self._active_epoch, -1
@@ -235,131 +236,141 @@ class QuorumController:
     def _register(
         self, request: protocol.BrokerRegistrationRequest
     ) -> Handled[protocol.BrokerRegistrationResponse]:
-        """Register a broker, unless one of its id has a session (``ClusterControlManager.registerBroker``)."""
-        known = self._image.brokers.get(request.broker)
+        """Register a broker, unless another process with its id has a session.
+
+        After ``ClusterControlManager.registerBroker``.
+        """
+        registration = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
-        if known is not None and known.incarnation == request.incarnation:
-            return self._register_again(request, known)
-        if known is not None and self._has_session(request.broker, known, now_us):
-            self._tell_refused(request.api, request.broker, errors.DUPLICATE_BROKER_REGISTRATION)
+        if registration is not None and registration.incarnation == request.incarnation:
+            return self._register_again(request, registration)
+        if registration is not None and self._has_session(request.broker, registration, now_us):
+            self._publish_refusal(request.api, request.broker, errors.DUPLICATE_BROKER_REGISTRATION)
             return (), protocol.BrokerRegistrationResponse(errors.DUPLICATE_BROKER_REGISTRATION)
         records: list[MetadataRecord] = []
-        if known is not None and not known.fenced:
+        if registration is not None and not registration.fenced:
             records += self._fence(request.broker, expired=True)
         if (
-            known is not None
+            registration is not None
             and self._switches.eligible_leader_replicas
-            and request.previous_broker_epoch != known.broker_epoch
+            and request.previous_broker_epoch != registration.broker_epoch
         ):
-            # It has not stopped in good order, so it may have lost what it had (KIP-966).
+            # After an unclean shutdown it may have lost records (KIP-966).
             records = [
                 *records[:1],
                 *self._without(request.broker, has_lost_records=self._switches.unclean_shutdown_leaves_elr),
             ]
-        self._heartbeats.is_new(request.broker)
+        self._heartbeats.reset(request.broker)
         broker_epoch = self._image.next_offset + len(records)
         records.append(RegisterBrokerRecord(request.broker, request.incarnation))
         return tuple(records), protocol.BrokerRegistrationResponse(errors.NONE, broker_epoch)
 
-    def _tell_refused(self, api: str, broker: int, error: str, partition: str = "") -> None:
+    def _publish_refusal(self, api: str, broker: int, error: str, partition: str = "") -> None:
         self._host.publish(ControllerRequestRefused, self.node, api, broker, partition, error)
 
     def _register_again(
-        self, request: protocol.BrokerRegistrationRequest, known: BrokerRegistration
+        self, request: protocol.BrokerRegistrationRequest, registration: BrokerRegistration
     ) -> Handled[protocol.BrokerRegistrationResponse]:
-        """Register a process that is registered; the record begins anew what is known of it (``ClusterControlManager.replay``)."""
+        """Handle a second registration of the same process.
+
+        A new record resets the broker's state (``ClusterControlManager.replay``).
+        """
         self._heartbeats.forget(request.broker)
         if not self._switches.repeated_registration_kept:
             record = RegisterBrokerRecord(request.broker, request.incarnation)
             return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
-        if not known.fenced:
-            # Neither what it has heard of is known, nor that it stops.
+        if not registration.fenced:
+            # Its metadata offset and controlled shutdown are reset.
             self._heartbeats.touch(request.broker, self._host.clock.now_us)
-        return (), protocol.BrokerRegistrationResponse(errors.NONE, known.broker_epoch)
+        return (), protocol.BrokerRegistrationResponse(errors.NONE, registration.broker_epoch)
 
-    def _has_session(self, broker: int, known: BrokerRegistration, now_us: int) -> bool:
+    def _has_session(self, broker: int, registration: BrokerRegistration, now_us: int) -> bool:
         if self._switches.fenced_broker_keeps_session:
             return self._heartbeats.had_contact(broker, now_us)
-        return not known.fenced and self._heartbeats.has_session(broker, now_us)
+        return not registration.fenced and self._heartbeats.has_session(broker, now_us)
 
     def _heartbeat(
         self, request: protocol.BrokerHeartbeatRequest
     ) -> Handled[protocol.BrokerHeartbeatResponse]:
         """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
         broker = request.broker
-        known = self._image.brokers.get(broker)
-        if known is None:
+        registration = self._image.brokers.get(broker)
+        if registration is None:
             return (), protocol.BrokerHeartbeatResponse(errors.BROKER_ID_NOT_REGISTERED)
-        if known.broker_epoch != request.broker_epoch:
-            self._tell_refused(request.api, broker, errors.STALE_BROKER_EPOCH)
+        if registration.broker_epoch != request.broker_epoch:
+            self._publish_refusal(request.api, broker, errors.STALE_BROKER_EPOCH)
             return (), protocol.BrokerHeartbeatResponse(errors.STALE_BROKER_EPOCH)
-        is_caught_up = request.metadata_offset >= known.broker_epoch
-        # Once it stops, nothing that it asks for takes it back.
-        is_stopping = not known.fenced and self._heartbeats.shutdown_offset(broker) is not None
+        is_caught_up = request.metadata_offset >= registration.broker_epoch
+        # A controlled shutdown cannot be withdrawn.
+        is_stopping = not registration.fenced and self._heartbeats.shutdown_offset(broker) is not None
         want_shut_down = request.want_shut_down or is_stopping
         want_fence = request.want_fence and not is_stopping
         should_shut_down = want_shut_down and (
-            known.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
+            registration.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
-        # First, because no broker is to be elected that cannot serve, and taken over before the broker's own state changes:
-        # a partition of both must not be changed twice from what it was before.
-        self._write(self._take_offline(broker, request.offline), lambda _: None)
+        # First, so that no replica in a failed directory is elected. And applied before the
+        # broker's own state changes, because both may change the same partition.
+        self._write(self._offline_replica_changes(broker, request.offline), lambda _: None)
         records: tuple[MetadataRecord, ...] = ()
-        is_fenced = known.fenced
-        if known.fenced:
+        is_fenced = registration.fenced
+        if registration.fenced:
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = self._unfence(broker), False
             elif should_shut_down:
-                # Up to 3.7.0 one that has registered once more is fenced, and in ISRs still.
+                # Up to 3.7.0 a broker that registered twice is fenced, but still in ISRs.
                 records = self._without(broker)
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
-            # Again where a controller before this one had begun: what all had to hear of died with it.
+            # Also if an earlier controller had started the shutdown: its shutdown offset died with
+            # it.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
-        if known.fenced and not is_fenced and self._switches.unfenced_broker_heard_anew:
-            # The record resets what is known of it (``ClusterControlManager.replayRegistrationChange``): it counts with its next heartbeat.
+        if registration.fenced and not is_fenced and self._switches.unfenced_broker_heard_anew:
+            # The record resets its metadata offset until the next heartbeat
+            # (``ClusterControlManager.replayRegistrationChange``).
             offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
         answer = protocol.BrokerHeartbeatResponse(errors.NONE, is_caught_up, is_fenced, should_shut_down)
         return records, answer
 
-    def _take_offline(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
-        """Take replicas out of the ISRs that are in log directories which have failed (``handleDirectoriesOffline``, KIP-858)."""
-        known = self._image.brokers[broker]
-        if partitions == known.offline:
+    def _offline_replica_changes(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
+        """Remove replicas in failed log directories from ISRs (``handleDirectoriesOffline``, KIP-858)."""
+        registration = self._image.brokers[broker]
+        if partitions == registration.offline:
             return ()
-        news = tuple(
+        affected = tuple(
             name
             for name in self._image.with_in_isr(broker)
-            if name in partitions and name not in known.offline
+            if name in partitions and name not in registration.offline
         )
         change = BrokerRegistrationChangeRecord(
-            *(broker, known.broker_epoch, known.fenced, known.in_controlled_shutdown),
+            *(broker, registration.broker_epoch, registration.fenced, registration.in_controlled_shutdown),
             offline=tuple(sorted(partitions)),
         )
-        return change, *self._changes(news, "log directory failure", gone=broker)
+        return change, *self._changes(affected, "log directory failure", excluded=broker)
 
     def _others_are_active(self, broker: int) -> bool:
-        return any(known.is_active for other, known in self._image.brokers.items() if other != broker)
+        return any(self._image.is_active(other) for other in self._image.brokers if other != broker)
 
     def _may_shut_down(self, broker: int, metadata_offset: int) -> bool:
-        """Return whether a broker leads nothing any more and all others have heard so, or there are no others."""
+        """Return whether a broker leads no partition and all others know it, or there are no others."""
         if not self._others_are_active(broker):
             return True
-        since = self._heartbeats.shutdown_offset(broker)
-        if since is None or self._image.leads(broker):
-            # If it leads nothing when it first asks, no other broker has to hear of anything.
-            return since is None and not self._image.leads(broker)
-        return self._heartbeats.lowest_offset(broker, metadata_offset) >= since
+        shutdown_offset = self._heartbeats.shutdown_offset(broker)
+        if shutdown_offset is None or self._image.leads(broker):
+            # If it leads nothing at its first request, there is no change for other brokers to
+            # learn.
+            return shutdown_offset is None and not self._image.leads(broker)
+        return self._heartbeats.lowest_offset(broker, metadata_offset) >= shutdown_offset
 
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Let a broker lead and join ISRs again; it leads what no other broker could."""
-        known = self._image.brokers[broker]
-        # That it was stopping stays until it registers anew: the record changes nothing of it (``BrokerRegistration.cloneWith``).
+        """Let a broker lead and join ISRs again. It leads leaderless partitions at once if it may."""
+        registration = self._image.brokers[broker]
+        # The record keeps a controlled shutdown, which lasts until the next registration
+        # (``BrokerRegistration.cloneWith``).
         change = BrokerRegistrationChangeRecord(
-            broker, known.broker_epoch, False, known.in_controlled_shutdown
+            broker, registration.broker_epoch, False, registration.in_controlled_shutdown
         )
         return (
             change,
@@ -367,35 +378,38 @@ class QuorumController:
         )
 
     def _begin_shutdown(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Move a broker's leaderships away, and take it out of the ISRs."""
-        known = self._image.brokers[broker]
+        """Move a broker's leaderships, and remove it from ISRs."""
+        registration = self._image.brokers[broker]
         self._host.emit(ControlledShutdownBegun, self.node, broker)
-        change = BrokerRegistrationChangeRecord(broker, known.broker_epoch, False, True)
+        change = BrokerRegistrationChangeRecord(broker, registration.broker_epoch, False, True)
         records = (change, *self._without(broker, reason="controlled shutdown"))
         self._heartbeats.begin_shutdown(broker, self._image.next_offset + len(records) - 1)
         return records
 
     def _fence(self, broker: int, *, expired: bool) -> tuple[MetadataRecord, ...]:
-        """Fence a broker: it leaves the ISRs and leads nothing (``ReplicationControlManager.handleBrokerFenced``)."""
-        known = self._image.brokers[broker]
+        """Fence a broker, which leaves all ISRs and leaderships.
+
+        After ``ReplicationControlManager.handleBrokerFenced``.
+        """
+        registration = self._image.brokers[broker]
         self._heartbeats.forget(broker)
         change = BrokerRegistrationChangeRecord(
-            broker, known.broker_epoch, True, known.in_controlled_shutdown, expired
+            broker, registration.broker_epoch, True, registration.in_controlled_shutdown, expired
         )
         return (change, *self._without(broker))
 
     def expire_session(self, broker: int) -> None:
-        """Take a broker for dead."""
-        known = self._image.brokers.get(broker)
-        if self.is_active and known is not None and not known.fenced:
+        """End a broker's session, which fences it."""
+        registration = self._image.brokers.get(broker)
+        if self.is_active and registration is not None and not registration.fenced:
             self._write(self._fence(broker, expired=True), lambda _: None)
 
     def _watch_sessions(self, epoch: int) -> None:
-        """Fence the brokers that have not been heard of for ``broker.session.timeout.ms``, one after the other."""
+        """Fence brokers without a heartbeat for ``broker.session.timeout.ms``, one after the other."""
         if epoch != self._active_epoch:
             return
         now_us = self._host.clock.now_us
-        for broker in self._heartbeats.stale(now_us):
+        for broker in self._heartbeats.expired_brokers(now_us):
             self._write(self._fence(broker, expired=True), lambda _: None)
         self._host.set_timer(self._heartbeats.next_expiry_us(now_us) - now_us, self._watch_sessions, epoch)
 
@@ -404,9 +418,9 @@ class QuorumController:
     def _without(
         self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
     ) -> tuple[MetadataRecord, ...]:
-        """Return the partitions without a broker in their ISRs, with other leaders where it led."""
+        """Return the changes that remove a broker from ISRs, with other leaders for its partitions."""
         return self._changes(
-            self._image.with_in_isr(broker), reason, gone=broker, has_lost_records=has_lost_records
+            self._image.with_in_isr(broker), reason, excluded=broker, has_lost_records=has_lost_records
         )
 
     def _changes(
@@ -414,38 +428,38 @@ class QuorumController:
         partitions: tuple[str, ...],
         reason: str,
         *,
-        gone: int | None = None,
+        excluded: int | None = None,
         also_acceptable: int | None = None,
         has_lost_records: bool = False,
         election: Election | None = None,
     ) -> tuple[MetadataRecord, ...]:
-        """Return what becomes of partitions (``ReplicationControlManager.generateLeaderAndIsrUpdates``)."""
+        """Return the changes of partitions (``ReplicationControlManager.generateLeaderAndIsrUpdates``)."""
 
         def is_acceptable(partition: str, replica: int) -> bool:
             if replica == also_acceptable:
                 return partition not in self._image.brokers[replica].offline
-            return replica != gone and self._image.may_lead(partition, replica)
+            return replica != excluded and self._image.may_lead(partition, replica)
 
         records = []
         for name in partitions:
-            known = self._image.partitions[name]
+            before = self._image.partitions[name]
             rules = LeaderRules(
                 is_acceptable=partial(is_acceptable, name),
                 election=election or self._election(name),
                 elr_min_isr=self._elr_min_isr(name),
                 raises_epoch=self._switches.election_raises_leader_epoch,
             )
-            isr = tuple(member for member in known.isr if member != gone)
-            lost = () if gone is None or not has_lost_records else (gone,)
-            changed = changed_partition(known, rules, isr, lost)
+            isr = tuple(member for member in before.isr if member != excluded)
+            unclean_shutdown = () if excluded is None or not has_lost_records else (excluded,)
+            changed = changed_partition(before, rules, isr, unclean_shutdown)
             if changed is not None:
-                records.append(self._decided(known, *changed, reason))
+                records.append(self._publish_decision(before, *changed, reason))
         return tuple(records)
 
-    def _decided(
-        self, known: PartitionRecord, changed: PartitionRecord, elected: Elected, reason: str
+    def _publish_decision(
+        self, before: PartitionRecord, changed: PartitionRecord, elected: Elected, reason: str
     ) -> PartitionRecord:
-        if (changed.leader, changed.leader_epoch) != (known.leader, known.leader_epoch):
+        if (changed.leader, changed.leader_epoch) != (before.leader, before.leader_epoch):
             name, epoch = changed.partition, changed.leader_epoch
             is_unclean = elected is not Elected.CLEAN
             self._host.publish(ElectionDecided, self.node, name, epoch, is_unclean, reason)
@@ -465,9 +479,10 @@ class QuorumController:
         )
 
     def _elr_min_isr(self, partition: str) -> int | None:
-        """Return below which size an ISR leaves an ELR, None without ELRs: no more than the topic's first partition has replicas.
+        """Return the ISR size below which a partition has an ELR, None without ELRs.
 
-        After ``ReplicationControlManager.getTopicEffectiveMinIsr``.
+        It is ``min.insync.replicas``, but at most the replication factor of the topic's first
+        partition (``ReplicationControlManager.getTopicEffectiveMinIsr``).
         """
         if not self._switches.eligible_leader_replicas:
             return None
@@ -476,7 +491,7 @@ class QuorumController:
         return min(self._topic_config(topic).min_insync_replicas, len(first.replicas))
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
-        """Create a topic if every partition can have a leader; return whether that was done."""
+        """Create a topic if every partition can have a leader, and return whether it was created."""
         if not all(any(map(self._image.is_active, replicas)) for replicas in assignment):
             return False
         records = tuple(self._new_partition(f"{topic}-{n}", r) for n, r in enumerate(assignment))
@@ -486,12 +501,15 @@ class QuorumController:
     def create_partitions(
         self, topic: str, total: int, racks: Mapping[int, str], on_done: Callable[[bool], None]
     ) -> None:
-        """Give a topic more partitions (``ReplicationControlManager.createPartitions``); *on_done* hears whether that is committed."""
-        known = self._image.partitions
+        """Add partitions to a topic, and call *on_done* with whether they are committed.
+
+        After ``ReplicationControlManager.createPartitions``.
+        """
+        partitions = self._image.partitions
         existing = 0
-        while f"{topic}-{existing}" in known:
+        while f"{topic}-{existing}" in partitions:
             existing += 1
-        first = known[f"{topic}-0"].replicas if existing else ()
+        first = partitions[f"{topic}-0"].replicas if existing else ()
         live = sorted(self._image.active())
         error = refusal_of_partitions(live, first, existing, total)
         if error != errors.NONE:
@@ -504,56 +522,64 @@ class QuorumController:
         )
 
     def _new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:
-        """Return a partition that is created; those of its replicas are in its ISR that are active, the first of which leads."""
+        """Return a new partition. Its active replicas form the ISR, and the first of them leads."""
         isr = tuple(replica for replica in replicas if self._image.is_active(replica))
         self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
         return PartitionRecord(name, replicas, isr[0], 0, isr, 0)
 
     def elect_preferred_leaders(self) -> None:
-        """Move leaderships to preferred replicas, where those may lead (ElectLeaders, KIP-460)."""
-        wanted = tuple(
-            name for name, known in self._image.partitions.items() if known.leader != known.replicas[0]
+        """Move leaderships to preferred replicas that may lead (ElectLeaders, KIP-460)."""
+        partitions = tuple(
+            name for name, record in self._image.partitions.items() if record.leader != record.replicas[0]
         )
-        records = self._changes(wanted, "preferred leader", election=Election.PREFERRED)
+        records = self._changes(partitions, "preferred leader", election=Election.PREFERRED)
         self._write(records, lambda _: None)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Give a partition other replicas, or with None those that it had before (``alterPartitionReassignment``)."""
-        known = self._image.partitions.get(partition)
-        error = errors.UNKNOWN_TOPIC_OR_PARTITION if known is None else self._refusal(known, target)
-        if known is None or error != errors.NONE:
+        """Reassign a partition, or with None cancel its reassignment (``alterPartitionReassignment``)."""
+        record = self._image.partitions.get(partition)
+        error = (
+            errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)
+        )
+        if record is None or error != errors.NONE:
             self._host.emit(RequestRejected, self.node, REASSIGNMENT_API, partition, ADMIN, error)
             return
-        isr = known.isr
+        isr = record.isr
         if target is None:
-            assignment = ReplicaAssignment(known.assignment.origin)
-            isr = self._isr_without_added(known) or assignment.replicas[:1]
+            assignment = ReplicaAssignment(record.assignment.origin)
+            isr = self._isr_without_added(record) or assignment.replicas[:1]
         else:
-            assignment = reassignment(known, target)
+            assignment = reassignment(record, target)
         rules = LeaderRules(
             is_acceptable=partial(self._image.may_lead, partition),
             election=self._election(partition),
             elr_min_isr=self._elr_min_isr(partition),
         )
-        changed = changed_partition(known, rules, isr, assignment=assignment)
+        changed = changed_partition(record, rules, isr, assignment=assignment)
         if changed is not None:
-            self._write((self._decided(known, *changed, REASSIGNMENT),), lambda _: None)
+            self._write((self._publish_decision(record, *changed, REASSIGNMENT),), lambda _: None)
 
-    def _refusal(self, known: PartitionRecord, target: tuple[int, ...] | None) -> str:
-        """Return why a partition is not reassigned (``validateManualPartitionAssignment``, ``cancelPartitionReassignment``)."""
+    def _reassignment_error(self, partition: PartitionRecord, target: tuple[int, ...] | None) -> str:
+        """Return the error of a reassignment or its cancellation, `errors.NONE` if it is valid.
+
+        After ``validateManualPartitionAssignment`` and ``cancelPartitionReassignment``.
+        """
         if target is not None:
             is_valid = (
                 target and len(set(target)) == len(target) and self._image.brokers.keys() >= set(target)
             )
             return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
-        if not known.assignment.is_being_reassigned:
+        if not partition.assignment.is_being_reassigned:
             return errors.NO_REASSIGNMENT_IN_PROGRESS
-        # Were only added replicas in the ISR, one of the others would have to lead uncleanly (PartitionReassignmentRevert.java).
-        may_lead = self._isr_without_added(known) or self._election(known.partition) is Election.UNCLEAN
+        # If only added replicas are in the ISR, an original one would have to lead uncleanly
+        # (PartitionReassignmentRevert.java).
+        may_lead = (
+            self._isr_without_added(partition) or self._election(partition.partition) is Election.UNCLEAN
+        )
         return errors.NONE if may_lead else errors.INVALID_REPLICA_ASSIGNMENT
 
-    def _isr_without_added(self, known: PartitionRecord) -> tuple[int, ...]:
-        return tuple(member for member in known.isr if member not in known.adding)
+    def _isr_without_added(self, partition: PartitionRecord) -> tuple[int, ...]:
+        return tuple(member for member in partition.isr if member not in partition.adding)
 
     def _balance(self, epoch: int) -> None:
         """After ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
@@ -562,17 +588,17 @@ class QuorumController:
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
     def _alter_partitions(self, request: AlterPartitionRequest) -> Handled[AlterPartitionResponse]:
-        """Write the ISRs that a leader wants, where it may have them (``ReplicationControlManager.alterPartition``)."""
+        """Write the valid ISRs that a leader requests (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
-            self._tell_refused(request.api, request.broker, errors.STALE_BROKER_EPOCH)
+            self._publish_refusal(request.api, request.broker, errors.STALE_BROKER_EPOCH)
             return (), AlterPartitionResponse(errors.STALE_BROKER_EPOCH, {})
         records: list[MetadataRecord] = []
         answers: dict[str, tuple[str, int]] = {}
-        for name, wanted in request.partitions.items():
-            known = self._image.partitions[name]
-            error = self._alteration_error(request.broker, known, wanted)
-            partition_epoch = known.partition_epoch
+        for name, alteration in request.partitions.items():
+            partition = self._image.partitions[name]
+            error = self._alteration_error(request.broker, partition, alteration)
+            partition_epoch = partition.partition_epoch
             if error == errors.NONE:
                 rules = LeaderRules(
                     is_acceptable=partial(self._image.may_lead, name),
@@ -580,45 +606,52 @@ class QuorumController:
                     elr_min_isr=self._elr_min_isr(name),
                     raises_epoch=self._switches.election_raises_leader_epoch,
                 )
-                isr = tuple(member for member, _ in wanted.isr)
-                changed = changed_partition(known, rules, isr, altered_by=request.broker)
+                isr = tuple(member for member, _ in alteration.isr)
+                changed = changed_partition(partition, rules, isr, altered_by=request.broker)
                 if changed is not None:
-                    reason = "broker failure" if known.replicas == changed[0].replicas else REASSIGNMENT
-                    records.append(self._decided(known, *changed, reason))
+                    reason = "broker failure" if partition.replicas == changed[0].replicas else REASSIGNMENT
+                    records.append(self._publish_decision(partition, *changed, reason))
                     partition_epoch = changed[0].partition_epoch
-                    if changed[0].leader_epoch != known.leader_epoch:
+                    if changed[0].leader_epoch != partition.leader_epoch:
                         error = errors.FENCED_LEADER_EPOCH
             else:
-                self._tell_refused(request.api, request.broker, error, name)
+                self._publish_refusal(request.api, request.broker, error, name)
             answers[name] = (error, partition_epoch)
         return tuple(records), AlterPartitionResponse(errors.NONE, answers)
 
-    def _alteration_error(self, broker: int, known: PartitionRecord, wanted: AlterPartition) -> str:
-        if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
+    def _alteration_error(self, broker: int, partition: PartitionRecord, alteration: AlterPartition) -> str:
+        if (
+            alteration.leader_epoch > partition.leader_epoch
+            or alteration.partition_epoch > partition.partition_epoch
+        ):
             return errors.NOT_CONTROLLER
-        members = {member for member, _ in wanted.isr}
+        members = {member for member, _ in alteration.isr}
         if self._switches.alter_partition_fenced:
-            if wanted.leader_epoch < known.leader_epoch:
+            if alteration.leader_epoch < partition.leader_epoch:
                 return errors.FENCED_LEADER_EPOCH
-            if broker != known.leader:
+            if broker != partition.leader:
                 return errors.INVALID_REQUEST
-            if wanted.partition_epoch < known.partition_epoch:
+            if alteration.partition_epoch < partition.partition_epoch:
                 return errors.INVALID_UPDATE_VERSION
             if broker not in members:
                 return errors.INVALID_REQUEST
-        if not members <= set(known.replicas):
+        if not members <= set(partition.replicas):
             return errors.INVALID_REQUEST
-        if not all(self._is_eligible(member, epoch) for member, epoch in wanted.isr):
+        if not all(self._is_eligible(member, epoch) for member, epoch in alteration.isr):
             return errors.INELIGIBLE_REPLICA
         return errors.NONE
 
     def _is_eligible(self, replica: int, broker_epoch: int) -> bool:
-        """Return whether a replica may be in an ISR: active, and still the broker that the leader means (KIP-841, KIP-903)."""
-        known = self._image.brokers.get(replica)
-        if known is None or not known.is_active:
+        """Return whether a replica may join an ISR.
+
+        It must be active (KIP-841) and have the broker epoch that the leader knows (KIP-903).
+        """
+        registration = self._image.brokers.get(replica)
+        if registration is None or not registration.is_active:
             return False
         return (
-            broker_epoch in (-1, known.broker_epoch) or not self._behaviours.replication.replica_epoch_checked
+            broker_epoch in (-1, registration.broker_epoch)
+            or not self._behaviours.replication.replica_epoch_checked
         )
 
     # Producer ids
@@ -626,8 +659,8 @@ class QuorumController:
     def _allocate_producer_ids(
         self, request: protocol.AllocateProducerIdsRequest
     ) -> Handled[protocol.AllocateProducerIdsResponse]:
-        known = self._image.brokers.get(request.broker)
-        if known is None or known.broker_epoch != request.broker_epoch:
+        registration = self._image.brokers.get(request.broker)
+        if registration is None or registration.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
         first = self._image.next_producer_id
         next_id = first + protocol.PRODUCER_IDS_BLOCK if self._switches.producer_ids_given_once else first

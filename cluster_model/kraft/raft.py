@@ -1,9 +1,10 @@
-"""Raft as Kafka has it: a quorum of voters of which one leads, and followers that fetch (``KafkaRaftClient.java``).
+"""Kafka's variant of Raft, in which followers fetch from the leader (``KafkaRaftClient.java``).
 
-A voter votes once in an epoch, for a candidate whose log goes at least as far as its own. The leader's high watermark is
-what a majority of the voters has fetched, once that reaches into its own epoch. Observers fetch, and do not vote. Who lacks what the
-leader's log no longer has fetches the leader's latest snapshot first (KIP-630).
-Transitions have the names that they have in ``QuorumState.java``.
+A voter votes once in an epoch, for a candidate whose log is at least as long as its own. The
+leader's high watermark is the offset that a majority of voters has fetched, if it lies in the
+leader's epoch. Observers fetch, but do not vote. A follower that needs records before the leader's
+log start fetches the leader's latest snapshot first (KIP-630). Transitions have their names from
+``QuorumState.java``.
 """
 
 from collections.abc import Callable
@@ -36,16 +37,16 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 RETRY_BACKOFF_US: Final = 20 * US_PER_MS
 """``controller.quorum.retry.backoff.ms``."""
 BACKOFF_BASE_US: Final = 50 * US_PER_MS
-"""In steps of which a candidate that was not elected backs off (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+"""The unit of a losing candidate's backoff (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
 CAPPED_BACKOFF_BASE_US: Final = 100 * US_PER_MS
-"""The same before 3.9.2."""
+"""The unit before 3.9.2."""
 SHUTDOWN_MAX_US: Final = 5 * US_PER_SECOND
-"""How long a node that stops waits for another leader (``KafkaRaftClientDriver``)."""
+"""How long a node waits for another leader during shutdown (``KafkaRaftClientDriver``)."""
 
 
 @unique
 class Role(Enum):
-    """What a node of the quorum is (``QuorumState``)."""
+    """The role of a node in the quorum (``QuorumState``)."""
 
     UNATTACHED = "unattached"
     PROSPECTIVE = "prospective"
@@ -57,11 +58,12 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumConfig:
-    """``controller.quorum.*``, in microseconds, and what came with a release.
+    """``controller.quorum.*`` in microseconds, and the behaviour of a release.
 
-    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166, ``election_backoff`` KAFKA-18345,
-    ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated`` KAFKA-16536. A voter that does not go by ``one_vote`` votes for more
-    than one candidate in an epoch. A node that does not go by ``keeps_log`` has nothing but its latest snapshot when it starts.
+    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166,
+    ``election_backoff`` KAFKA-18345, ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated``
+    KAFKA-16536. Without ``one_vote`` a voter votes for several candidates in an epoch. Without
+    ``keeps_log`` a node starts with only its latest snapshot.
     """
 
     election_timeout_us: int
@@ -79,7 +81,7 @@ class QuorumConfig:
 
     @classmethod
     def of(cls, config: BrokerConfig, switches: KRaftSwitches) -> Self:
-        """Return what a node of the quorum goes by that has these settings."""
+        """Return the configuration of a node with these settings and switches."""
         return cls(
             election_timeout_us=config.quorum_election_timeout_us,
             election_backoff_max_us=config.quorum_election_backoff_max_us,
@@ -97,23 +99,23 @@ class QuorumConfig:
 
 
 class RaftListener(Protocol):
-    """Who is told what the quorum does."""
+    """The controller or broker that applies the metadata log."""
 
     def committed(self, high_watermark: int) -> None:
-        """Everything below this offset is committed, and in this node's log."""
+        """Apply the records below this offset, which are committed and in this node's log."""
 
     def truncated(self, offset: int) -> None:
-        """This node's log has been cut back; nothing below the high watermark is gone."""
+        """Handle a truncation of this node's log, which keeps all records below the high watermark."""
 
     def leader_changed(self) -> None:
-        """This node knows of another leader, or of none, or of another epoch."""
+        """Handle a change of the leader or the epoch that this node knows."""
 
     def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
-        """This node's log, which ended at an offset, is gone, and begins behind a snapshot of the leader's."""
+        """Handle the replacement of this node's log, which ended at an offset, by a snapshot of the leader."""
 
 
 class RaftClient:
-    """One life of a node: a voter, or an observer, which has no id among the voters."""
+    """One incarnation of a node: a voter, or an observer if its id is not among the voters."""
 
     def __init__(
         self,
@@ -140,19 +142,20 @@ class RaftClient:
             for voter in voters
             if voter != node
         }
-        # Whatever was begun in an earlier role is over.
+        # Incremented on every transition, so that earlier timers and answers are ignored.
         self._turn = 0
         self._next_voter = 0
         self._leader_failed = False
         self._has_fetched = False
         self._fetched_from: NetworkClient | None = None
         self._fetching_snapshot: OffsetAndEpoch | None = None
-        # Until when a follower waits for its leader, or another voter for one.
+        # When a follower stops waiting for its leader, or another voter for an election.
         self._deadline_us: int | None = None
         self._votes: dict[int, bool] = {}
         self._is_backing_off = False
         self._elections = 0
-        # As leader: where and when its epoch begins, how far each node has fetched, when, and when it was answered.
+        # As leader: the start of its epoch, and for each node the fetched offset, and the times of
+        # its last fetch and of the last answer.
         self._epoch_start = 0
         self._elected_us = 0
         self._end_offsets: dict[int, int] = {}
@@ -174,7 +177,7 @@ class RaftClient:
         register(
             self._handlers, protocol.EndQuorumEpochRequest, self._answered_by(self._handle_end_quorum_epoch)
         )
-        # Having resigned: who has not heard of it yet, and who is to succeed.
+        # After a resignation: voters that have not acknowledged it, and the preferred successors.
         self._unacked: dict[int, None] = {}
         self._preferred_successors: tuple[int, ...] = ()
         self._on_shutdown: Callable[[], None] | None = None
@@ -194,25 +197,26 @@ class RaftClient:
 
     @property
     def has_committed_own_epoch(self) -> bool:
-        """Whether a leader knows that everything before its epoch is committed."""
+        """Whether this is a leader that has committed all earlier epochs."""
         return self.is_leader and self.high_watermark > self._epoch_start
 
     def start(self) -> None:
-        """Be what it was before (``QuorumState.initialize``): a follower of the same leader, or a candidate of the same epoch.
+        """Resume the role from disk: a follower of the same leader, or a candidate in the same epoch.
 
-        Who led before does not do so again in that epoch, and resigns. From 4.0 on a follower has its vote on disk as well, so that one that
-        stood for election itself asks for votes again before it follows.
+        A former leader resigns, because it may not lead again in its epoch. From 4.0 on the vote of
+        a follower is on disk too, so that a former candidate asks for votes again before it follows
+        (``QuorumState.initialize``).
         """
         latest = self.log.latest_snapshot
         if latest is not None and not self._config.keeps_log:
             self.log.start_from_snapshot(latest)
         leader = self.log.leader
-        has_stood = self.log.voted_for == self.node and (leader == NO_NODE or self._config.pre_vote)
+        was_candidate = self.log.voted_for == self.node and (leader == NO_NODE or self._config.pre_vote)
         if self._voters == (self.node,):
             self._transition_to_candidate()
         elif leader == self.node:
             self._transition_to_resigned(())
-        elif has_stood and self.is_voter:
+        elif was_candidate and self.is_voter:
             self._elections = 1
             self._transition(Role.CANDIDATE, self.log.epoch, NO_NODE)
             self._ask_for_votes()
@@ -222,7 +226,7 @@ class RaftClient:
             self._transition_to_unattached(self.log.epoch)
 
     def shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Stop in good order: a leader resigns and goes on until there is another one, or for five seconds (``GracefulShutdown``)."""
+        """Shut down cleanly. A leader resigns, and waits 5 s for a successor (``GracefulShutdown``)."""
         self._on_shutdown = on_ended
         self._host.set_timer(SHUTDOWN_MAX_US, lambda _: self._complete_shutdown())
         if self.is_leader:
@@ -241,7 +245,7 @@ class RaftClient:
             on_ended()
 
     def close(self) -> None:
-        """Do nothing more, and say nothing."""
+        """Stop all activity and all communication."""
         self._is_closed = True
         self._turn += 1
         self._fetch_purgatory.check(lambda _: True)
@@ -249,13 +253,13 @@ class RaftClient:
             peer.close()
 
     def resign(self) -> None:
-        """Give the office up, and leave it to others to stand for election first."""
+        """Give up leadership, and let others stand for election first."""
         if self.is_leader:
             ends = self._end_offsets
             self._transition_to_resigned(tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter))))
 
     def append(self, records: tuple[MetadataRecord, ...]) -> int:
-        """Append as leader, and return the offset behind the last record."""
+        """Append as leader, and return the new end offset."""
         assert self.is_leader
         for record in records:
             self.log.append(self.log.epoch, record)
@@ -266,9 +270,10 @@ class RaftClient:
     # Transitions
 
     def _transition_to_unattached(self, epoch: int) -> None:
-        """Know of no leader of an epoch.
+        """Join an epoch without a known leader.
 
-        A voter that waits for an election already waits no longer for a later epoch, of a candidate that cannot win.
+        A voter that already waits for an election keeps its deadline, so that a candidate that
+        cannot win does not delay it with later epochs.
         """
         deadline_us = self._deadline_us
         is_waiting = self.role in (Role.UNATTACHED, Role.CANDIDATE, Role.PROSPECTIVE) or (
@@ -288,7 +293,7 @@ class RaftClient:
             self._fetch(self._turn)
 
     def _transition_to_prospective(self) -> None:
-        """Ask whether it would be elected, and go by the leader that it knows meanwhile (KIP-996)."""
+        """Ask whether it would be elected, and keep the known leader meanwhile (KIP-996)."""
         self._transition(Role.PROSPECTIVE, self.log.epoch, self.leader)
         self._await_election(self._random_election_timeout_us())
         self._send_vote_requests(pre_vote=True)
@@ -327,12 +332,12 @@ class RaftClient:
             self._after(self._check_quorum_timeout_us(), self._check_quorum)
         self.append((LeaderChangeMessage(self.node),))
         if self._on_shutdown is not None:
-            # It has stood for election when it was told to stop, and leads so as to resign.
+            # It won an election during its shutdown, so it resigns at once.
             self.resign()
 
     def _transition_to_resigned(self, preferred_successors: tuple[int, ...]) -> None:
         self._transition(Role.RESIGNED, self.log.epoch, NO_NODE)
-        # It stands on disk that it has led in this epoch: it neither votes nor is elected there when it is back.
+        # Kept on disk, so that after a restart it neither votes nor runs in the epoch that it led.
         self.log.leader = self.node
         self._preferred_successors = preferred_successors
         self._unacked = dict.fromkeys(self._peers)
@@ -358,7 +363,7 @@ class RaftClient:
         self._listener.leader_changed()
 
     def _maybe_transition(self, epoch: int, leader: int) -> bool:
-        """Take over what another node knows of a later epoch, or of a leader of this one; return whether it was news."""
+        """Adopt a later epoch, or the leader of this one, from another node. Return whether it was news."""
         if leader == self.node:
             return False
         if epoch > self.log.epoch and leader == NO_NODE:
@@ -372,7 +377,7 @@ class RaftClient:
         return True
 
     def _after(self, delay_us: int, callback: Callable[[int], None]) -> None:
-        """Call back in this role; in another one it is none of its business."""
+        """Call back after a delay, unless there is a transition before."""
         self._host.set_timer(
             delay_us, lambda turn: callback(turn) if turn == self._turn else None, self._turn
         )
@@ -398,7 +403,7 @@ class RaftClient:
         if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()
         elif self.role is Role.RESIGNED and self._config.pre_vote:
-            # In its own epoch it would be told of itself as the leader (``pollResigned``).
+            # In its own epoch others would name it as the leader (``pollResigned``).
             self._transition_to_unattached(self.log.epoch + 1)
         elif self.role is Role.PROSPECTIVE and self.leader != NO_NODE:
             self._transition_to_follower(self.log.epoch, self.leader)
@@ -411,18 +416,18 @@ class RaftClient:
             self._after(self._candidate_backoff_us(), lambda _: self._stand_for_election())
 
     def _candidate_backoff_us(self) -> int:
-        """Return how long a candidate waits that was not elected, longer each time (``binaryExponentialElectionBackoffMs``)."""
-        draw = self._host.choices.network
+        """Return a losing candidate's growing backoff (``binaryExponentialElectionBackoffMs``)."""
+        choices = self._host.choices.network
         backoff_max_us = self._config.election_backoff_max_us
         if self._config.election_backoff == CAPPED:
-            drawn = draw.below(2 << min(self._elections - 1, 20))
-            return min(CAPPED_BACKOFF_BASE_US * drawn, backoff_max_us)
+            factor = choices.below(2 << min(self._elections - 1, 20))
+            return min(CAPPED_BACKOFF_BASE_US * factor, backoff_max_us)
         bound = 2 << min(self._elections - 1, 10)
         if self._config.election_backoff == AFTER_REFUSAL:
             bound -= 1  # 4.0 draws from 1 to below the bound, 3.9.2 up to it.
-        drawn = 1 + draw.below(bound)
-        jitter_us = draw.below(BACKOFF_BASE_US // US_PER_MS) * US_PER_MS
-        return min(BACKOFF_BASE_US * drawn, backoff_max_us + jitter_us)
+        factor = 1 + choices.below(bound)
+        jitter_us = choices.below(BACKOFF_BASE_US // US_PER_MS) * US_PER_MS
+        return min(BACKOFF_BASE_US * factor, backoff_max_us + jitter_us)
 
     def _stand_for_election(self) -> None:
         if self._on_shutdown is not None:
@@ -456,7 +461,7 @@ class RaftClient:
         self._peers[voter].send(request, answered)
 
     def _is_refused(self) -> bool:
-        """Return whether so many are against it that it cannot be elected any more (``isVoteRejected``)."""
+        """Return whether refusals make a majority impossible (``isVoteRejected``)."""
         return len(self._votes) - sum(self._votes.values()) > (len(self._voters) - 1) // 2
 
     def _count_votes(self) -> None:
@@ -469,7 +474,7 @@ class RaftClient:
             elif is_rejected and self.leader != NO_NODE:
                 self._transition_to_follower(self.log.epoch, self.leader)
             elif is_rejected:
-                self._deadline_us = None  # It begins to wait anew.
+                self._deadline_us = None  # Wait a whole timeout again.
                 self._transition_to_unattached(self.log.epoch)
         elif granted >= majority:
             self._transition_to_leader()
@@ -483,7 +488,7 @@ class RaftClient:
         self._after(timeout_us, self._check_fetch_timeout)
 
     def _check_fetch_timeout(self, _: int) -> None:
-        """Stand for election, or look for another leader, where nothing has come for ``controller.quorum.fetch.timeout.ms``."""
+        """After ``controller.quorum.fetch.timeout.ms`` stand for election, or as observer find another leader."""
         repeated_us = None if self._fetched_from is None else self._fetched_from.repeated_us
         deadline_us = self._deadline_us
         assert deadline_us is not None
@@ -498,17 +503,22 @@ class RaftClient:
             self._transition_to_unattached(self.log.epoch)
 
     def _fetch(self, turn: int) -> None:
-        """Fetch from the leader. Who knows of none, or gets no answer, asks one voter after the other; in old releases only an observer does."""
-        asked = self.leader
-        if asked == NO_NODE and self._on_shutdown is not None:
+        """Fetch from the leader. Without one, or without its answer, try the voters in turn.
+
+        In old releases only observers try other voters.
+        """
+        source = self.leader
+        if source == NO_NODE and self._on_shutdown is not None:
             return
-        if asked == NO_NODE or (self._leader_failed and (self._config.looks_for_leader or not self.is_voter)):
+        if source == NO_NODE or (
+            self._leader_failed and (self._config.looks_for_leader or not self.is_voter)
+        ):
             others = tuple(self._peers)
-            asked = others[self._next_voter % len(others)]
+            source = others[self._next_voter % len(others)]
             self._next_voter += 1
         log = self.log
-        if self._fetching_snapshot is not None and asked == self.leader:
-            self._fetch_snapshot(asked, self._fetching_snapshot, turn)
+        if self._fetching_snapshot is not None and source == self.leader:
+            self._fetch_snapshot(source, self._fetching_snapshot, turn)
             return
         request = protocol.RaftFetchRequest(
             log.epoch, self.node, log.end_offset, log.last_epoch, self.high_watermark
@@ -516,32 +526,35 @@ class RaftClient:
 
         def answered(response: protocol.RaftFetchResponse | None, _: Any) -> None:
             if turn == self._turn:
-                self._fetched(asked, response)
+                self._fetched(source, response)
 
-        peer = self._fetched_from = self._peers[asked]
+        peer = self._fetched_from = self._peers[source]
         peer.send(
-            request, answered, None, self._repeated if self._has_fetched and asked == self.leader else None
+            request, answered, None, self._repeated if self._has_fetched and source == self.leader else None
         )
 
     def _repeated(self, _: int) -> None:
-        """Note that the leader has answered fetches with nothing."""
+        """Extend the deadline: the leader has answered idle fetches."""
         if self._fetched_from is not None:
             self._deadline_us = self._fetched_from.sent_us + self._config.fetch_timeout_us
 
-    def _fetch_snapshot(self, asked: int, snapshot: OffsetAndEpoch, turn: int) -> None:
+    def _fetch_snapshot(self, source: int, snapshot: OffsetAndEpoch, turn: int) -> None:
         request = protocol.FetchSnapshotRequest(self.log.epoch, self.node, snapshot)
 
         def answered(response: protocol.FetchSnapshotResponse | None, _: Any) -> None:
             if turn == self._turn:
-                self._snapshot_fetched(asked, response)
+                self._snapshot_fetched(source, response)
 
-        peer = self._fetched_from = self._peers[asked]
+        peer = self._fetched_from = self._peers[source]
         peer.send(request, answered)
 
-    def _snapshot_fetched(self, asked: int, response: protocol.FetchSnapshotResponse | None) -> None:
-        """Begin anew with a snapshot; where the leader has deleted it meanwhile, it names another one (``handleFetchSnapshotResponse``)."""
+    def _snapshot_fetched(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
+        """Replace the log by a snapshot. If the leader has deleted it, fetch to learn of a later one.
+
+        After ``handleFetchSnapshotResponse``.
+        """
         if response is None or response.error not in (errors.NONE, errors.SNAPSHOT_NOT_FOUND):
-            self._fetch_failed(asked, response)
+            self._fetch_failed(source, response)
             return
         self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
         self._fetching_snapshot = None
@@ -549,25 +562,25 @@ class RaftClient:
         if snapshot is not None:
             log_end = self.log.end_offset
             self.log.start_from_snapshot(snapshot)
-            self._listener.snapshot_fetched(asked, log_end, snapshot)
+            self._listener.snapshot_fetched(source, log_end, snapshot)
             self._commit(snapshot.end_offset)
         self._fetch(self._turn)
 
     def _fetch_failed(
-        self, asked: int, response: protocol.RaftFetchResponse | protocol.FetchSnapshotResponse | None
+        self, source: int, response: protocol.RaftFetchResponse | protocol.FetchSnapshotResponse | None
     ) -> None:
         if response is not None and self._maybe_transition(response.epoch, response.leader):
             return
-        # Every other time a voter that may know of another leader.
-        self._leader_failed = asked == self.leader
+        # Alternate between the leader and a voter that may know another one.
+        self._leader_failed = source == self.leader
         self._after(RETRY_BACKOFF_US, self._fetch)
 
-    def _fetched(self, asked: int, response: protocol.RaftFetchResponse | None) -> None:
-        if response is None or response.error != errors.NONE or asked != response.leader:
-            self._fetch_failed(asked, response)
+    def _fetched(self, source: int, response: protocol.RaftFetchResponse | None) -> None:
+        if response is None or response.error != errors.NONE or source != response.leader:
+            self._fetch_failed(source, response)
             return
         if self.role is not Role.FOLLOWER:
-            self._transition_to_follower(response.epoch, asked)
+            self._transition_to_follower(response.epoch, source)
             return
         self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
         self._has_fetched, self._leader_failed = True, False
@@ -580,7 +593,8 @@ class RaftClient:
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
                 self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
-                # An IllegalArgumentException ends the process (``KafkaMetadataLog.truncateTo``); its next life knows no high watermark.
+                # An IllegalArgumentException ends the process (``KafkaMetadataLog.truncateTo``).
+                # Its next incarnation starts without a high watermark.
                 self._host.halt()
                 return
             self._host.publish(MetadataLogTruncated, self.node, end_offset, offset)
@@ -598,13 +612,13 @@ class RaftClient:
     # Leading
 
     def _begin_quorum_epoch_timeout_us(self) -> int:
-        """Return how often a leader says that it leads (``LeaderState.beginQuorumEpochTimeoutMs``)."""
+        """Return how often a leader announces itself (``LeaderState.beginQuorumEpochTimeoutMs``)."""
         return self._config.fetch_timeout_us // 2
 
     def _await_begin_quorum_epoch(self) -> None:
-        """Be the leader that says again that it leads, as long as there is a voter whose fetch does not wait here.
+        """Schedule the next announcement, while there is a voter without a waiting fetch.
 
-        To one that fetches it is nothing new. So a quorum where all do costs nothing for it.
+        A voter that fetches knows its leader, so that a quorum without idle voters needs no timer.
         """
         if (
             self.is_leader
@@ -629,7 +643,10 @@ class RaftClient:
             self._await_begin_quorum_epoch()
 
     def _is_silent(self, voter: int) -> bool:
-        """Return whether a voter that has no fetch waiting is to be told again; one that was answered just now may be about to fetch."""
+        """Return whether a voter without a waiting fetch needs an announcement.
+
+        A voter that was just answered may be about to fetch.
+        """
         now_us = self._host.clock.now_us
         if now_us - self._answered_us[voter] < FETCH_WAIT_MAX_US:
             return False
@@ -645,7 +662,8 @@ class RaftClient:
             if turn != self._turn:
                 return
             if response is None:
-                # One that fetches knows, and from 3.9 on the timer says it again.
+                # A voter that fetches knows the leader, and from 3.9 on the timer repeats the
+                # announcement.
                 if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
                     self._after(RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again))
             else:
@@ -654,7 +672,7 @@ class RaftClient:
         self._peers[voter].send(request, answered)
 
     def _send_end_quorum_epoch(self, voter: int, turn: int) -> None:
-        """Let a voter know of the resignation, again and again until it has heard or there is another leader."""
+        """Announce the resignation to a voter. Retry until it answers or there is another leader."""
         request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
 
         def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
@@ -669,11 +687,11 @@ class RaftClient:
             self._peers[voter].send(request, answered)
 
     def _check_quorum_timeout_us(self) -> int:
-        """Return how long a leader goes on unheard (``LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR``)."""
+        """Return how long a leader stays without fetches (``LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR``)."""
         return self._config.fetch_timeout_us * 3 // 2
 
     def _check_quorum(self, _: int) -> None:
-        """Resign where no majority has fetched for too long (KAFKA-15489)."""
+        """Resign if no majority has fetched for too long (KAFKA-15489)."""
         waiting = self._fetch_purgatory.last_fetches()
         fetched_us = sorted(
             (
@@ -683,7 +701,7 @@ class RaftClient:
             ),
             reverse=True,
         )
-        # With itself these make a majority.
+        # Enough voters for a majority, with the leader itself, have fetched since this time.
         latest_us = fetched_us[len(self._voters) // 2 - 1]
         silent_us = self._host.clock.now_us - latest_us
         if silent_us >= self._check_quorum_timeout_us():
@@ -708,11 +726,11 @@ class RaftClient:
     # Requests
 
     def handle(self, exchange: Exchange[Body]) -> None:
-        """Handle what another node says to a voter."""
+        """Handle a request of another node."""
         self._handlers[type(exchange.request)](exchange)
 
     def _answered_by(self, answer: Callable[[Q], Body]) -> Callable[[Exchange[Q]], None]:
-        """Return what handles requests that are answered at once."""
+        """Return a handler for requests with an immediate answer."""
         return lambda exchange: self._respond(exchange, answer(exchange.request))
 
     def _respond(self, exchange: Exchange[Body], answer: Body) -> None:
@@ -720,23 +738,23 @@ class RaftClient:
 
     def _handle_vote(self, request: protocol.VoteRequest) -> protocol.VoteResponse:
         log = self.log
-        goes_as_far = (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
+        is_up_to_date = (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
         if request.epoch > log.epoch:
             self._transition_to_unattached(request.epoch)
         if request.pre_vote:
-            # KIP-996: who has heard from the leader is against an election.
+            # KIP-996: a voter that hears from its leader refuses.
             hears_leader = self.is_leader or (self.role is Role.FOLLOWER and self._has_fetched)
-            granted = goes_as_far and request.epoch == log.epoch and not hears_leader
+            granted = is_up_to_date and request.epoch == log.epoch and not hears_leader
             return protocol.VoteResponse(log.epoch, self.leader, granted)
         granted = (
             request.epoch == log.epoch
             and self.leader == NO_NODE
             and (log.voted_for in (NO_NODE, request.candidate) or not self._config.one_vote)
-            and goes_as_far
+            and is_up_to_date
         )
         if granted:
             if log.voted_for == NO_NODE and self.role is Role.UNATTACHED:
-                # Who has voted gives the candidate time (transitionToUnattachedVotedState).
+                # A vote gives the candidate time (transitionToUnattachedVotedState).
                 self._await_election(self._random_election_timeout_us())
             log.voted_for = request.candidate
         return protocol.VoteResponse(log.epoch, self.leader, granted)
@@ -748,7 +766,7 @@ class RaftClient:
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
     def _handle_end_quorum_epoch(self, request: protocol.EndQuorumEpochRequest) -> protocol.QuorumResponse:
-        """The leader resigns: the successor that it prefers stands for election at once, the others later."""
+        """Schedule an election after a resignation: at once if preferred as successor, otherwise later."""
         self._maybe_transition(request.epoch, request.leader)
         if (
             self.role is Role.FOLLOWER
@@ -760,7 +778,7 @@ class RaftClient:
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
     def _election_backoff_us(self, successors: tuple[int, ...]) -> int:
-        """Return how long one of those who are to succeed waits (``strictExponentialElectionBackoffMs``)."""
+        """Return the delay of a preferred successor (``strictExponentialElectionBackoffMs``)."""
         backoff_max_us = self._config.election_backoff_max_us
         if self.node not in successors:
             return backoff_max_us
@@ -771,7 +789,7 @@ class RaftClient:
         return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
     def _handle_fetch(self, exchange: Exchange[protocol.RaftFetchRequest]) -> None:
-        """Answer as leader with what follows, or with where the logs part; wait where there is nothing."""
+        """Answer as leader with records, a snapshot id or the point of divergence. Wait if there is no news."""
         request = exchange.request
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:
@@ -808,7 +826,10 @@ class RaftClient:
         )
 
     def _leader_only_error(self, epoch: int) -> str:
-        """Return why only another node could answer (``validateLeaderOnlyRequest``): one that has heard of a later epoch deposes no leader."""
+        """Return the error of a request for the leader (``validateLeaderOnlyRequest``).
+
+        A request with a later epoch does not depose the leader.
+        """
         if not self.is_leader or epoch > self.log.epoch:
             return errors.NOT_LEADER_FOR_PARTITION
         return errors.FENCED_LEADER_EPOCH if epoch < self.log.epoch else errors.NONE
@@ -820,12 +841,13 @@ class RaftClient:
         if error != errors.NONE:
             leader = NO_NODE if self._is_closed else self.leader
             return protocol.FetchSnapshotResponse(error, self.log.epoch, leader)
-        found = next((known for known in self.log.snapshots if known.id == request.snapshot), None)
-        if found is not None and request.replica_id in self._fetched_us:
-            # A voter that fetches a snapshot is heard of as well (updateCheckQuorumForFollowingVoter).
+        snapshot = next((kept for kept in self.log.snapshots if kept.id == request.snapshot), None)
+        if snapshot is not None and request.replica_id in self._fetched_us:
+            # Fetching a snapshot counts for the check of the quorum
+            # (updateCheckQuorumForFollowingVoter).
             self._fetched_us[request.replica_id] = self._host.clock.now_us
-        error = errors.SNAPSHOT_NOT_FOUND if found is None else errors.NONE
-        return protocol.FetchSnapshotResponse(error, self.log.epoch, self.node, found)
+        error = errors.SNAPSHOT_NOT_FOUND if snapshot is None else errors.NONE
+        return protocol.FetchSnapshotResponse(error, self.log.epoch, self.node, snapshot)
 
     def _has_news(self, request: protocol.RaftFetchRequest) -> bool:
         return request.fetch_offset < self.log.end_offset or (

@@ -1,4 +1,7 @@
-"""The records of the metadata log, with the fields that matter (metadata/src/main/resources/common/metadata)."""
+"""The records of the metadata log, with the fields that the model needs.
+
+After ``metadata/src/main/resources/common/metadata``.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,17 +13,17 @@ NO_INCARNATION = -1
 
 @dataclass(slots=True, frozen=True)
 class LeaderChangeMessage:
-    """A control record: this node leads the quorum from here on."""
+    """A control record: this node leads the quorum from this offset on."""
 
     leader: int
 
 
 @dataclass(slots=True, frozen=True)
 class RegisterBrokerRecord:
-    """A broker has registered; it is fenced at first. Its offset in the log is the broker epoch.
+    """A broker has registered, and is fenced at first. Its offset in the log is the broker epoch.
 
-    ``incarnation`` tells the lives of a broker apart (Kafka draws an id for each). In a snapshot the record says as well what has become of
-    the broker since, and which offset it had.
+    ``incarnation`` distinguishes processes of one broker (Kafka draws a random id for each). In a
+    snapshot the record also has the broker epoch and the broker's later state.
     """
 
     broker: int
@@ -33,10 +36,10 @@ class RegisterBrokerRecord:
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistrationChangeRecord:
-    """A broker is fenced, unfenced, or in controlled shutdown; ``expired`` says that it was not heard of for too long.
+    """A broker is fenced, unfenced, or in controlled shutdown. ``expired``: its session timed out.
 
-    ``offline`` are its replicas in log directories that have failed, None where that is as before (``logDirs`` has the others,
-    KIP-858).
+    ``offline`` are its replicas in failed log directories, None for no change. Kafka's ``logDirs``
+    has the online directories instead (KIP-858).
     """
 
     broker: int
@@ -49,10 +52,11 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(slots=True, frozen=True)
 class PartitionRecord:
-    """The whole state of a partition, as it is created or changed (``PartitionRecord``, ``PartitionChangeRecord``).
+    """The whole state of a new or changed partition (``PartitionRecord``, ``PartitionChangeRecord``).
 
-    ``elr`` are the eligible leader replicas (KIP-966); ``altered_by`` is the leader that has asked for the change, -1 where
-    it was the controller's own. ``adding`` and ``removing`` are the replicas that a reassignment adds and removes (KIP-455).
+    ``elr`` are the eligible leader replicas (KIP-966). ``altered_by`` is the leader that requested
+    the change, -1 if the controller made it. ``adding`` and ``removing`` are the replicas that a
+    reassignment adds and removes (KIP-455).
     """
 
     partition: str
@@ -73,13 +77,16 @@ class PartitionRecord:
 
     @property
     def electable(self) -> tuple[int, ...]:
-        """Who may lead cleanly: the ISR; where it is empty the ELR (``PartitionChangeBuilder.isValidNewLeader``)."""
+        """The replicas that may lead cleanly: the ISR, or the ELR if the ISR is empty.
+
+        After ``PartitionChangeBuilder.isValidNewLeader``.
+        """
         return self.isr or self.elr
 
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdsRecord:
-    """Producer ids below this one have been given away in blocks."""
+    """Producer ids below this one have been allocated in blocks."""
 
     next_producer_id: int
 
@@ -98,7 +105,10 @@ _REPLICA_BYTES: Final = 20
 
 
 def size_in_bytes(record: MetadataRecord) -> int:
-    """Return about what a record takes in the log, in a batch of its own: Kafka has them in batches as well, one for each change."""
+    """Return the approximate size of a record in the log, with a batch of its own.
+
+    Kafka writes a batch for each change too.
+    """
     if isinstance(record, PartitionRecord):
         return _BATCH_BYTES + 60 + _REPLICA_BYTES * len(record.replicas) + 4 * len(record.isr)
     if isinstance(record, RegisterBrokerRecord):

@@ -1,4 +1,7 @@
-"""When a node takes snapshots of the metadata, and cuts its log behind them (``SnapshotGenerator.java``, ``KafkaMetadataLog.maybeClean``)."""
+"""Takes snapshots of a node's metadata, and deletes the log that they cover.
+
+After ``SnapshotGenerator.java`` and ``KafkaMetadataLog.maybeClean``.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,9 +24,9 @@ CLEANING_INTERVAL_US: Final = 60 * US_PER_SECOND
 
 
 class SnapshotGenerator:
-    """One life of a node, controller or broker, as far as snapshots of what it has taken over are concerned.
+    """The snapshots that one incarnation of a node, controller or broker, takes of its metadata.
 
-    *image* returns what the committed records amount to, all that the node has been told of.
+    *image* returns the state after all committed records that the node has applied.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class SnapshotGenerator:
         self._interval_us = config.metadata_snapshot_interval_us
         self._retention_bytes = config.metadata_retention_bytes
         self._retention_us = config.metadata_retention_us
-        # Up to where records have been counted, None before the node has caught up with what it had.
+        # The offset up to which records count, None before the node has replayed its own log.
         self._counted: int | None = None
         self._bytes = 0
         self._since_us = 0
@@ -57,7 +60,7 @@ class SnapshotGenerator:
         self._await_interval()
 
     def _await_interval(self) -> None:
-        """Look again when a snapshot is due by its age: in Kafka the next NoOpRecord has one taken then."""
+        """Check again when the interval ends. In Kafka the next NoOpRecord causes the snapshot then."""
         if self._interval_us and not self._timer_is_set:
             self._timer_is_set = True
             self._host.set_timer(
@@ -79,9 +82,10 @@ class SnapshotGenerator:
         return self._counted is not None and self._counted > (0 if latest is None else latest.end_offset)
 
     def committed(self, end_offset: int) -> None:
-        """Count what the node has taken over, and take a snapshot when that is enough, or the last one is old.
+        """Count newly applied bytes, and take a snapshot after enough bytes or enough time.
 
-        What it had when it started, or has got in a snapshot, does not count (``publishSnapshot``).
+        Records that the node had at its start, or got in a snapshot, do not count
+        (``publishSnapshot``).
         """
         counted, self._counted = self._counted, end_offset
         if counted is None or counted < self._log.start_offset:

@@ -225,7 +225,7 @@ def test_who_loses_its_disk_forgets_its_vote_and_what_it_had_of_the_metadata(com
     known.cluster.start_broker(node)
     known.run(10)
     assert plane._logs[node].epoch > epoch
-    assert plane._changes.is_all_in(plane._logs[node])
+    assert plane._changes.are_all_in(plane._logs[node])
     assert not known.named(events.InvariantBroken)
 
 
