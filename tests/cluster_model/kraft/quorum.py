@@ -1,4 +1,4 @@
-"""A quorum in the simulator, with what Raft promises of it looked at after every step."""
+"""A quorum in the simulator that checks the promises of Raft after every step."""
 
 from dataclasses import dataclass, field
 
@@ -29,9 +29,10 @@ SECOND = 1_000_000
 
 @dataclass
 class Node:
-    """A node: its process and its disk stay, its lives come and go.
+    """A node, whose process and disk outlast its incarnations.
 
-    ``image`` is what it has been told to be committed amounts to, ``fetched`` the snapshots that it has begun with.
+    ``image`` is the state after the committed records that it has applied, ``fetched`` the snapshots
+    that replaced its log.
     """
 
     id: int
@@ -47,12 +48,12 @@ class Node:
         self.raft.handle(exchange)
 
     def connection_closed(self, connection: Connection) -> None:
-        """Nothing hangs on it."""
+        """Ignore it: a node keeps no state of connections."""
 
     def truncated(self, offset: int) -> None:
         assert offset >= self.committed
 
-    def committed_is(self, high_watermark: int) -> None:
+    def apply_committed(self, high_watermark: int) -> None:
         assert high_watermark >= self.committed
         self.committed = high_watermark
         self.image = self.log.replayed(self.image, high_watermark)
@@ -61,15 +62,15 @@ class Node:
         self.fetched.append(snapshot)
 
     def leader_changed(self) -> None:
-        """The quorum looks at that itself."""
+        """Ignore it: the quorum checks leaders itself."""
 
 
 class Listener:
-    """Passes on what a life of a node is told."""
+    """Passes the events of one incarnation to its node."""
 
     def __init__(self, node: Node) -> None:
         node.committed, node.image = 0, ClusterImage()
-        self.committed = node.committed_is
+        self.committed = node.apply_committed
         self.truncated = node.truncated
         self.leader_changed = node.leader_changed
         self.snapshot_fetched = node.snapshot_fetched
@@ -91,7 +92,7 @@ class Quorum:
         looks_for_leader: bool | None = None,
         begin_epoch_repeated: str | None = None,
     ) -> None:
-        # What goes with the others: 3.9 without pre-vote, the newest release with it.
+        # Defaults of the other switches: 3.9 without pre-vote, the newest release with it.
         switches = behaviours_in("4.3" if pre_vote else "3.9").kraft
         choices = Choices.from_seed(seed)
         self.simulator = Simulator()
@@ -121,9 +122,9 @@ class Quorum:
         for node in self.nodes:
             self.network.add(node.process, server_name(node.id))
         for node in self.nodes:
-            self._begin(node)
+            self._start_incarnation(node)
 
-    def _begin(self, node: Node) -> None:
+    def _start_incarnation(self, node: Node) -> None:
         host = SimulatedHost(node.process, self.simulator, self.network, self._choices, self.trace)
         node.raft = RaftClient(node.id, host, self.voters, node.log, self.config, Listener(node))
         self.network.listen(node.process, node, server_name(node.id))
@@ -143,7 +144,7 @@ class Quorum:
         if not process.running:
             process.start()
             self._stopping.discard(node)
-            self._begin(self.nodes[node])
+            self._start_incarnation(self.nodes[node])
 
     def resign(self, node: int) -> None:
         raft = self.nodes[node].raft
@@ -170,7 +171,7 @@ class Quorum:
         self.network.cut(self.nodes[one].process.name, self.nodes[other].process.name)
 
     def heal(self) -> None:
-        # One that is about to end would do so after it has been healed.
+        # A node in shutdown would otherwise end after the repair.
         for stopping in sorted(self._stopping):
             self.resume(stopping)
             self.crash(stopping)
@@ -180,7 +181,7 @@ class Quorum:
             self.start(node.id)
 
     def lose_disk(self, node: int) -> None:
-        """An observer begins with nothing; a voter would forget its vote."""
+        """Empty the disk of an observer. A voter would lose its vote."""
         if node not in self.voters:
             self.crash(node)
             self.nodes[node].log = MetadataLog()
@@ -188,18 +189,18 @@ class Quorum:
     # Snapshots
 
     def snapshot(self, node: int) -> None:
-        known = self.nodes[node]
-        end_offset = known.image.next_offset
-        if known.raft is not None and end_offset and end_offset > known.log.start_offset:
-            epoch = known.log.epoch_at(end_offset - 1)
+        owner = self.nodes[node]
+        end_offset = owner.image.next_offset
+        if owner.raft is not None and end_offset and end_offset > owner.log.start_offset:
+            epoch = owner.log.epoch_at(end_offset - 1)
             assert epoch is not None
-            known.log.add_snapshot(MetadataSnapshot(end_offset, epoch, 0, known.image.write(), 1))
+            owner.log.add_snapshot(MetadataSnapshot(end_offset, epoch, 0, owner.image.write(), 1))
 
     def clean(self, node: int) -> None:
-        """Keep the latest snapshot alone, and the log behind it."""
+        """Keep only the latest snapshot, and the log after it."""
         self.nodes[node].log.clean(0, -1, 0)
 
-    # What goes on
+    # Running and checking
 
     def leader(self) -> RaftClient | None:
         """Return the leader of the latest epoch, if it runs."""
@@ -216,41 +217,41 @@ class Quorum:
     def run(self, duration_us: int) -> None:
         end_us = self.simulator.now_us + duration_us
         while self.simulator.step(end_us):
-            self.look()
+            self.check()
         self.simulator.run_until(end_us)
-        self.look()
+        self.check()
 
-    def look(self) -> None:
-        """One leader an epoch; what is committed is the same everywhere, and in the log of each later leader."""
+    def check(self) -> None:
+        """Check that each epoch has one leader, and that all nodes and later leaders agree on committed records."""
         for node in self.nodes:
             raft = node.raft
             if raft is None:
                 continue
             if raft.is_leader:
                 assert self._leaders.setdefault(raft.epoch, node.id) == node.id, "two leaders of an epoch"
-                known = len(self.chosen)
-                assert self._has_chosen(node.log, known) or raft.epoch < max(self._leaders), (
-                    "a leader lacks what is committed"
+                end_offset = len(self.chosen)
+                assert self._has_chosen(node.log, end_offset) or raft.epoch < max(self._leaders), (
+                    "a leader lacks committed records"
                 )
             if node.committed:
                 assert self._has_chosen(node.log, min(node.committed, len(self.chosen))), (
-                    "what is committed differs"
+                    "committed records differ"
                 )
                 self.chosen += node.log.read(max(len(self.chosen), node.log.start_offset), node.committed)
                 end_offset = node.image.next_offset
                 assert node.image.write() == self._image_at(end_offset), (
-                    f"node {node.id} takes something else for what is committed below {end_offset}"
+                    f"the image of node {node.id} differs from the committed records below {end_offset}"
                 )
 
     def _has_chosen(self, log: MetadataLog, end_offset: int) -> bool:
-        """Return whether a log has what is committed, as far as it begins before it."""
+        """Return whether a log has the committed records below an offset, apart from those before its start."""
         return log.end_offset >= end_offset and (
             end_offset <= log.start_offset
             or [*log.read(log.start_offset, end_offset)] == self.chosen[log.start_offset : end_offset]
         )
 
     def _image_at(self, end_offset: int) -> tuple[MetadataRecord, ...]:
-        """Return what who has read the log from its beginning takes it to amount to."""
+        """Return the image of a node that has replayed the whole log."""
         if end_offset not in self._images:
             image = ClusterImage()
             for _, record in self.chosen[:end_offset]:
@@ -259,6 +260,6 @@ class Quorum:
         return self._images[end_offset]
 
     def numbers(self, node: int) -> list[int]:
-        """Return what a node knows to be committed."""
+        """Return the numbers of the records that a node knows to be committed."""
         records = [record for _, record in self.chosen[: self.nodes[node].committed]]
         return [record.next_producer_id for record in records if isinstance(record, ProducerIdsRecord)]

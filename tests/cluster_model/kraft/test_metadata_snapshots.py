@@ -1,4 +1,4 @@
-"""Snapshots of the metadata (KIP-630): when they are taken, what goes with them, who begins with one."""
+"""Snapshots of the metadata (KIP-630): when nodes take, delete and fetch them."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ records = st.one_of(
 
 
 def everything(image: ClusterImage) -> tuple[Any, ...]:
-    """Return all that others can ask of an image."""
+    """Return everything that an image can answer."""
     brokers = range(4)
     return (
         image.next_offset,
@@ -73,7 +73,7 @@ def log_of(appended: list[MetadataRecord], epoch: int = 1) -> MetadataLog:
     return log
 
 
-def take(log: MetadataLog, end_offset: int) -> MetadataSnapshot:
+def take_snapshot(log: MetadataLog, end_offset: int) -> MetadataSnapshot:
     image = log.replayed(ClusterImage(), end_offset)
     epoch = log.epoch_at(end_offset - 1)
     assert epoch is not None
@@ -83,16 +83,16 @@ def take(log: MetadataLog, end_offset: int) -> MetadataSnapshot:
 
 
 @given(appended=st.lists(records, min_size=1, max_size=30), cut=st.integers(0, 30), read=st.integers(0, 30))
-def test_who_begins_with_a_snapshot_knows_what_one_knows_who_has_read_the_log(
+def test_a_snapshot_and_the_log_after_it_give_the_same_image_as_the_whole_log(
     appended: list[MetadataRecord], cut: int, read: int
 ) -> None:
-    known = [RegisterBrokerRecord(broker, 1) for broker in range(4)]
-    log = log_of([*known, *appended])
+    registrations = [RegisterBrokerRecord(broker, 1) for broker in range(4)]
+    log = log_of([*registrations, *appended])
     end = log.end_offset
     by_log = log.replayed(ClusterImage(), end)
-    snapshot = take(log, min(len(known) + cut, end))
-    # One that starts, one that was there before and is behind, and one whose log is cut to the snapshot.
-    behind = log_of([*known, *appended]).replayed(ClusterImage(), min(read, snapshot.end_offset))
+    snapshot = take_snapshot(log, min(len(registrations) + cut, end))
+    # A new image, an image that is behind, and a log that starts from the snapshot.
+    behind = log_of([*registrations, *appended]).replayed(ClusterImage(), min(read, snapshot.end_offset))
     other = MetadataLog()
     other.start_from_snapshot(snapshot)
     for epoch, record in log.read(snapshot.end_offset):
@@ -101,45 +101,45 @@ def test_who_begins_with_a_snapshot_knows_what_one_knows_who_has_read_the_log(
     assert everything(other.replayed(behind, end)) == everything(by_log)
 
 
-# Where a follower has to begin
+# The start of a follower
 
 
-def test_a_follower_that_ends_where_the_log_has_not_begun_gets_the_latest_snapshot() -> None:
+def test_a_follower_that_ends_before_the_log_start_gets_the_latest_snapshot() -> None:
     log = log_of([ProducerIdsRecord(number) for number in range(4)])
     for number in range(4, 8):
         log.append(3, ProducerIdsRecord(number))
-    take(log, 2)
-    take(log, 5)
-    take(log, 6)
-    assert log.snapshot_for(1, 1) is None, "the log begins at 0 still"
+    take_snapshot(log, 2)
+    take_snapshot(log, 5)
+    take_snapshot(log, 6)
+    assert log.snapshot_for(1, 1) is None, "the log still starts at 0"
     assert log.clean(0, -1, 0)
     assert (log.start_offset, log.end_offset, log.latest_snapshot) == (6, 8, log.snapshots[0])
     latest = log.snapshots[-1]
     assert log.snapshot_for(5, 3) is latest
     assert log.snapshot_for(4, 1) is latest
-    assert log.snapshot_for(6, 1) is latest, "what it has below 6 is of another epoch"
+    assert log.snapshot_for(6, 1) is latest, "its records below 6 have another epoch"
     assert log.snapshot_for(6, 3) is None
     assert log.snapshot_for(8, 3) is None
     assert log.divergence(6, 3) is None
 
 
-def test_who_has_nothing_gets_a_snapshot_where_there_is_one_although_the_log_has_it_all() -> None:
+def test_an_empty_follower_gets_a_snapshot_even_if_the_log_is_complete() -> None:
     log = log_of([ProducerIdsRecord(1), ProducerIdsRecord(2)])
     assert log.snapshot_for(0, 0) is None
-    snapshot = take(log, 1)
+    snapshot = take_snapshot(log, 1)
     assert log.snapshot_for(0, 0) is snapshot
 
 
-def test_a_follower_of_an_epoch_before_the_first_snapshot_is_not_asked_where_it_parts() -> None:
+def test_a_follower_in_an_epoch_before_the_first_snapshot_gets_the_snapshot() -> None:
     log = log_of([ProducerIdsRecord(1)], epoch=2)
     log.append(3, ProducerIdsRecord(2))
-    snapshot = take(log, 2)
+    snapshot = take_snapshot(log, 2)
     assert log.snapshot_for(5, 1) is snapshot
     assert log.snapshot_for(1, 2) is snapshot
     assert log.snapshot_for(2, 3) is None
 
 
-def test_a_log_that_is_empty_behind_its_snapshot_has_the_epoch_of_that() -> None:
+def test_an_empty_log_has_the_epoch_of_its_snapshot() -> None:
     log = MetadataLog()
     log.start_from_snapshot(MetadataSnapshot(7, 4, 0, (), 1))
     assert (log.end_offset, log.last_epoch) == (7, 4)
@@ -151,8 +151,8 @@ def test_a_log_that_is_empty_behind_its_snapshot_has_the_epoch_of_that() -> None
     assert log.truncate_to_divergence(4, 7) == 7
 
 
-def test_a_truncation_below_the_log_leaves_nothing_so_that_a_snapshot_is_fetched_anew() -> None:
-    """Kafka's node ends there, for it would cut off what is committed; only a mutant gets there."""
+def test_a_truncation_below_the_log_start_empties_the_log() -> None:
+    """Kafka's node stops instead of truncating committed records. Only a mutant does this."""
     log = MetadataLog()
     log.start_from_snapshot(MetadataSnapshot(7, 4, 0, (), 1))
     log.append(5, ProducerIdsRecord(1))
@@ -160,7 +160,7 @@ def test_a_truncation_below_the_log_leaves_nothing_so_that_a_snapshot_is_fetched
     assert (log.start_offset, log.end_offset, log.snapshots) == (0, 0, [])
 
 
-# When they are taken, and deleted
+# Taking and deleting snapshots
 
 
 class Node:
@@ -170,11 +170,10 @@ class Node:
         self.host = FakeHost("broker-0")
         self.log = MetadataLog()
         self.image = ClusterImage()
-        given = {name.replace("_", "."): value for name, value in settings.items()}
-        self.start(given)
+        self.start({name.replace("_", "."): value for name, value in settings.items()})
 
-    def start(self, given: dict[str, Any]) -> None:
-        config = broker_config("4.3", given)
+    def start(self, settings: dict[str, Any]) -> None:
+        config = broker_config("4.3", settings)
         self.generator = SnapshotGenerator(0, self.host, self.log, config, lambda: self.image)
         self.generator.start()
 
@@ -185,54 +184,54 @@ class Node:
         self.generator.committed(self.log.end_offset)
 
     @property
-    def taken(self) -> list[int]:
+    def snapshot_offsets(self) -> list[int]:
         return [snapshot.end_offset for snapshot in self.log.snapshots]
 
 
 BYTES = size_in_bytes(ProducerIdsRecord(0))
 
 
-def test_a_snapshot_is_due_after_so_many_bytes_of_what_came_since_the_start() -> None:
+def test_a_snapshot_is_due_after_enough_bytes_since_the_start() -> None:
     node = Node(metadata_log_max_record_bytes_between_snapshots=3 * BYTES)
     node.commit(10)
-    assert node.taken == [], "it had that when it started"
+    assert node.snapshot_offsets == [], "records from before its start do not count"
     node.commit(2)
-    assert node.taken == []
+    assert node.snapshot_offsets == []
     node.commit()
-    assert node.taken == [13]
+    assert node.snapshot_offsets == [13]
     node.commit(2)
-    assert node.taken == [13]
+    assert node.snapshot_offsets == [13]
     node.commit(4)
-    assert node.taken == [13, 19]
+    assert node.snapshot_offsets == [13, 19]
 
 
-def test_a_snapshot_is_due_after_an_hour_in_which_anything_has_happened() -> None:
-    """KIP-876. In Kafka NoOpRecords happen all the time."""
+def test_a_snapshot_is_due_after_an_hour_with_a_record() -> None:
+    """KIP-876. In Kafka NoOpRecords arrive all the time."""
     node = Node()
     node.commit()
     node.host.advance(HOUR - 1)
-    assert node.taken == []
+    assert node.snapshot_offsets == []
     node.host.advance(1)
-    assert node.taken == [1]
+    assert node.snapshot_offsets == [1]
     node.host.advance(3 * HOUR)
-    assert node.taken == [1]
+    assert node.snapshot_offsets == [1]
     node.commit()
-    assert node.taken == [1, 2]
+    assert node.snapshot_offsets == [1, 2]
     node.host.advance(HOUR)
-    assert node.taken == [1, 2]
+    assert node.snapshot_offsets == [1, 2]
 
 
-def test_no_snapshot_is_taken_for_its_age_where_there_is_no_limit() -> None:
+def test_without_an_interval_no_snapshot_is_due_by_time() -> None:
     node = Node(metadata_log_max_snapshot_interval_ms=0)
     node.commit()
     node.commit()
     node.host.advance(10 * HOUR)
     node.commit()
-    assert node.taken == []
+    assert node.snapshot_offsets == []
 
 
 @pytest.mark.parametrize(
-    ("retention", "left"),
+    ("retention", "remaining"),
     [
         ({"metadata_max_retention_bytes": 1}, [4]),
         ({"metadata_max_retention_bytes": -1}, [2, 3, 4]),
@@ -240,22 +239,22 @@ def test_no_snapshot_is_taken_for_its_age_where_there_is_no_limit() -> None:
         ({}, [2, 3, 4]),
     ],
 )
-def test_once_a_minute_what_is_before_the_oldest_snapshot_that_stays_is_deleted(
-    retention: dict[str, int], left: list[int]
+def test_once_a_minute_old_snapshots_and_the_log_before_the_oldest_remaining_one_are_deleted(
+    retention: dict[str, int], remaining: list[int]
 ) -> None:
     node = Node(metadata_log_max_record_bytes_between_snapshots=1, **retention)
     for _ in range(4):
         node.commit()
-    assert node.taken == [2, 3, 4]
+    assert node.snapshot_offsets == [2, 3, 4]
     node.host.advance(CLEANING_INTERVAL_US - 1)
-    assert node.taken == [2, 3, 4]
+    assert node.snapshot_offsets == [2, 3, 4]
     node.host.advance(1)
-    assert node.taken == left
-    assert node.log.start_offset == (4 if len(left) == 1 else 0)
+    assert node.snapshot_offsets == remaining
+    assert node.log.start_offset == (4 if len(remaining) == 1 else 0)
     assert node.log.end_offset == 4
 
 
-def test_the_only_snapshot_stays_however_old_or_large_it_is() -> None:
+def test_the_only_snapshot_stays_whatever_its_age_and_size() -> None:
     node = Node(
         metadata_log_max_record_bytes_between_snapshots=1,
         metadata_max_retention_bytes=1,
@@ -264,7 +263,7 @@ def test_the_only_snapshot_stays_however_old_or_large_it_is() -> None:
     node.commit()
     node.commit()
     node.host.advance(10 * CLEANING_INTERVAL_US)
-    assert (node.taken, node.log.start_offset) == ([2], 0)
+    assert (node.snapshot_offsets, node.log.start_offset) == ([2], 0)
 
 
 def test_the_defaults_are_those_of_kafka() -> None:
@@ -275,22 +274,20 @@ def test_the_defaults_are_those_of_kafka() -> None:
         "metadata.max.retention.bytes",
         "metadata.max.retention.ms",
     )
-    known = [SETTINGS["broker", name] for name in names]
-    assert [setting.default("4.3") for setting in known] == [
+    settings = [SETTINGS["broker", name] for name in names]
+    assert [setting.default("4.3") for setting in settings] == [
         20 * 1024 * 1024,
         3_600_000,
         100 * 1024 * 1024,
         604_800_000,
     ]
-    assert [setting.since for setting in known] == ["3.0", "3.4", "3.0", "3.0"]
+    assert [setting.since for setting in settings] == ["3.0", "3.4", "3.0", "3.0"]
 
 
 # In a quorum
 
 
-def test_a_voter_that_was_away_for_longer_than_the_log_goes_back_begins_with_a_snapshot_and_may_lead() -> (
-    None
-):
+def test_a_voter_that_ends_before_the_log_start_fetches_a_snapshot_and_may_lead() -> None:
     quorum = Quorum()
     quorum.run(10 * SECOND)
     leader = quorum.leader()
@@ -320,7 +317,7 @@ def test_a_voter_that_was_away_for_longer_than_the_log_goes_back_begins_with_a_s
     assert quorum.numbers(away)[-1] == 5
 
 
-def test_a_snapshot_that_the_leader_has_deleted_meanwhile_is_given_up_for_the_next() -> None:
+def test_a_fetch_of_a_deleted_snapshot_leads_to_the_next_one() -> None:
     quorum = Quorum(observers=1)
     quorum.run(10 * SECOND)
     leader = quorum.leader()
@@ -347,7 +344,7 @@ def test_a_snapshot_that_the_leader_has_deleted_meanwhile_is_given_up_for_the_ne
     assert observer.log.end_offset == leader.log.end_offset
 
 
-def test_who_does_not_lead_gives_nobody_a_snapshot() -> None:
+def test_only_the_leader_of_the_epoch_sends_snapshots() -> None:
     quorum = Quorum()
     quorum.run(10 * SECOND)
     leader = quorum.leader()
@@ -365,20 +362,20 @@ def test_who_does_not_lead_gives_nobody_a_snapshot() -> None:
 SMALL = {"metadata.log.max.record.bytes.between.snapshots": 1, "metadata.max.retention.bytes": 1}
 
 
-def restarted(cluster: Cluster, broker: int) -> None:
+def restart(cluster: Cluster, broker: int) -> None:
     cluster.crash_broker(broker, power_loss=False)
     cluster.simulator.run_until(cluster.simulator.now_us + 70 * SECOND)
     cluster.start_broker(broker)
     cluster.simulator.run_until(cluster.simulator.now_us + 20 * SECOND)
 
 
-def test_a_broker_that_was_away_for_longer_than_the_log_goes_back_leads_and_follows_as_before() -> None:
+def test_a_broker_that_ends_before_the_log_start_recovers_by_a_snapshot() -> None:
     kraft = Kraft(settings=SMALL)
     kraft.run(20)
     assert kraft.named(MetadataSnapshotTaken)
     kraft.cluster.crash_broker(1, power_loss=False)
     kraft.run(15)
-    restarted(kraft.cluster, 2)
+    restart(kraft.cluster, 2)
     kraft.cluster.start_broker(1)
     kraft.run(30)
     assert kraft.named(MetadataLogStarted)
@@ -390,7 +387,7 @@ def test_a_broker_that_was_away_for_longer_than_the_log_goes_back_leads_and_foll
     assert kraft.state()[1] == epoch + 1
 
 
-def test_an_active_controller_that_is_deposed_goes_back_to_what_is_committed_by_its_snapshot() -> None:
+def test_a_deposed_controller_rebuilds_its_image_from_its_snapshot() -> None:
     kraft = Kraft(settings=SMALL)
     kraft.run(70)
     active = kraft.active
@@ -403,7 +400,7 @@ def test_an_active_controller_that_is_deposed_goes_back_to_what_is_committed_by_
     assert kraft.active.image.partitions["t-0"].isr == (0, 1, 2)
 
 
-def test_the_snapshot_of_the_active_controller_leaves_out_what_is_not_committed() -> None:
+def test_a_snapshot_of_the_active_controller_has_no_uncommitted_records() -> None:
     written: list[tuple[MetadataRecord, ...]] = []
     kraft = Kraft()
     kraft.run(20)

@@ -1,4 +1,4 @@
-"""The quorum of KRaft (KafkaRaftClient.java): elections, replication, what is committed."""
+"""The quorum of KRaft (KafkaRaftClient.java): elections, replication, commits."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from harrow.cluster_model.release.switch import ALWAYS, NEVER
 from tests.cluster_model.kraft.quorum import MS, SECOND, Quorum
 
 
-def elected(quorum: Quorum) -> int:
+def leader_of(quorum: Quorum) -> int:
     quorum.run(10 * SECOND)
     leader = quorum.leader()
     assert leader is not None
@@ -26,7 +26,7 @@ def elected(quorum: Quorum) -> int:
 @pytest.mark.parametrize("pre_vote", [False, True])
 def test_a_quorum_elects_a_leader_and_all_learn_what_it_commits(voters: int, pre_vote: bool) -> None:
     quorum = Quorum(voters, observers=2, pre_vote=pre_vote)
-    elected(quorum)
+    leader_of(quorum)
     for number in range(3):
         assert quorum.append(number)
         quorum.run(SECOND)
@@ -41,14 +41,14 @@ def test_a_quorum_of_one_leads_at_once() -> None:
 
 def test_when_the_leader_dies_the_others_elect_one_in_a_later_epoch() -> None:
     quorum = Quorum()
-    first = elected(quorum)
+    first = leader_of(quorum)
     before = quorum.leader()
     assert before is not None
     epoch = before.epoch
     quorum.append(1)
     quorum.run(SECOND)
     quorum.crash(first)
-    second = elected(quorum)
+    second = leader_of(quorum)
     after = quorum.leader()
     assert after is not None
     assert second != first
@@ -60,9 +60,9 @@ def test_when_the_leader_dies_the_others_elect_one_in_a_later_epoch() -> None:
     assert quorum.numbers(first) == [1, 2]
 
 
-def test_a_minority_elects_nobody_and_commits_nothing() -> None:
+def test_a_minority_elects_no_leader_and_commits_nothing() -> None:
     quorum = Quorum(5)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     for node in [node for node in range(5) if node != leader][:3]:
         quorum.crash(node)
     quorum.append(1)
@@ -86,11 +86,11 @@ def raft_of(quorum: Quorum, node: int) -> RaftClient:
 
 @pytest.mark.parametrize("check_quorum", [False, True])
 @pytest.mark.parametrize("voters", [3, 5])
-def test_from_3_7_on_a_leader_that_no_majority_fetches_from_resigns(voters: int, check_quorum: bool) -> None:
-    """KAFKA-15489: after one and a half of the fetch timeout, not before."""
+def test_from_3_7_on_a_leader_without_fetches_of_a_majority_resigns(voters: int, check_quorum: bool) -> None:
+    """KAFKA-15489: after one and a half fetch timeouts, not before."""
     quorum = Quorum(voters, check_quorum=check_quorum)
-    leader = elected(quorum)
-    # With one beside it, in a quorum of five.
+    leader = leader_of(quorum)
+    # In a quorum of five, together with one follower.
     cut_off(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
     raft = raft_of(quorum, leader)
     quorum.run(2 * SECOND)
@@ -98,7 +98,7 @@ def test_from_3_7_on_a_leader_that_no_majority_fetches_from_resigns(voters: int,
     quorum.run(1600 * MS)
     assert raft.is_leader != check_quorum
     quorum.run(8 * SECOND)
-    assert elected(quorum) != leader
+    assert leader_of(quorum) != leader
     assert raft.is_leader != check_quorum
     quorum.heal()
     quorum.run(SECOND)
@@ -107,11 +107,11 @@ def test_from_3_7_on_a_leader_that_no_majority_fetches_from_resigns(voters: int,
 
 @pytest.mark.parametrize("voters", [3, 5])
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_what_a_minority_that_was_cut_off_has_appended_gives_way_to_what_the_others_commit(
+def test_the_records_of_an_isolated_minority_yield_to_those_of_the_majority(
     voters: int, pre_vote: bool
 ) -> None:
     quorum = Quorum(voters, pre_vote=pre_vote)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     cut_off(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
     quorum.append(1)
     quorum.run(10 * SECOND)
@@ -125,12 +125,13 @@ def test_what_a_minority_that_was_cut_off_has_appended_gives_way_to_what_the_oth
 
 @pytest.mark.parametrize("pre_vote", [False, True])
 @pytest.mark.parametrize("voters", [3, 5])
-def test_successors_stand_for_election_in_the_order_that_the_resigning_leader_prefers(
-    voters: int, pre_vote: bool
-) -> None:
-    """EndQuorumEpoch: at once, then after 1/2^(n-1) of controller.quorum.election.backoff.max.ms, doubled each time."""
+def test_successors_run_in_the_order_that_the_resigning_leader_prefers(voters: int, pre_vote: bool) -> None:
+    """EndQuorumEpoch: the first at once, the second after 1/2^(n-1) of controller.quorum.election.backoff.max.ms.
+
+    The delay doubles for each later one.
+    """
     quorum = Quorum(voters, pre_vote=pre_vote)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     successors = tuple(node for node in range(voters) if node != leader)
     waits = [raft_of(quorum, node)._election_backoff_us(successors) for node in successors]
     shortest_us = 1_000 * MS >> (len(successors) - 1)
@@ -143,9 +144,9 @@ def test_successors_stand_for_election_in_the_order_that_the_resigning_leader_pr
     assert after.node in successors[:2]
 
 
-def test_a_resignation_that_was_lost_is_said_again() -> None:
+def test_a_lost_resignation_is_sent_again() -> None:
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     cut_off(quorum, {leader})
     quorum.network.reset(f"controller-{leader}", f"controller-{(leader + 1) % 3}")
     quorum.network.reset(f"controller-{leader}", f"controller-{(leader + 2) % 3}")
@@ -154,13 +155,13 @@ def test_a_resignation_that_was_lost_is_said_again() -> None:
     assert quorum.leader() is None
     quorum.network.restore_all()
     quorum.run(300 * MS)
-    assert quorum.leader() is not None, "the others have waited for their fetch timeout"
+    assert quorum.leader() is not None, "the others waited for their fetch timeout"
 
 
-def test_a_leader_that_stops_goes_on_until_there_is_another() -> None:
-    """GracefulShutdown: it votes until then; five seconds are the most."""
+def test_a_leader_in_shutdown_stays_until_it_has_a_successor() -> None:
+    """GracefulShutdown: it votes until then, for at most five seconds."""
     quorum = Quorum(2)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     ended: list[int] = []
     raft_of(quorum, leader).shutdown(lambda: ended.append(quorum.simulator.now_us))
     assert not ended
@@ -171,9 +172,9 @@ def test_a_leader_that_stops_goes_on_until_there_is_another() -> None:
     assert ended
 
 
-def test_a_leader_that_stops_and_has_no_successor_waits_for_five_seconds() -> None:
+def test_a_leader_in_shutdown_without_a_successor_waits_five_seconds() -> None:
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     for other in {0, 1, 2} - {leader}:
         quorum.crash(other)
     ended: list[int] = []
@@ -184,18 +185,18 @@ def test_a_leader_that_stops_and_has_no_successor_waits_for_five_seconds() -> No
     assert ended
 
 
-def test_a_follower_that_stops_ends_at_once() -> None:
+def test_a_follower_in_shutdown_ends_at_once() -> None:
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     ended: list[int] = []
     raft_of(quorum, (leader + 1) % 3).shutdown(lambda: ended.append(1))
     assert ended
 
 
-def test_who_has_voted_waits_for_an_election_timeout_from_then_on() -> None:
-    """QuorumState.transitionToUnattachedVotedState: the candidate gets time to win."""
+def test_a_voter_waits_for_a_whole_election_timeout_after_its_vote() -> None:
+    """QuorumState.transitionToUnattachedVotedState gives the candidate time to win."""
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     quorum.crash(leader)
     voter = raft_of(quorum, (leader + 1) % 3)
     voter._transition_to_unattached(voter.epoch)
@@ -207,9 +208,9 @@ def test_who_has_voted_waits_for_an_election_timeout_from_then_on() -> None:
     assert voter.role is Role.UNATTACHED
 
 
-def test_an_observer_whose_leader_is_gone_asks_the_others_who_leads() -> None:
+def test_an_observer_of_a_dead_leader_learns_the_next_from_other_voters() -> None:
     quorum = Quorum(observers=1, pre_vote=True)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     quorum.crash(leader)
     while quorum.leader() is None:
         quorum.run(20 * MS)
@@ -220,21 +221,21 @@ def test_an_observer_whose_leader_is_gone_asks_the_others_who_leads() -> None:
 
 
 @pytest.mark.parametrize("observers", [0, 10])
-def test_an_idle_quorum_costs_no_more_than_a_look_at_each_timeout(observers: int) -> None:
+def test_an_idle_quorum_costs_only_a_check_at_each_timeout(observers: int) -> None:
     quorum = Quorum(observers=observers)
-    elected(quorum)
+    leader_of(quorum)
     steps = 0
     end_us = quorum.simulator.now_us + 60 * SECOND
     while quorum.simulator.step(end_us):
         steps += 1
-    # Each follower looks every one and a half seconds at the most, and the leader every three.
+    # Each follower checks at most every one and a half seconds, and the leader every three.
     assert steps <= 40 * (2 + observers) + 20 + 5
     assert len({raft_of(quorum, node.id).leader for node in quorum.nodes}) == 1
 
 
-def test_a_voter_votes_once_in_an_epoch_although_it_restarts() -> None:
+def test_a_voter_keeps_its_vote_over_a_restart() -> None:
     quorum = Quorum()
-    elected(quorum)
+    leader_of(quorum)
     voted = [node.log.voted_for for node in quorum.nodes]
     for node in range(3):
         quorum.crash(node)
@@ -243,16 +244,16 @@ def test_a_voter_votes_once_in_an_epoch_although_it_restarts() -> None:
 
 
 @pytest.mark.parametrize(("pre_vote", "deposes"), [(False, True), (True, False)])
-def test_without_pre_vote_a_voter_that_was_cut_off_deposes_the_leader_when_it_is_back(
+def test_without_pre_vote_an_isolated_voter_deposes_the_leader_when_it_returns(
     pre_vote: bool, deposes: bool
 ) -> None:
     """KIP-996."""
     quorum = Quorum(pre_vote=pre_vote)
-    leader = elected(quorum)
-    lonely = (leader + 1) % 3
-    for other in {0, 1, 2} - {lonely}:
-        quorum.cut(lonely, other)
-        quorum.cut(other, lonely)
+    leader = leader_of(quorum)
+    isolated = (leader + 1) % 3
+    for other in {0, 1, 2} - {isolated}:
+        quorum.cut(isolated, other)
+        quorum.cut(other, isolated)
     quorum.run(15 * SECOND)
     before = quorum.leader()
     assert before is not None
@@ -264,9 +265,9 @@ def test_without_pre_vote_a_voter_that_was_cut_off_deposes_the_leader_when_it_is
     assert (after.epoch > epoch) == deposes
 
 
-def test_a_leader_that_resigns_is_succeeded_by_who_has_the_most_at_once() -> None:
+def test_a_resigning_leader_has_a_successor_at_once() -> None:
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     raft = quorum.nodes[leader].raft
     assert raft is not None
     raft.resign()
@@ -278,12 +279,12 @@ def test_a_leader_that_resigns_is_succeeded_by_who_has_the_most_at_once() -> Non
 
 
 @pytest.mark.parametrize(("tells", "at_once"), [(False, False), (True, True)])
-def test_followers_hear_of_a_commit_with_the_next_record_or_half_a_second_later(
+def test_followers_learn_of_a_commit_with_the_next_record_or_after_half_a_second(
     tells: bool, at_once: bool
 ) -> None:
     """KIP-1166."""
     quorum = Quorum(observers=1, tells_hw=tells)
-    elected(quorum)
+    leader_of(quorum)
     quorum.append(1)
     quorum.run(20 * MS)
     assert (quorum.numbers(3) == [1]) == at_once
@@ -291,20 +292,20 @@ def test_followers_hear_of_a_commit_with_the_next_record_or_half_a_second_later(
     assert quorum.numbers(3) == [1]
 
 
-def undecided(quorum: Quorum) -> list[int]:
-    """Return where it will be who was neither elected nor rejected in time."""
-    told: list[int] = []
+def undecided_candidates(quorum: Quorum) -> list[int]:
+    """Return a list that collects candidates that are neither leader_of nor rejected in time."""
+    candidates: list[int] = []
 
-    def noted(_at_us: int, node: int, _epoch: int) -> None:
-        told.append(node)
+    def note(_at_us: int, node: int, _epoch: int) -> None:
+        candidates.append(node)
 
-    quorum.trace.subscribe(QuorumElectionUndecided, noted)
-    return told
+    quorum.trace.subscribe(QuorumElectionUndecided, note)
+    return candidates
 
 
 def refused_candidate(quorum: Quorum) -> RaftClient:
-    """Return a voter that has stood for election and has no chance."""
-    leader = elected(quorum)
+    """Return a candidate that the other voters have refused."""
+    leader = leader_of(quorum)
     raft = raft_of(quorum, (leader + 1) % 3)
     for other in {0, 1, 2} - {raft.node}:
         quorum.pause(other)
@@ -318,19 +319,19 @@ def refused_candidate(quorum: Quorum) -> RaftClient:
     ("release", "backs_off", "at_timeout"),
     [("3.6", True, True), ("3.9", True, True), ("4.0", True, False), ("4.3", False, False)],
 )
-def test_a_candidate_that_is_refused_backs_off_up_to_4_0_and_one_that_hears_nothing_up_to_3_9(
+def test_a_refused_candidate_backs_off_up_to_4_0_and_an_unanswered_one_up_to_3_9(
     release: str, backs_off: bool, at_timeout: bool
 ) -> None:
-    """KAFKA-18345: from 4.1 on it waits for its election timeout, at the end of which it stands again at once."""
+    """KAFKA-18345: from 4.1 on it waits for its election timeout, then runs again without a backoff."""
     switch = behaviours_in(release).kraft.election_backoff
     pre_vote = behaviours_in(release).kraft.pre_vote
     raft = refused_candidate(Quorum(pre_vote=pre_vote, election_backoff=switch))
     assert raft._is_backing_off == backs_off
     quorum = Quorum(pre_vote=pre_vote, election_backoff=switch)
-    lonely = (elected(quorum) + 1) % 3
-    cut_off(quorum, {lonely})
-    raft = raft_of(quorum, lonely)
-    raft._elections = 5  # What it draws then is not nothing.
+    isolated = (leader_of(quorum) + 1) % 3
+    cut_off(quorum, {isolated})
+    raft = raft_of(quorum, isolated)
+    raft._elections = 5  # So that its random backoff is not zero.
     raft._transition_to_candidate()
     epoch = raft.epoch
     while raft.role is Role.CANDIDATE and not raft._is_backing_off and raft.epoch == epoch:
@@ -338,31 +339,31 @@ def test_a_candidate_that_is_refused_backs_off_up_to_4_0_and_one_that_hears_noth
     assert raft._is_backing_off == at_timeout
 
 
-def test_a_refused_candidate_of_4_3_stands_again_when_its_election_timeout_is_over() -> None:
+def test_a_refused_candidate_of_4_3_runs_again_after_its_election_timeout() -> None:
     quorum = Quorum(pre_vote=True)
     raft = refused_candidate(quorum)
-    told = undecided(quorum)
+    undecided = undecided_candidates(quorum)
     deadline_us = raft._deadline_us
     assert deadline_us is not None
     quorum.run(deadline_us - quorum.simulator.now_us - 1)
     before = raft.role
     quorum.run(1)
     assert (before, raft.role) == (Role.CANDIDATE, Role.PROSPECTIVE)
-    assert told == [], "it was rejected"
+    assert undecided == [], "its election was decided by rejection"
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_an_election_is_undecided_for_a_voter_that_hears_nothing(pre_vote: bool) -> None:
+def test_an_election_without_answers_is_undecided(pre_vote: bool) -> None:
     quorum = Quorum(pre_vote=pre_vote)
-    lonely = (elected(quorum) + 1) % 3
-    told = undecided(quorum)
-    cut_off(quorum, {lonely})
+    isolated = (leader_of(quorum) + 1) % 3
+    undecided = undecided_candidates(quorum)
+    cut_off(quorum, {isolated})
     quorum.run(10 * SECOND)
-    assert set(told) == {lonely}
+    assert set(undecided) == {isolated}
 
 
-def test_candidates_that_have_backed_off_for_long_stand_at_different_times_from_3_9_2_on() -> None:
-    """KAFKA-18345: without jitter at controller.quorum.election.backoff.max.ms all of them draw the same."""
+def test_from_3_9_2_on_candidates_with_long_backoffs_run_at_different_times() -> None:
+    """KAFKA-18345: without jitter all reach the same controller.quorum.election.backoff.max.ms."""
 
     def backoffs(switch: str, elections: int) -> list[int]:
         raft = raft_of(Quorum(election_backoff=switch), 0)
@@ -380,8 +381,8 @@ def test_candidates_that_have_backed_off_for_long_stand_at_different_times_from_
         assert max(late.count(backoff) for backoff in late) < 20
 
 
-def test_who_has_followed_or_waited_since_backs_off_as_for_the_first_time() -> None:
-    """CandidateState.retries counts the elections in a row."""
+def test_a_candidate_that_was_unattached_in_between_backs_off_as_for_the_first_time() -> None:
+    """CandidateState.retries counts consecutive elections."""
     quorum = Quorum()
     raft = refused_candidate(quorum)
     raft._transition_to_candidate()
@@ -392,18 +393,18 @@ def test_who_has_followed_or_waited_since_backs_off_as_for_the_first_time() -> N
 
 
 def forget_leader(quorum: Quorum, node: int) -> None:
-    """Have a voter die that has heard of the leader's epoch, and not of the leader."""
+    """Kill a voter that knows the leader's epoch, but not the leader."""
     quorum.crash(node)
     quorum.nodes[node].log.leader = quorum.nodes[node].log.voted_for = -1
 
 
 @pytest.mark.parametrize(("looks", "deposes"), [(False, True), (True, False)])
-def test_a_voter_that_starts_without_knowing_the_leader_finds_it_from_3_9_1_on(
+def test_from_3_9_1_on_a_voter_that_starts_without_a_known_leader_finds_it(
     looks: bool, deposes: bool
 ) -> None:
-    """KAFKA-17030: before, it stood for election in the next epoch and deposed it."""
+    """KAFKA-17030: before, it ran for election in the next epoch and deposed the leader."""
     quorum = Quorum(looks_for_leader=looks, begin_epoch_repeated=NEVER)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     epoch = raft_of(quorum, leader).epoch
     voter = (leader + 1) % 3
     forget_leader(quorum, voter)
@@ -417,41 +418,41 @@ def test_a_voter_that_starts_without_knowing_the_leader_finds_it_from_3_9_1_on(
 
 
 @pytest.mark.parametrize("looks", [False, True])
-def test_a_follower_whose_leader_does_not_answer_asks_other_voters_from_3_9_1_on(looks: bool) -> None:
+def test_from_3_9_1_on_a_follower_of_a_silent_leader_asks_other_voters(looks: bool) -> None:
     """FollowerState: maybeSendFetchToBestNode."""
     quorum = Quorum(looks_for_leader=looks)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     voter = raft_of(quorum, (leader + 1) % 3)
     quorum.crash(leader)
-    asked = voter._next_voter
+    next_voter = voter._next_voter
     quorum.run(300 * MS)
     assert (voter.role, voter.leader) == (Role.FOLLOWER, leader)
-    assert (voter._next_voter > asked) == looks
+    assert (voter._next_voter > next_voter) == looks
 
 
 @pytest.mark.parametrize(
-    ("switch", "told_within_us"), [(NEVER, None), (ALWAYS, 2 * SECOND), (WHILE_SILENT, 3 * SECOND)]
+    ("switch", "within_us"), [(NEVER, None), (ALWAYS, 2 * SECOND), (WHILE_SILENT, 3 * SECOND)]
 )
-def test_a_leader_says_again_that_it_leads_from_3_9_on(switch: str, told_within_us: int | None) -> None:
-    """KAFKA-16536: each half of controller.quorum.fetch.timeout.ms, to a voter that has heard it once as well."""
+def test_from_3_9_on_a_leader_repeats_its_announcement(switch: str, within_us: int | None) -> None:
+    """KAFKA-16536: every half controller.quorum.fetch.timeout.ms, even to a voter that had it once."""
     quorum = Quorum(looks_for_leader=False, begin_epoch_repeated=switch)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     voter = raft_of(quorum, (leader + 1) % 3)
-    voter._transition(Role.UNATTACHED, voter.epoch, -1)  # It does not stand for election either.
+    voter._transition(Role.UNATTACHED, voter.epoch, -1)  # Without a timer for an election.
     began_us = quorum.simulator.now_us
     while voter.leader == -1 and quorum.simulator.now_us < began_us + 10 * SECOND:
         quorum.run(10 * MS)
-    if told_within_us is None:
+    if within_us is None:
         assert voter.leader == -1
     else:
         assert voter.leader == leader
-        assert quorum.simulator.now_us - began_us <= told_within_us
+        assert quorum.simulator.now_us - began_us <= within_us
 
 
 @pytest.mark.parametrize("switch", [NEVER, ALWAYS, WHILE_SILENT])
-def test_a_voter_that_is_in_a_later_epoch_says_so_when_the_leader_does(switch: str) -> None:
+def test_a_repeated_announcement_meets_a_voter_in_a_later_epoch_and_deposes_the_leader(switch: str) -> None:
     quorum = Quorum(looks_for_leader=True, begin_epoch_repeated=switch)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     voter = raft_of(quorum, (leader + 1) % 3)
     voter._transition(Role.UNATTACHED, voter.epoch + 1, -1)
     quorum.run(3 * SECOND)
@@ -459,10 +460,10 @@ def test_a_voter_that_is_in_a_later_epoch_says_so_when_the_leader_does(switch: s
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_a_leader_that_has_resigned_and_sees_no_successor_leaves_its_epoch(pre_vote: bool) -> None:
-    """``pollResigned``: up to 3.9 it stands for election in the next one, from 4.0 on it asks there whether it would win."""
+def test_a_resigned_leader_without_a_successor_leaves_its_epoch(pre_vote: bool) -> None:
+    """``pollResigned``: up to 3.9 it runs in the next epoch, from 4.0 on it asks for pre-votes there."""
     quorum = Quorum(pre_vote=pre_vote)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     raft = raft_of(quorum, leader)
     epoch = raft.epoch
     for other in {0, 1, 2} - {leader}:
@@ -474,10 +475,10 @@ def test_a_leader_that_has_resigned_and_sees_no_successor_leaves_its_epoch(pre_v
     assert (raft.epoch, raft.log.voted_for) == (epoch + 1, -1 if pre_vote else leader)
 
 
-def test_a_candidate_that_is_killed_goes_on_as_one_of_the_same_epoch_when_it_is_back() -> None:
+def test_a_killed_candidate_restarts_as_candidate_of_the_same_epoch() -> None:
     """QuorumState.initialize (isVotedCandidate)."""
     quorum = Quorum()
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     voter = (leader + 1) % 3
     quorum.crash(leader)
     raft_of(quorum, voter)._transition_to_candidate()
@@ -492,10 +493,10 @@ def test_a_candidate_that_is_killed_goes_on_as_one_of_the_same_epoch_when_it_is_
 
 
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_who_has_led_is_no_candidate_of_that_epoch_though_it_dies_twice(pre_vote: bool) -> None:
-    """It is not to lead twice in one epoch, with other records; it has voted for itself there, too."""
+def test_a_former_leader_does_not_run_in_its_epoch_after_two_restarts(pre_vote: bool) -> None:
+    """It must not lead an epoch twice, with other records, although it has its own vote there."""
     quorum = Quorum(pre_vote=pre_vote)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     epoch = raft_of(quorum, leader).epoch
     raft_of(quorum, leader).resign()
     for _ in range(2):
@@ -506,12 +507,12 @@ def test_who_has_led_is_no_candidate_of_that_epoch_though_it_dies_twice(pre_vote
 
 
 @pytest.mark.parametrize(("pre_vote", "role"), [(False, Role.FOLLOWER), (True, Role.CANDIDATE)])
-def test_a_follower_that_has_stood_in_the_same_epoch_asks_for_votes_first_from_4_0_on(
+def test_from_4_0_on_a_follower_that_ran_in_the_epoch_asks_for_votes_first(
     pre_vote: bool, role: Role
 ) -> None:
-    """FollowerState.election has the vote from 4.0 on; the others tell it who leads."""
+    """From 4.0 on FollowerState.election has the vote. The others name the leader."""
     quorum = Quorum(pre_vote=pre_vote)
-    leader = elected(quorum)
+    leader = leader_of(quorum)
     voter = (leader + 1) % 3
     quorum.crash(voter)
     quorum.nodes[voter].log.voted_for = voter
@@ -540,16 +541,16 @@ steps = st.one_of(
     pre_vote=st.booleans(),
     release=st.sampled_from(["3.6", "3.9", "4.0", "4.3"]),
     check_quorum=st.booleans(),
-    taken=st.lists(steps, max_size=40),
+    actions=st.lists(steps, max_size=40),
     seed=st.integers(0, 2**16),
 )
-def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_or_without(
+def test_each_epoch_has_one_leader_and_committed_records_survive(
     voters: int,
     observers: int,
     pre_vote: bool,
     release: str,
     check_quorum: bool,
-    taken: list[tuple[Any, ...]],
+    actions: list[tuple[Any, ...]],
     seed: int,
 ) -> None:
     behaviours = behaviours_in(release)
@@ -565,7 +566,7 @@ def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_o
     )
     quorum.run(3 * SECOND)
     number = 0
-    for step in taken:
+    for step in actions:
         name, *arguments = step
         if name == "append":
             number += 1
@@ -576,7 +577,7 @@ def test_one_leader_an_epoch_and_nothing_committed_is_ever_lost_with_snapshots_o
             getattr(quorum, name)(*arguments)
     quorum.heal()
     quorum.run(20 * SECOND)
-    assert quorum.append(0), "there is no leader again"
+    assert quorum.append(0), "the quorum has no leader after the repair"
     quorum.run(2 * SECOND)
     event(f"{len(quorum.chosen)} records")
     event(f"{sum(len(node.fetched) for node in quorum.nodes)} snapshots fetched")

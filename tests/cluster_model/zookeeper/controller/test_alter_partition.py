@@ -1,4 +1,4 @@
-"""A leader asks the controller for another ISR: with ZooKeeper from 2.7 on (KIP-497), before it writes the znode itself."""
+"""A leader asks the controller to change its ISR. Before 2.7 (KIP-497) it writes the znode itself."""
 
 import pytest
 
@@ -21,12 +21,12 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 
 SECOND = 1_000_000
 CONTROLLER = 3
-WITH_REQUESTS = ("2.8", "3.6", "3.9")
-by_request = pytest.mark.parametrize("release", WITH_REQUESTS)
+RELEASES_WITH_REQUESTS = ("2.8", "3.6", "3.9")
+by_request = pytest.mark.parametrize("release", RELEASES_WITH_REQUESTS)
 
 
-class Led:
-    """Brokers 0 to 3, of which 3 is the controller; t-0 is on 0, its leader, 1 and 2."""
+class IsrCluster:
+    """Brokers 0 to 3. Broker 3 is controller; t-0 is on 0, its leader, 1 and 2."""
 
     def __init__(self, release: str) -> None:
         spec = ClusterSpec(
@@ -40,12 +40,12 @@ class Led:
         self.cluster.network.watch_messages()
         self.cluster.start()
 
-    def passes(self, seconds: float) -> None:
+    def run(self, seconds: float) -> None:
         self.cluster.simulator.run_until(self.cluster.simulator.now_us + int(seconds * SECOND))
 
     def restart(self, broker: int) -> None:
         self.cluster.crash_broker(broker, power_loss=False)
-        self.passes(80)
+        self.run(80)
         assert broker not in self.isr()
         self.cluster.start_broker(broker)
 
@@ -54,13 +54,13 @@ class Led:
         assert state is not None
         return state.isr
 
-    def asked(self) -> int:
+    def request_count(self) -> int:
         return sum(
             message.api == "AlterPartition" and message.kind == "request"
             for message in select(self.cluster.trace.events, MessageDelivered)
         )
 
-    def written(self) -> list[tuple[int, ...]]:
+    def written_isrs(self) -> list[tuple[int, ...]]:
         return [written.isr for written in select(self.cluster.trace.events, IsrWritten)]
 
     def controller(self) -> KafkaController:
@@ -74,17 +74,17 @@ class Led:
         return control_plane._zookeeper
 
     def alter(self, **others: int) -> tuple[str, int] | str:
-        """Have broker 0 ask for the ISR that it has, or for another one, as of these epochs."""
+        """Request the present ISR or another one for broker 0, with these epochs."""
         state = self.cluster.partition_state("t-0")
         assert state is not None
         isr = (0, others["member"]) if "member" in others else state.isr
-        wanted = AlterPartition(
+        alteration = AlterPartition(
             others.get("leader_epoch", state.leader_epoch),
             others.get("partition_epoch", state.partition_epoch),
             tuple((member, -1) for member in isr),
         )
-        known = self.controller()._context.live_brokers[0]
-        request = AlterPartitionRequest(0, others.get("broker_epoch", known), {"t-0": wanted})
+        broker_epoch = self.controller()._context.live_brokers[0]
+        request = AlterPartitionRequest(0, others.get("broker_epoch", broker_epoch), {"t-0": alteration})
         answers: list[AlterPartitionResponse] = []
         self.controller().alter_partitions(request, answers.append)
         while not answers:
@@ -92,28 +92,28 @@ class Led:
         return answers[0].error if answers[0].error != errors.NONE else answers[0].partitions["t-0"]
 
 
-def reset(led: Led, kind: str) -> None:
-    led.cluster.network.add_rule(
+def reset(isr_cluster: IsrCluster, kind: str) -> None:
+    isr_cluster.cluster.network.add_rule(
         MessageRule(name="lost", action="reset", api="AlterPartition", kind=kind, count=1)
     )
 
 
 @by_request
-def test_the_controller_writes_the_isr_that_a_leader_wants(release: str) -> None:
-    led = Led(release)
-    led.restart(1)
-    led.passes(20)
-    assert set(led.isr()) == {0, 1, 2}
-    assert led.asked() == 1
-    assert led.controller()._context.leadership["t-0"] == led.cluster.partition_state("t-0")
+def test_the_controller_writes_the_isr_that_a_leader_requests(release: str) -> None:
+    isr_cluster = IsrCluster(release)
+    isr_cluster.restart(1)
+    isr_cluster.run(20)
+    assert set(isr_cluster.isr()) == {0, 1, 2}
+    assert isr_cluster.request_count() == 1
+    assert isr_cluster.controller()._context.leadership["t-0"] == isr_cluster.cluster.partition_state("t-0")
 
 
-def test_before_that_a_leader_writes_it_itself() -> None:
-    led = Led("2.4")
-    led.restart(1)
-    led.passes(20)
-    assert set(led.isr()) == {0, 1, 2}
-    assert led.asked() == 0
+def test_before_kip_497_a_leader_writes_the_isr_itself() -> None:
+    isr_cluster = IsrCluster("2.4")
+    isr_cluster.restart(1)
+    isr_cluster.run(20)
+    assert set(isr_cluster.isr()) == {0, 1, 2}
+    assert isr_cluster.request_count() == 0
 
 
 STILL = """
@@ -137,9 +137,9 @@ script:
 
 
 @pytest.mark.parametrize(
-    ("release", "meanwhile"), [("2.4", [0, 2]), *((release, [0, 1, 2]) for release in WITH_REQUESTS)]
+    ("release", "meanwhile"), [("2.4", [0, 2]), *((release, [0, 1, 2]) for release in RELEASES_WITH_REQUESTS)]
 )
-def test_a_controller_that_stands_still_keeps_a_leader_from_changing_its_isr(
+def test_since_kip_497_a_paused_controller_keeps_a_leader_from_changing_its_isr(
     release: str, meanwhile: list[int]
 ) -> None:
     (plan,) = load_text(STILL.format(release=release, meanwhile=meanwhile), "still.yaml").plans
@@ -148,50 +148,52 @@ def test_a_controller_that_stands_still_keeps_a_leader_from_changing_its_isr(
 
 @by_request
 @pytest.mark.parametrize("kind", ["request", "response"])
-def test_a_leader_asks_again_when_a_message_is_lost_and_nothing_is_written_twice(
-    release: str, kind: str
-) -> None:
-    led = Led(release)
-    led.restart(1)
-    reset(led, kind)
-    led.passes(20)
-    assert set(led.isr()) == {0, 1, 2}
-    assert len(led.written()) == 1
-    assert [set(changed.isr) for changed in select(led.cluster.trace.events, IsrChanged)][-1] == {0, 1, 2}
-    assert not list(select(led.cluster.trace.events, IsrRefused))
+def test_a_leader_retries_a_lost_message_without_a_second_write(release: str, kind: str) -> None:
+    isr_cluster = IsrCluster(release)
+    isr_cluster.restart(1)
+    reset(isr_cluster, kind)
+    isr_cluster.run(20)
+    assert set(isr_cluster.isr()) == {0, 1, 2}
+    assert len(isr_cluster.written_isrs()) == 1
+    assert [set(changed.isr) for changed in select(isr_cluster.cluster.trace.events, IsrChanged)][-1] == {
+        0,
+        1,
+        2,
+    }
+    assert not list(select(isr_cluster.cluster.trace.events, IsrRefused))
 
 
 @by_request
-def test_what_is_out_of_date_is_refused(release: str) -> None:
-    led = Led(release)
-    led.restart(1)
-    led.passes(20)
-    state = led.cluster.partition_state("t-0")
+def test_outdated_epochs_are_refused(release: str) -> None:
+    isr_cluster = IsrCluster(release)
+    isr_cluster.restart(1)
+    isr_cluster.run(20)
+    state = isr_cluster.cluster.partition_state("t-0")
     assert state is not None
     epoch, version = state.leader_epoch, state.partition_epoch
-    assert led.alter() == (errors.NONE, version)
-    assert led.alter(broker_epoch=0) == errors.STALE_BROKER_EPOCH
-    assert led.alter(leader_epoch=epoch - 1) == (errors.FENCED_LEADER_EPOCH, -1)
-    assert led.alter(leader_epoch=epoch + 1) == (errors.NOT_CONTROLLER, -1)
-    assert led.alter(partition_epoch=version + 1) == (errors.NOT_CONTROLLER, -1)
-    assert led.alter(partition_epoch=version - 1, member=1) == (errors.INVALID_UPDATE_VERSION, -1)
-    assert led.alter(member=1) == (errors.NONE, version + 1)
-    assert led.isr() == (0, 1)
+    assert isr_cluster.alter() == (errors.NONE, version)
+    assert isr_cluster.alter(broker_epoch=0) == errors.STALE_BROKER_EPOCH
+    assert isr_cluster.alter(leader_epoch=epoch - 1) == (errors.FENCED_LEADER_EPOCH, -1)
+    assert isr_cluster.alter(leader_epoch=epoch + 1) == (errors.NOT_CONTROLLER, -1)
+    assert isr_cluster.alter(partition_epoch=version + 1) == (errors.NOT_CONTROLLER, -1)
+    assert isr_cluster.alter(partition_epoch=version - 1, member=1) == (errors.INVALID_UPDATE_VERSION, -1)
+    assert isr_cluster.alter(member=1) == (errors.NONE, version + 1)
+    assert isr_cluster.isr() == (0, 1)
 
 
 @pytest.mark.parametrize(("release", "error"), [("2.8", errors.NONE), ("3.6", errors.INELIGIBLE_REPLICA)])
-def test_from_kip_841_on_a_broker_that_is_not_registered_is_not_taken_in(release: str, error: str) -> None:
-    led = Led(release)
-    led.cluster.crash_broker(1, power_loss=False)
-    led.passes(80)
-    answer = led.alter(member=1)
+def test_from_kip_841_on_an_unregistered_broker_cannot_join_an_isr(release: str, error: str) -> None:
+    isr_cluster = IsrCluster(release)
+    isr_cluster.cluster.crash_broker(1, power_loss=False)
+    isr_cluster.run(80)
+    answer = isr_cluster.alter(member=1)
     assert answer[0] == error
 
 
 @by_request
-def test_a_controller_that_has_been_succeeded_writes_nothing(release: str) -> None:
-    led = Led(release)
-    before = led.isr()
-    led.zookeeper().write(zk.SetData(zk.CONTROLLER_EPOCH, 7))
-    assert led.alter(member=1) == errors.UNKNOWN_SERVER_ERROR
-    assert led.isr() == before
+def test_a_superseded_controller_writes_nothing(release: str) -> None:
+    isr_cluster = IsrCluster(release)
+    before = isr_cluster.isr()
+    isr_cluster.zookeeper().write(zk.SetData(zk.CONTROLLER_EPOCH, 7))
+    assert isr_cluster.alter(member=1) == errors.UNKNOWN_SERVER_ERROR
+    assert isr_cluster.isr() == before

@@ -1,4 +1,4 @@
-"""The controller's part in a controlled shutdown: whom it relieves, whom it refuses, and who hears nothing."""
+"""The controller's part in a controlled shutdown: moves, refusals and answers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ Answers = list[ControlledShutdownResponse]
 
 
 class Term:
-    """Brokers 0, 1 and 2, the controller; t-0 is on 0 and 1, t-1 on 1 and 0, u-0 on 0 alone."""
+    """Brokers 0, 1 and 2, the controller; t-0 is on 0 and 1, t-1 on 1 and 0, u-0 only on 0."""
 
     def __init__(self, release: str = "2.4") -> None:
         spec = ClusterSpec(
@@ -51,7 +51,7 @@ class Term:
         )
         return answers
 
-    def passes(self, duration_us: int = SECOND) -> None:
+    def run(self, duration_us: int = SECOND) -> None:
         self.cluster.simulator.run_until(self.cluster.simulator.now_us + duration_us)
 
     def context(self) -> ControllerContext:
@@ -63,7 +63,7 @@ class Term:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_it_is_relieved_of_what_others_can_lead_and_leaves_their_isrs(release: str) -> None:
+def test_a_broker_loses_leaderships_that_others_can_take_and_leaves_isrs(release: str) -> None:
     term = Term(release)
     answers = term.ask(0)
     while not answers:
@@ -72,63 +72,65 @@ def test_it_is_relieved_of_what_others_can_lead_and_leaves_their_isrs(release: s
     assert term.states() == {"t-0": (1, (1,)), "t-1": (1, (1,)), "u-0": (0, (0,))}
 
 
-def test_it_is_told_who_leads_now_and_stops_fetching_what_it_followed() -> None:
+def test_a_broker_learns_of_its_successors_and_leaves_the_partitions_that_it_followed() -> None:
     term = Term()
     term.ask(0)
-    term.passes()
+    term.run()
     partitions = term.cluster.brokers[0].replicas.partitions
     assert (partitions["t-0"].leader, partitions["t-0"].leader_epoch) == (1, 1)
     fetchers = term.cluster.brokers[0].replicas._fetchers._fetchers
     assert [name for fetcher in fetchers.values() for name in fetcher._states] == ["t-0"]
 
 
-def test_what_nobody_else_can_lead_is_in_the_answer() -> None:
+def test_the_answer_lists_partitions_without_another_possible_leader() -> None:
     term = Term()
     term.ask(1)
-    term.passes()
+    term.run()
     assert term.states()["t-0"] == (0, (0,))
     answers = term.ask(0)
-    term.passes()
-    # Broker 1 has come back into the ISR of what it led, but it is about to stop as well.
+    term.run()
+    # Broker 1 has rejoined the ISR of its former partition, but is in shutdown too.
     assert answers == [ControlledShutdownResponse(errors.NONE, ("t-0", "t-1"))]
     assert {name: leader for name, (leader, _) in term.states().items()} == {"t-0": 0, "t-1": 0, "u-0": 0}
 
 
-def test_a_broker_that_shuts_down_is_elected_nowhere_until_it_has_been_gone() -> None:
+def test_a_broker_in_shutdown_is_not_elected_until_its_session_has_ended() -> None:
     term = Term()
     term.ask(0)
-    term.passes()
+    term.run()
     term.cluster.elect_preferred_leaders()
-    term.passes()
+    term.run()
     assert term.states()["t-0"][0] == 1
     assert term.context().shutting_down == {0}
     term.cluster.crash_broker(0, power_loss=False)
-    term.passes(9 * SECOND)
+    term.run(9 * SECOND)
     assert term.context().shutting_down == set()
     term.cluster.start_broker(0)
-    term.passes(9 * SECOND)
+    term.run(9 * SECOND)
     term.cluster.elect_preferred_leaders()
-    term.passes()
+    term.run()
     assert term.states()["t-0"] == (0, (1, 0))
 
 
 @pytest.mark.parametrize(
     ("release", "has_epoch"), [("0.10.2", False), ("0.11", False), ("2.0", False), ("2.4", True)]
 )
-def test_a_broker_asks_with_the_epoch_of_its_registration(release: str, has_epoch: bool) -> None:
+def test_since_2_2_the_request_has_the_epoch_of_the_registration(release: str, has_epoch: bool) -> None:
     term = Term(release)
     endpoint = FakeEndpoint(term.cluster.simulator)
     controller = term.cluster.controller()
     assert controller is not None
     term.cluster.network.listen(term.cluster.processes[controller], endpoint)
     term.cluster.stop_broker(0)
-    term.passes()
-    asked = [message.request for message in endpoint.messages]
-    assert asked == [ControlledShutdownRequest(0, term.context().live_brokers[0] if has_epoch else NO_EPOCH)]
+    term.run()
+    requests = [message.request for message in endpoint.messages]
+    assert requests == [
+        ControlledShutdownRequest(0, term.context().live_brokers[0] if has_epoch else NO_EPOCH)
+    ]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_who_is_no_controller_says_so(release: str) -> None:
+def test_a_broker_that_is_not_controller_refuses(release: str) -> None:
     term = Term(release)
     assert term.ask(0, controller=1) == [ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH)]
 
@@ -136,17 +138,17 @@ def test_who_is_no_controller_says_so(release: str) -> None:
 @pytest.mark.parametrize(
     ("epoch", "error"), [(NO_EPOCH, errors.BROKER_NOT_AVAILABLE), (7, errors.UNKNOWN_SERVER_ERROR)]
 )
-def test_a_broker_that_is_not_there_is_refused(epoch: int, error: str) -> None:
+def test_an_unregistered_broker_is_refused(epoch: int, error: str) -> None:
     term = Term()
     assert term.ask(9, epoch) == [ControlledShutdownResponse(error)]
     assert term.context().shutting_down == set()
 
 
 @pytest.mark.parametrize(("older_by", "error"), [(1, errors.STALE_BROKER_EPOCH), (0, errors.NONE)])
-def test_an_earlier_life_of_the_broker_is_refused(older_by: int, error: str) -> None:
+def test_an_earlier_incarnation_of_the_broker_is_refused(older_by: int, error: str) -> None:
     term = Term()
     answers = term.ask(0, term.context().live_brokers[0] - older_by)
-    term.passes()
+    term.run()
     assert [answer.error for answer in answers] == [error]
 
 
@@ -154,7 +156,7 @@ def test_an_earlier_life_of_the_broker_is_refused(older_by: int, error: str) -> 
     ("release", "errors_of_waiting"),
     [("0.11", []), ("2.0", []), ("2.4", [errors.STALE_CONTROLLER_EPOCH])],
 )
-def test_a_controller_that_is_deposed_refuses_what_it_is_about_and_since_2_2_what_waits(
+def test_a_deposed_controller_refuses_the_request_in_progress_and_since_2_2_waiting_ones(
     release: str, errors_of_waiting: list[str]
 ) -> None:
     term = Term(release)
@@ -164,31 +166,31 @@ def test_a_controller_that_is_deposed_refuses_what_it_is_about_and_since_2_2_wha
     assert [answer.error for answer in waiting] == errors_of_waiting
 
 
-def test_a_controller_that_finds_itself_succeeded_refuses_what_it_is_about() -> None:
+def test_a_controller_whose_write_fails_refuses_the_request_in_progress() -> None:
     term = Term()
     term.cluster.pause_broker(2)
     term.cluster.delete_controller_znode()
-    term.passes()
+    term.run()
     term.cluster.resume_broker(2)
-    # Before the watch tells it, it is asked: its write to ZooKeeper does not hold.
+    # The request arrives before the watch event, so that the write to ZooKeeper fails.
     answers = term.ask(0)
-    term.passes()
+    term.run()
     assert [answer.error for answer in answers] == [errors.STALE_CONTROLLER_EPOCH]
     assert term.states()["t-0"] == (0, (0, 1))
 
 
-def test_a_new_controller_knows_of_no_shutdown() -> None:
+def test_a_new_controller_knows_no_shutdowns() -> None:
     term = Term()
     term.ask(0)
-    term.passes()
+    term.run()
     term.cluster.delete_controller_znode()
-    term.passes()
+    term.run()
     successor = term.cluster.controller()
     assert successor is not None
     assert term.controller(successor)._context.shutting_down == set()
 
 
-def test_only_what_has_other_replicas_is_acted_on() -> None:
+def test_only_partitions_with_other_replicas_are_moved() -> None:
     context = ControllerContext()
     context.add_topic("t", tuple(map(ReplicaAssignment, ((0, 1), (1, 0), (0,), (1, 2), (0, 2)))))
     for number, leader in enumerate((0, 1, 0, 1)):

@@ -1,4 +1,4 @@
-"""What keeps two controllers apart: conditional writes, epochs in znodes, epochs at brokers."""
+"""Protection against two controllers: conditional writes, epochs in znodes, epochs at brokers."""
 
 from typing import Any, cast
 
@@ -35,8 +35,8 @@ CONFIG = broker_config("2.4", {})
 TOPIC = topic_config({}, CONFIG)
 
 
-class Office:
-    """Controller 2, in controller epoch 5, of a partition on brokers 0 and 1; broker 0 is gone."""
+class Elections:
+    """Controller 2, in controller epoch 5, of a partition on brokers 0 and 1; broker 0 is dead."""
 
     def __init__(self) -> None:
         self.host = FakeHost("broker-2")
@@ -51,9 +51,9 @@ class Office:
         )
 
     def elect(self, *answers: zk.ZooKeeperResult) -> list[zk.ZooKeeperOperation]:
-        """Run an election against these answers of ZooKeeper; return what was asked of it."""
+        """Run an election with these answers of ZooKeeper, and return its operations."""
         processing = self.machine.elect_leaders(["t-0"], OFFLINE, "test")
-        asked: list[zk.ZooKeeperOperation] = []
+        operations: list[zk.ZooKeeperOperation] = []
         response: Any = None
         remaining = list(answers)
         while True:
@@ -61,35 +61,38 @@ class Office:
                 (operation,) = processing.send(response).operations
             except StopIteration:
                 assert not remaining
-                return asked
-            asked.append(operation)
+                return operations
+            operations.append(operation)
             response = zk.ZooKeeperResponse(zk.OK, (remaining.pop(0),))
 
 
-def stored(version: int, controller_epoch: int = 4) -> zk.ZooKeeperResult:
+def stored_state(version: int, controller_epoch: int = 4) -> zk.ZooKeeperResult:
     state = zk.TopicPartitionState(0, version, (0, 1), controller_epoch)
     return zk.ZooKeeperResult(zk.OK, state, version)
 
 
-def test_an_election_is_tried_again_when_the_leader_has_written_meanwhile() -> None:
-    office = Office()
-    asked = office.elect(
-        stored(3), zk.ZooKeeperResult(zk.BAD_VERSION), stored(4), zk.ZooKeeperResult(zk.OK, None, 5)
+def test_an_election_is_retried_after_a_concurrent_write_of_the_leader() -> None:
+    elections = Elections()
+    operations = elections.elect(
+        stored_state(3),
+        zk.ZooKeeperResult(zk.BAD_VERSION),
+        stored_state(4),
+        zk.ZooKeeperResult(zk.OK, None, 5),
     )
-    writes = [operation for operation in asked if isinstance(operation, zk.SetData)]
+    writes = [operation for operation in operations if isinstance(operation, zk.SetData)]
     assert [write.version for write in writes] == [3, 4]
-    assert office.context.leadership["t-0"] == LeaderAndIsr(1, 5, (1,), 5)
+    assert elections.context.leadership["t-0"] == LeaderAndIsr(1, 5, (1,), 5)
 
 
-def test_a_znode_of_a_newer_controller_is_left_alone() -> None:
-    office = Office()
-    asked = office.elect(stored(3, controller_epoch=6))
-    assert all(isinstance(operation, zk.GetData) for operation in asked)
-    assert office.context.leadership == {}
+def test_a_znode_of_a_newer_controller_stays_unchanged() -> None:
+    elections = Elections()
+    operations = elections.elect(stored_state(3, controller_epoch=6))
+    assert all(isinstance(operation, zk.GetData) for operation in operations)
+    assert elections.context.leadership == {}
 
 
-class Unwatched:
-    """A control plane as far as a broker sees it that never reaches it."""
+class UnreachableControlPlane:
+    """A control plane that the broker never reaches."""
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
         config, topic_config, listener = rest
@@ -97,10 +100,12 @@ class Unwatched:
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
-def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: str) -> None:
+def test_a_broker_refuses_a_controller_after_a_request_of_the_next(first: str) -> None:
     host = FakeHost("broker-1")
     behaviours = Behaviours().with_switches(requests_after_registration=False)
-    broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", Unwatched()))
+    broker = Broker(
+        1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
+    )
     state = {"t-0": LeaderAndIsrPartitionState(5, LeaderAndIsr(1, 1, (1,), 0), (0, 1))}
     requests: dict[str, Any] = {
         "UpdateMetadata": UpdateMetadataRequest(2, 5, 1, {}, (1, 2)),
@@ -120,11 +125,11 @@ def test_a_broker_refuses_a_controller_after_it_has_heard_from_the_next(first: s
     assert broker.replicas.partitions["t-0"].is_leader()
 
 
-@pytest.mark.parametrize(("live", "told"), [((1, 2), {"LeaderAndIsr", "StopReplica"}), ((2,), set())])
-def test_a_broker_that_bounced_is_not_told_to_stop_for_its_earlier_life(
-    live: tuple[int, ...], told: set[str]
+@pytest.mark.parametrize(("live", "requests"), [((1, 2), {"LeaderAndIsr", "StopReplica"}), ((2,), set())])
+def test_a_restarted_broker_gets_no_stop_replica_for_its_earlier_incarnation(
+    live: tuple[int, ...], requests: set[str]
 ) -> None:
-    """It has a channel again; a StopReplica would end its fetching for good, for no newer epoch follows."""
+    """It has a new channel. A StopReplica would end its fetching for good, as no newer epoch follows."""
     host = FakeHost("broker-2")
     channels = ControllerChannelManager(host, 2, CONFIG.controller_socket_timeout_us)
     channels.add_broker(1, 7)
@@ -139,4 +144,4 @@ def test_a_broker_that_bounced_is_not_told_to_stop_for_its_earlier_life(
         )
         host.responses.append(answer)
         request.connection.client_endpoint.receive_response(answer)
-    assert {request.body.api for request in host.sent} - {"UpdateMetadata"} == told
+    assert {request.body.api for request in host.sent} - {"UpdateMetadata"} == requests

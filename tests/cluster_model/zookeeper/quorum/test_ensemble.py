@@ -1,4 +1,4 @@
-"""The servers of an ensemble, one at a time: what a leader decides, what a follower does, where a client goes."""
+"""The servers of a ZooKeeper ensemble one at a time: a leader, a follower, a client."""
 
 from typing import Any
 
@@ -29,16 +29,16 @@ SYNC_LIMIT = 5
 TIMEOUT_US = 6 * SECOND
 
 
-def a_store(server_id: int = 1) -> QuorumStore:
+def make_store(server_id: int = 1) -> QuorumStore:
     return QuorumStore(ServerStore(server_id, DataTree(zk.ROOTS)))
 
 
-class Lead:
-    """Server 1, which leads; the test is its followers."""
+class Leader:
+    """Server 1 as leader; the test plays its followers."""
 
     def __init__(self, servers: int = 3, store: QuorumStore | None = None) -> None:
         self.host = FakeHost("zookeeper-1")
-        self.store = store or a_store()
+        self.store = store or make_store()
         self.formed: list[int] = []
         self.lost = 0
         self.expired: list[int] = []
@@ -66,47 +66,49 @@ class Lead:
     def says(self, server: int, body: Any) -> None:
         self.leader.receive(self.connections[server], body)
 
-    def comes(self, server: int, accepted_epoch: int = 0) -> None:
+    def connect(self, server: int, accepted_epoch: int = 0) -> None:
         connection = self.host.connect("zookeeper-1", "zookeeper-quorum", FakeEndpoint(self.host.clock))
         self.connections[server] = connection
         self.says(server, protocol.FollowerInfo(server, accepted_epoch))
 
-    def follows(self, server: int, epoch: int = 0) -> None:
-        """Have a server come, promise the epoch and take the log."""
-        self.comes(server, epoch)
+    def synchronize(self, server: int, epoch: int = 0) -> None:
+        """Let a server connect, acknowledge the epoch and store the log."""
+        self.connect(server, epoch)
         self.says(server, protocol.AckEpoch(server, epoch, (0, 0), 0))
-        if self.heard(server, protocol.NewLeader):
+        if self.messages(server, protocol.NewLeader):
             self.has(server)
 
     def has(self, server: int) -> None:
         self.says(server, protocol.QuorumAck(server, len(self.store.log)))
 
-    def heard(self, server: int, kind: type[Any]) -> list[Any]:
+    def messages(self, server: int, kind: type[Any]) -> list[Any]:
         connection = self.connections[server]
         return [
             m.body for m in self.host.responses if m.connection is connection and isinstance(m.body, kind)
         ]
 
 
-def test_a_leader_serves_once_a_majority_has_its_log() -> None:
-    lead = Lead(servers=5)
-    lead.follows(2)
-    assert (lead.heard(2, protocol.LeaderInfo), lead.formed) == ([], [])
-    lead.comes(3)
+def test_a_leader_serves_when_a_majority_has_its_log() -> None:
+    lead = Leader(servers=5)
+    lead.synchronize(2)
+    assert (lead.messages(2, protocol.LeaderInfo), lead.formed) == ([], [])
+    lead.connect(3)
     for server in (2, 3):
-        assert lead.heard(server, protocol.LeaderInfo) == [protocol.LeaderInfo(1)]
+        assert lead.messages(server, protocol.LeaderInfo) == [protocol.LeaderInfo(1)]
         lead.says(server, protocol.AckEpoch(server, 0, (0, 0), 0))
     lead.has(2)
     assert lead.formed == []
     lead.has(3)
     assert lead.formed == [1]
-    assert lead.heard(2, protocol.UpToDate) == lead.heard(3, protocol.UpToDate) == [protocol.UpToDate(0)]
+    assert (
+        lead.messages(2, protocol.UpToDate) == lead.messages(3, protocol.UpToDate) == [protocol.UpToDate(0)]
+    )
 
 
-def test_its_epoch_is_later_than_any_that_a_majority_knows() -> None:
-    lead = Lead()
-    lead.follows(2, epoch=6)
-    assert lead.heard(2, protocol.LeaderInfo) == [protocol.LeaderInfo(7)]
+def test_a_leaders_epoch_is_later_than_any_in_its_majority() -> None:
+    lead = Leader()
+    lead.synchronize(2, epoch=6)
+    assert lead.messages(2, protocol.LeaderInfo) == [protocol.LeaderInfo(7)]
     assert (lead.store.accepted_epoch, lead.store.current_epoch) == (7, 0)
 
 
@@ -114,24 +116,24 @@ def test_its_epoch_is_later_than_any_that_a_majority_knows() -> None:
     ("epoch", "position", "is_better"),
     [(2, (2, 1), False), (2, (2, 2), True), (3, (0, 0), True), (1, (9, 9), False)],
 )
-def test_a_leader_gives_up_where_a_follower_knows_more(
+def test_a_leader_gives_up_if_a_follower_has_a_longer_log(
     epoch: int, position: tuple[int, int], is_better: bool
 ) -> None:
-    store = a_store()
+    store = make_store()
     store.current_epoch = store.accepted_epoch = 2
     store.log.append(LoggedTransaction(2, ErrorTransaction(""), 1, 1))
-    lead = Lead(store=store)
-    lead.comes(2, 2)
+    lead = Leader(store=store)
+    lead.connect(2, 2)
     lead.says(2, protocol.AckEpoch(2, epoch, position, 0))
     assert lead.lost == is_better
-    assert bool(lead.heard(2, protocol.NewLeader)) != is_better
+    assert bool(lead.messages(2, protocol.NewLeader)) != is_better
 
 
 @pytest.mark.parametrize(("servers", "needed"), [(3, 1), (4, 2), (5, 2)])
 def test_a_transaction_is_committed_when_a_majority_has_logged_it(servers: int, needed: int) -> None:
-    lead = Lead(servers)
+    lead = Leader(servers)
     for server in range(2, servers + 1):
-        lead.follows(server)
+        lead.synchronize(server)
     for server in range(2, servers + 1):
         lead.says(server, protocol.AckEpoch(server, 0, (0, 0), 0)) if not lead.formed else None
         lead.has(server)
@@ -140,21 +142,21 @@ def test_a_transaction_is_committed_when_a_majority_has_logged_it(servers: int, 
     for acks, server in enumerate(range(2, servers + 1), 1):
         assert lead.store.applied == before + (acks > needed)
         lead.has(server)
-        assert bool(lead.heard(2, protocol.Commit)) == (acks >= needed)
+        assert bool(lead.messages(2, protocol.Commit)) == (acks >= needed)
 
 
-def test_what_one_transaction_has_says_nothing_of_those_behind_it() -> None:
-    lead = Lead()
-    lead.follows(2)
+def test_an_acknowledgement_commits_no_later_transaction() -> None:
+    lead = Leader()
+    lead.synchronize(2)
     for tag in (1, 2):
         lead.leader.submit(Write(0, (zk.Create(f"/{tag}"),)), tag)
     lead.says(2, protocol.QuorumAck(2, 1))
     assert (lead.store.applied, len(lead.store.log)) == (1, 2)
 
 
-def test_a_leader_without_a_majority_gives_up_and_lets_no_session_expire() -> None:
-    lead = Lead()
-    lead.follows(2)
+def test_a_leader_without_a_majority_gives_up_and_expires_no_session() -> None:
+    lead = Leader()
+    lead.synchronize(2)
     lead.leader.submit(CreateSession(7, "broker-1", 3 * TIMEOUT_US), 1)
     lead.has(2)
     lead.host.advance((SYNC_LIMIT + 1) * TICK_US)
@@ -163,21 +165,21 @@ def test_a_leader_without_a_majority_gives_up_and_lets_no_session_expire() -> No
     assert lead.expired == []
 
 
-def test_a_leader_whose_followers_never_come_gives_up() -> None:
-    lead = Lead()
+def test_a_leader_without_followers_gives_up() -> None:
+    lead = Leader()
     lead.host.advance(INIT_LIMIT * TICK_US - 1)
     assert lead.lost == 0
     lead.host.advance(1)
     assert lead.lost == 1
 
 
-def test_sessions_have_their_timeout_anew_with_a_new_leader_and_live_by_what_followers_say() -> None:
-    store = a_store()
-    store.tree.apply(CreateSession(7, "broker-1", TIMEOUT_US), _Deaf())
-    store.tree.apply(CreateSession(8, "broker-2", TIMEOUT_US), _Deaf())
-    lead = Lead(store=store)
+def test_a_new_leader_restarts_session_timeouts_and_pings_of_followers_extend_them() -> None:
+    store = make_store()
+    store.tree.apply(CreateSession(7, "broker-1", TIMEOUT_US), _IgnoringListener())
+    store.tree.apply(CreateSession(8, "broker-2", TIMEOUT_US), _IgnoringListener())
+    lead = Leader(store=store)
     lead.host.advance(5 * SECOND)
-    lead.follows(2)
+    lead.synchronize(2)
     for _ in range(4):
         lead.host.advance(SECOND)
         lead.says(2, protocol.FollowerPing((7,)))
@@ -188,13 +190,13 @@ def test_sessions_have_their_timeout_anew_with_a_new_leader_and_live_by_what_fol
     assert lead.expired == [8]
 
 
-def test_a_request_by_way_of_a_server_that_the_client_has_left_is_refused() -> None:
-    lead = Lead()
-    lead.follows(2)
-    lead.follows(3)
+def test_a_request_over_a_server_that_the_client_has_left_is_refused() -> None:
+    lead = Leader()
+    lead.synchronize(2)
+    lead.synchronize(3)
     lead.says(2, protocol.ForwardedRequest(CreateSession(7, "broker-1", TIMEOUT_US), 1))
     lead.says(3, protocol.Revalidate(7))
-    assert lead.heard(3, protocol.Revalidated) == [protocol.Revalidated(7, True)]
+    assert lead.messages(3, protocol.Revalidated) == [protocol.Revalidated(7, True)]
     write = Write(7, (zk.Create("/a"),))
     lead.says(2, protocol.ForwardedRequest(write, 2))
     lead.says(3, protocol.ForwardedRequest(write, 1))
@@ -204,17 +206,17 @@ def test_a_request_by_way_of_a_server_that_the_client_has_left_is_refused() -> N
     ]
 
 
-def test_a_session_that_is_closed_is_known_to_be_so_before_that_is_committed() -> None:
-    lead = Lead()
-    lead.follows(2)
+def test_a_closing_session_cannot_be_revalidated_before_the_commit() -> None:
+    lead = Leader()
+    lead.synchronize(2)
     for transaction in (CreateSession(7, "broker-1", TIMEOUT_US), CloseSession(7, expired=False)):
         lead.says(2, protocol.ForwardedRequest(transaction, 1))
     lead.says(2, protocol.Revalidate(7))
-    assert lead.heard(2, protocol.Revalidated) == [protocol.Revalidated(7, False)]
+    assert lead.messages(2, protocol.Revalidated) == [protocol.Revalidated(7, False)]
 
 
-class _Deaf:
-    """Is told what a transaction changes, and does nothing."""
+class _IgnoringListener:
+    """Ignores the changes of transactions."""
 
     def created(self, *_: Any) -> None:
         pass
@@ -226,11 +228,11 @@ class _Deaf:
 
 
 class Following:
-    """Server 2, which follows; the test is its leader."""
+    """Server 2 as follower; the test plays its leader."""
 
     def __init__(self) -> None:
         self.host = FakeHost("zookeeper-2")
-        self.store = a_store(2)
+        self.store = make_store(2)
         self.synced = 0
         self.lost = 0
         self.follower = EnsembleFollower(
@@ -255,14 +257,14 @@ class Following:
         self.lost += 1
 
     def says(self, body: Any) -> list[Any]:
-        """Return what the follower answers to the leader."""
+        """Return the follower's answers to a message of the leader."""
         self.host.sent.clear()
         connection = self.host.connections[-1]
         connection.client_endpoint.receive_response(Reply(connection, PUSHED, body))
         return [sent.body for sent in self.host.sent]
 
 
-def test_a_follower_takes_the_leaders_log_for_what_it_has_not_applied() -> None:
+def test_a_follower_replaces_unapplied_transactions_by_the_leaders() -> None:
     following = Following()
     own = [LoggedTransaction(1, ErrorTransaction(str(number)), 2, number) for number in range(3)]
     following.store.log.extend(own)
@@ -277,7 +279,7 @@ def test_a_follower_takes_the_leaders_log_for_what_it_has_not_applied() -> None:
     assert (following.synced, following.store.applied) == (1, 2)
 
 
-def test_a_follower_hears_no_leader_of_an_older_epoch_and_counts_once_for_one() -> None:
+def test_a_follower_rejects_an_older_epoch_and_acknowledges_one_once() -> None:
     following = Following()
     following.store.accepted_epoch = 5
     assert following.says(protocol.LeaderInfo(5)) == [protocol.AckEpoch(2, -1, (0, 0), 0)]
@@ -286,7 +288,7 @@ def test_a_follower_hears_no_leader_of_an_older_epoch_and_counts_once_for_one() 
 
 
 @pytest.mark.parametrize(("is_synced", "limit"), [(False, INIT_LIMIT), (True, SYNC_LIMIT)])
-def test_a_follower_gives_a_silent_leader_up(is_synced: bool, limit: int) -> None:
+def test_a_follower_gives_up_a_silent_leader(is_synced: bool, limit: int) -> None:
     following = Following()
     following.says(protocol.LeaderInfo(1))
     following.says(protocol.NewLeader(1, 0, ()))
@@ -298,7 +300,7 @@ def test_a_follower_gives_a_silent_leader_up(is_synced: bool, limit: int) -> Non
     assert following.lost == 1
 
 
-def test_a_follower_asks_five_times_a_second_apart_for_a_leader_that_does_not_lead_yet() -> None:
+def test_a_follower_tries_five_times_a_second_apart_to_reach_its_leader() -> None:
     following = Following()
     for second in range(5):
         (sent,) = following.host.sent
@@ -329,7 +331,7 @@ class Listener:
 SERVERS = ("zookeeper-1", "zookeeper-2", "zookeeper-3")
 
 
-def a_client(**choices: tuple[int, ...]) -> tuple[FakeHost, ZooKeeperClient]:
+def make_client(**choices: tuple[int, ...]) -> tuple[FakeHost, ZooKeeperClient]:
     host = FakeHost("broker-1", recorded_choices(dict(choices)))
     client = ZooKeeperClient(host, TIMEOUT_US, Listener(), SERVERS)
     client.start()
@@ -337,13 +339,13 @@ def a_client(**choices: tuple[int, ...]) -> tuple[FakeHost, ZooKeeperClient]:
 
 
 @pytest.mark.parametrize(("choices", "first"), [((0, 0), "zookeeper-1"), ((2, 0), "zookeeper-3")])
-def test_a_client_begins_with_any_server(choices: tuple[int, ...], first: str) -> None:
-    host, _ = a_client(network=choices)
+def test_a_client_starts_with_a_random_server(choices: tuple[int, ...], first: str) -> None:
+    host, _ = make_client(network=choices)
     assert host.take().server == first
 
 
-def test_a_client_tries_one_server_after_the_other_and_waits_a_second_after_each_round() -> None:
-    host, _ = a_client()
+def test_a_client_tries_the_servers_in_turn_and_waits_a_second_after_each_round() -> None:
+    host, _ = make_client()
     tried = []
     for _ in range(7):
         while not host.sent:
@@ -355,8 +357,8 @@ def test_a_client_tries_one_server_after_the_other_and_waits_a_second_after_each
     assert tried == [("1", 0), ("2", 0), ("3", 0), ("1", 1), ("2", 1), ("3", 1), ("1", 2)]
 
 
-def test_a_client_that_has_nothing_under_way_notices_that_its_connection_is_gone() -> None:
-    host, _ = a_client()
+def test_an_idle_client_notices_a_lost_connection() -> None:
+    host, _ = make_client()
     sent = host.take()
     sent.answer(zk.ConnectResponse(zk.OK, 7))
     sent.lose()
@@ -366,17 +368,17 @@ def test_a_client_that_has_nothing_under_way_notices_that_its_connection_is_gone
     assert (again.server, again.body.session_id) == ("zookeeper-2", 7)
 
 
-def test_a_client_says_what_it_has_seen_and_what_it_still_watches() -> None:
-    host, client = a_client()
+def test_a_reconnecting_client_sends_its_last_zxid_and_its_watches() -> None:
+    host, client = make_client()
     host.take().answer(zk.ConnectResponse(zk.OK, 7))
-    asked = (
+    reads = (
         zk.GetData("/there", watch=True),
         zk.GetData("/missing", watch=True),
         zk.GetChildren("/there", watch=True),
         zk.GetData("/fired", watch=True),
         zk.GetData("/unwatched"),
     )
-    client.submit(asked, lambda _: None)
+    client.submit(reads, lambda _: None)
     errors = (zk.OK, zk.NO_NODE, zk.OK, zk.OK, zk.OK)
     sent = host.take()
     sent.answer(zk.ZooKeeperResponse(zk.OK, tuple(map(zk.ZooKeeperResult, errors)), sent.body, zxid=41))

@@ -42,7 +42,7 @@ class Server:
         before = len(self.host.responses)
         self.zookeeper.clients.receive_request(Exchange(connection, 1, body))
         answers = [m for m in self.host.responses[before:] if m.correlation_id == 1]
-        # Watches that fire are told before the answer to what made them fire.
+        # A watch event comes before the answer to the write that fired it.
         assert self.host.responses[-1] is answers[0]
         assert answers[0].connection is connection
         return answers[0].body
@@ -65,7 +65,7 @@ class Server:
         return response.results[0]
 
     def events(self, broker: int) -> list[tuple[str, bool]]:
-        """Return the watches that have fired for a broker, (path, children)."""
+        """Return a broker's watch events as (path, children)."""
         connection = self.connections[broker]
         return [
             (m.body.path, m.body.children)
@@ -86,7 +86,7 @@ class Server:
 # Znodes
 
 
-def test_versions_rise_with_every_write_and_czxid_stays() -> None:
+def test_each_write_raises_the_version_and_keeps_the_czxid() -> None:
     server = Server(1)
     created = server.do(1, zk.Create("/a", "x"))
     assert (created.error, created.version, created.path) == (zk.OK, 0, "/a")
@@ -116,7 +116,7 @@ def test_versions_rise_with_every_write_and_czxid_stays() -> None:
         (zk.GetChildren("/b"), zk.NO_NODE),
     ],
 )
-def test_conditional_writes(operation: zk.ZooKeeperOperation, error: str) -> None:
+def test_conditional_writes_check_the_version(operation: zk.ZooKeeperOperation, error: str) -> None:
     server = Server(1)
     server.do(1, zk.Create("/a", "old"))
     server.do(1, zk.SetData("/a", "set once"))
@@ -127,7 +127,7 @@ def test_conditional_writes(operation: zk.ZooKeeperOperation, error: str) -> Non
         assert server.tree.data("/a") == (None if isinstance(operation, zk.Delete) else "new")
 
 
-def test_create_makes_the_parents_and_sequential_nodes_get_rising_numbers() -> None:
+def test_create_makes_parents_and_numbers_sequential_nodes() -> None:
     server = Server(1, 2)
     server.do(1, zk.Create(zk.state_path("my-topic-3"), "state"))
     assert zk.state_path("my-topic-3") == "/brokers/topics/my-topic/partitions/3/state"
@@ -159,20 +159,20 @@ def test_create_makes_the_parents_and_sequential_nodes_get_rising_numbers() -> N
         (zk.Check("/c", 0), zk.NO_NODE),
     ],
 )
-def test_a_transaction_happens_as_a_whole_or_not_at_all(second: zk.ZooKeeperOperation, error: str) -> None:
+def test_a_transaction_is_atomic(second: zk.ZooKeeperOperation, error: str) -> None:
     server = Server(1)
     server.do(1, zk.Create("/a", "old"))
     response = server.ask(1, zk.Create("/b", ephemeral=True), second, atomic=True)
     assert response.error == error
     assert len(response.results) == (2 if error == zk.OK else error == zk.NODE_EXISTS)
-    # Who owns what is there already, a client has to know.
+    # A client has to learn the owner of an existing znode.
     assert all(result.error == error for result in response.results)
     assert server.exists("/b") == (error == zk.OK)
     if isinstance(second, zk.SetData) and error == zk.OK:
         assert server.tree.data("/a") == "new"
 
 
-def test_without_a_transaction_each_operation_stands_for_itself() -> None:
+def test_without_a_transaction_operations_are_independent() -> None:
     server = Server(1)
     response = server.ask(1, zk.SetData("/none", 1), zk.Create("/b"))
     assert response.error == zk.OK
@@ -209,7 +209,7 @@ def test_the_first_to_create_the_controller_znode_wins() -> None:
         (zk.GetData("/a", watch=True), zk.SetData("/a", 1), [("/a", False)]),
         (zk.GetData("/a", watch=True), zk.Delete("/a"), [("/a", False)]),
         (zk.GetData("/new", watch=True), zk.Create("/new"), [("/new", False)]),
-        (zk.GetData("/a", watch=True), zk.SetData("/a", 1, 9), []),  # refused
+        (zk.GetData("/a", watch=True), zk.SetData("/a", 1, 9), []),  # a refused write
         (zk.GetData("/a", watch=True), zk.Create("/a/child"), []),
         (zk.GetChildren("/a", watch=True), zk.Create("/a/child"), [("/a", True)]),
         (zk.GetChildren("/a", watch=True), zk.Delete("/a/first"), [("/a", True)]),
@@ -219,7 +219,7 @@ def test_the_first_to_create_the_controller_znode_wins() -> None:
         (zk.GetChildren("/a"), zk.Create("/a/child"), []),
     ],
 )
-def test_what_a_watch_sees(
+def test_a_watch_fires_for_changes_of_its_kind_only(
     watch: zk.ZooKeeperOperation, change: zk.ZooKeeperOperation, fired: list[tuple[str, bool]]
 ) -> None:
     server = Server(1, 2)
@@ -231,7 +231,7 @@ def test_what_a_watch_sees(
     assert server.events(2) == []
 
 
-def test_a_watch_fires_once_however_often_it_was_set() -> None:
+def test_a_watch_fires_once_even_if_set_twice() -> None:
     server = Server(1, 2)
     server.do(1, zk.Create("/a"))
     for _ in range(2):
@@ -244,7 +244,7 @@ def test_a_watch_fires_once_however_often_it_was_set() -> None:
     assert server.events(1) == [("/a", False)] * 2
 
 
-def test_a_watch_goes_with_its_session_and_moves_with_it() -> None:
+def test_a_watch_ends_with_its_session_and_moves_with_it() -> None:
     server = Server(1, 2, 3)
     server.do(1, zk.Create("/a"))
     for broker in (1, 2):
@@ -267,7 +267,7 @@ def test_a_watch_goes_with_its_session_and_moves_with_it() -> None:
         ({"child_watches": ("/",)}, zk.Delete("/a")),
     ],
 )
-def test_a_watch_that_has_missed_a_change_fires_on_the_new_connection_and_only_then(
+def test_a_watch_that_missed_a_change_fires_on_the_new_connection_and_only_then(
     watches: dict[str, tuple[str, ...]], change: zk.ZooKeeperOperation
 ) -> None:
     server = Server(1, 2)
@@ -282,10 +282,10 @@ def test_a_watch_that_has_missed_a_change_fires_on_the_new_connection_and_only_t
     assert (event,) == tuple((path, kind == "child_watches") for kind, (path,) in watches.items())
     assert server.connect(1, server.sessions[1], last_zxid=server.ask(1).zxid) == zk.OK
     server.do(2, zk.Create("/c"))
-    assert server.events(1) == []  # it has fired, and is not set again
+    assert server.events(1) == []  # the watch fired once, and is not set again
 
 
-def test_a_client_that_has_seen_more_than_a_server_is_turned_away() -> None:
+def test_a_server_rejects_a_client_with_a_later_zxid() -> None:
     server = Server(1)
     connection = server.host.connect("zookeeper", "zookeeper", FakeEndpoint(server.host.clock))
     ahead = zk.ConnectRequest(server.sessions[1], TIMEOUT_US, last_zxid=server.tree.zxid + 1)
@@ -296,7 +296,7 @@ def test_a_client_that_has_seen_more_than_a_server_is_turned_away() -> None:
 # Sessions
 
 
-def test_ephemeral_nodes_go_with_their_session_and_watches_see_it() -> None:
+def test_ephemeral_nodes_end_with_their_session_and_fire_watches() -> None:
     server = Server(1, 2)
     for broker in (1, 2):
         server.do(broker, zk.Create(zk.broker_path(broker), broker, ephemeral=True))
@@ -305,7 +305,7 @@ def test_ephemeral_nodes_go_with_their_session_and_watches_see_it() -> None:
     server.do(2, zk.GetChildren(zk.BROKER_IDS, watch=True))
     server.do(2, zk.GetData(zk.CONTROLLER, watch=True))
     server.expire(1)
-    server.expire(1)  # It is over already.
+    server.expire(1)  # It has already expired.
     assert server.children(zk.BROKER_IDS) == ("2",)
     assert not server.exists(zk.CONTROLLER)
     assert server.exists("/kept")
@@ -323,7 +323,7 @@ def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() 
 
 
 @pytest.mark.parametrize(
-    ("start_us", "heard_at_us", "expires_at_us"),
+    ("start_us", "request_at_us", "expires_at_us"),
     [
         # timeout 6 s, ticks of 2 s: the first tick after the deadline
         (0, 1, 8 * SECOND),
@@ -335,21 +335,21 @@ def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() 
         (-5 * SECOND, SECOND // 2, 8 * SECOND),
     ],
 )
-def test_sessions_expire_at_ticks(start_us: int, heard_at_us: int, expires_at_us: int) -> None:
+def test_sessions_expire_at_ticks(start_us: int, request_at_us: int, expires_at_us: int) -> None:
     server = Server(1, start_us=start_us)
     server.do(1, zk.Create(zk.broker_path(1), ephemeral=True))
-    for at_us in range(start_us, heard_at_us, SECOND):
+    for at_us in range(start_us, request_at_us, SECOND):
         server.host.advance(at_us - server.host.clock.now_us)
         server.ask(1)  # a ping
-    server.host.advance(heard_at_us - server.host.clock.now_us)
+    server.host.advance(request_at_us - server.host.clock.now_us)
     server.ask(1)
-    server.host.advance(expires_at_us - heard_at_us - 1)
+    server.host.advance(expires_at_us - request_at_us - 1)
     assert server.exists(zk.broker_path(1))
     server.host.advance(1)
     assert not server.exists(zk.broker_path(1))
 
 
-def test_sessions_heard_of_within_one_tick_expire_together_in_the_order_of_their_start() -> None:
+def test_sessions_of_one_tick_expire_together_in_the_order_of_their_start() -> None:
     server = Server(3, 1, 2)
     for broker in (1, 2, 3):
         server.host.advance(300_000)
@@ -399,20 +399,20 @@ def test_moving_a_session_keeps_it_alive() -> None:
 
 class Listener:
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.events_received: list[Any] = []
 
     def session_established(self) -> None:
-        self.heard.append("established")
+        self.events_received.append("established")
 
     def session_expired(self) -> None:
-        self.heard.append("expired")
+        self.events_received.append("expired")
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        self.heard.append(event.path)
+        self.events_received.append(event.path)
 
 
 class Client:
-    """A broker's ZooKeeper client on a fake host; the test is ZooKeeper."""
+    """A broker's ZooKeeper client on a fake host; the test plays ZooKeeper."""
 
     def __init__(self) -> None:
         self.host = FakeHost("broker-1")
@@ -430,7 +430,7 @@ class Client:
         self.client.submit((zk.GetData(path),), lambda answer: self.answers.append((path, answer.error)))
 
     def paths(self) -> list[str]:
-        """Return what is being asked, pings as empty strings."""
+        """Return the paths of pending requests, with pings as empty strings."""
         requests = [sent.body for sent in self.host.sent if isinstance(sent.body, zk.ZooKeeperRequest)]
         return [request.operations[0].path if request.operations else "" for request in requests]
 
@@ -441,12 +441,12 @@ def test_requests_wait_for_the_session() -> None:
     client.submit("/b")
     assert client.paths() == []
     client.established()
-    assert client.listener.heard == ["established"]
+    assert client.listener.events_received == ["established"]
     assert client.paths() == ["/a", "/b"]
     assert {sent.body.session_id for sent in client.host.sent} == {7}
 
 
-def test_what_was_in_flight_when_the_connection_broke_is_sent_again_in_order() -> None:
+def test_requests_in_flight_on_a_broken_connection_are_sent_again_in_order() -> None:
     client = Client()
     client.established()
     client.submit("/a")
@@ -458,11 +458,11 @@ def test_what_was_in_flight_when_the_connection_broke_is_sent_again_in_order() -
     client.established(session=7)
     assert client.paths() == ["/a", "/b", "/c"]
     assert client.answers == []
-    assert client.listener.heard == ["established"]  # it is the same session
+    assert client.listener.events_received == ["established"]  # it is the same session
 
 
 @pytest.mark.parametrize("learns_by", ["request", "connect"])
-def test_an_expired_session_is_replaced_and_what_was_in_flight_fails(learns_by: str) -> None:
+def test_an_expired_session_is_replaced_and_its_requests_in_flight_fail(learns_by: str) -> None:
     client = Client()
     client.established()
     client.submit("/a")
@@ -480,11 +480,11 @@ def test_an_expired_session_is_replaced_and_what_was_in_flight_fails(learns_by: 
     waited = [("/c", zk.SESSION_EXPIRED)] if learns_by == "connect" else []
     assert client.answers == [("/a", zk.SESSION_EXPIRED), ("/b", zk.SESSION_EXPIRED), *waited]
     client.established(session=8)
-    assert client.listener.heard == ["established", "expired", "established"]
-    assert client.paths() == []  # nothing of the old session is done in the new one
+    assert client.listener.events_received == ["established", "expired", "established"]
+    assert client.paths() == []  # no request of the old session moves to the new one
 
 
-def test_a_silent_client_pings_and_a_silent_server_is_given_up() -> None:
+def test_an_idle_client_pings_and_gives_up_a_silent_server() -> None:
     client = Client()
     client.established()
     client.host.advance(2 * SECOND)  # half of the read timeout, which is two thirds of the session's
@@ -499,7 +499,7 @@ def test_a_silent_client_pings_and_a_silent_server_is_given_up() -> None:
 # Closing
 
 
-def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along_at_once() -> None:
+def test_closing_a_session_deletes_its_ephemeral_nodes_at_once() -> None:
     server = Server(1, 2)
     server.do(1, zk.Create(zk.broker_path(1), 1, ephemeral=True))
     server.do(2, zk.GetChildren(zk.BROKER_IDS, watch=True))
@@ -511,14 +511,14 @@ def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along_at_once() -> N
     assert [broker for broker, _ in server.host.named("session_expired")] == [2]
 
 
-def test_closing_a_session_that_is_over_does_nothing() -> None:
+def test_closing_an_expired_session_does_nothing() -> None:
     server = Server(1)
     server.expire(1)
     assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
     assert server.host.named("session_closed") == []
 
 
-def test_a_client_closes_after_all_that_it_has_sent_and_sends_nothing_more() -> None:
+def test_a_client_closes_after_its_requests_in_flight_and_sends_nothing_more() -> None:
     client, closed = Client(), []
     client.established()
     client.submit("/a")
