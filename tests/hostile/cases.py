@@ -17,7 +17,7 @@ import yaml
 from tests.hostile import large_histories
 from tests.hostile.fake_broker import FakeBroker
 from tests.hostile.texts import poisoned, renamed, text
-from tests.properties.hostile_files import spoil
+from tests.properties.hostile_files import damage
 
 CAMPAIGN: Final[dict[str, Any]] = {
     "name": "small",
@@ -265,7 +265,7 @@ class Cases:
         run = folder / "results" / "small" / "run"
         shutil.copytree(self._whole / "results" / "small" / "run", run)
         if draws.random() < 0.3:
-            spoil(run, draws)
+            damage(run, draws)
         else:
             names = _names(
                 draws,
@@ -307,7 +307,7 @@ class Cases:
         sweep = folder / "results" / "sweep"
         shutil.copytree(self._whole / "results" / "sweep", sweep)
         if draws.random() < 0.3:
-            spoil(sweep, draws)
+            damage(sweep, draws)
         else:
             _poison_rows(sweep, draws)
         verbose, shape = draws.choice(([], ["-v"])), _format(draws, "table", "json", "junit", "github")

@@ -8,7 +8,7 @@ from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.template import new_campaign
 from tests.campaigns.language.campaign_texts import reference_example
 
-# Words apart by blanks; a blank inside of one is a no-break space here.
+# Words separated by blanks. A no-break space stands for a blank inside a word.
 _NASTY = """\
 "" '' ~ null true on 0 -1 1 1.5 012 0x10 1e9 .inf .nan 1:30 2001-12-14 99999999999999999999 -0 1_000 10 10s -5s 0s
 25h 1s..2s 2s..1s ..1s 1us 0.3us never 10/s 0/s 1/m 1/d any controller zookeeper base t-0 t-99 u-0 -0 t- - leader
@@ -136,9 +136,9 @@ def replace_collection(random: Random, lines: list[str]) -> None:
 
 def _replace(random: Random, lines: list[str], pattern: str, replacements: list[str]) -> None:
     index = random.randrange(len(lines))
-    found = list(re.finditer(pattern, lines[index]))
-    if found:
-        match = random.choice(found)
+    matches = list(re.finditer(pattern, lines[index]))
+    if matches:
+        match = random.choice(matches)
         new = random.choice(replacements)
         lines[index] = lines[index][: match.start()] + new + lines[index][match.end() :]
 
@@ -146,7 +146,7 @@ def _replace(random: Random, lines: list[str], pattern: str, replacements: list[
 MUTATIONS = (
     *(delete_line, duplicate_line, swap_lines, indent_line, outdent_line, truncate),
     *(insert_characters, delete_characters),
-    # Most often the shape stays right, so that what comes after the shape is tried too.
+    # Most mutations keep the shape valid, so that later checks are reached too.
     *(4 * (replace_value, replace_value, replace_key, replace_collection)),
 )
 

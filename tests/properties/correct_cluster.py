@@ -1,9 +1,8 @@
-"""A cluster that does what Kafka promises, driven by drawn numbers, and what rules see of it.
+"""A cluster that keeps Kafka's promises, driven by random numbers, and its evidence for rules.
 
-It is no model of Kafka: copying, committing and following are single steps that cannot go
-wrong. What it may lose, under settings that permit it, it loses by the book: unflushed
-records with the power, the ISR's records with an unclean election, unanswered records with
-their leader.
+It is no model of Kafka: copying, committing and following are single steps that cannot fail. If
+the settings permit a loss, it loses only what they permit: unflushed records with the power, the
+ISR's records with an unclean election, unanswered records with their leader.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ BROKERS: tuple[int, ...] = (0, 1, 2)
 
 
 class Pending:
-    """A send that its producer has not heard of yet, and where its last attempt stands."""
+    """An unanswered send, with the offset of its last attempt."""
 
     def __init__(self, process: int, value: str, partition: str) -> None:
         self.process = process
@@ -58,7 +57,7 @@ class CorrectCluster:
     def hw(self, partition: str, broker: int) -> int:
         return self.run.high_watermarks.get((partition, broker), 0)
 
-    # Steps; each takes a partition and a number to choose with
+    # Steps: each takes a partition, and a number for its choices
 
     def send(self, partition: str, number: int) -> None:
         send = Pending(self.sessions[number % 2], f"m{self.sent}", partition)
@@ -94,7 +93,7 @@ class CorrectCluster:
             self.run.unknown(send.process, send.value, send.partition)
 
     def answer(self, partition: str, number: int) -> None:
-        """Ack what is committed, in any order."""
+        """Acknowledge committed records, in any order."""
         committed = self.hw(partition, self.leader[partition])
         ready = [
             send
@@ -106,7 +105,7 @@ class CorrectCluster:
             self.pending.remove(send)
 
     def fetch(self, partition: str, number: int) -> None:
-        """A follower copies up to three records and hears of the high watermark."""
+        """Let a follower copy up to three records and learn the high watermark."""
         leader, follower = self.leader[partition], BROKERS[number % 3]
         if leader == follower:
             return
@@ -114,9 +113,9 @@ class CorrectCluster:
         for value, epoch in source[len(copy) : len(copy) + 1 + number % 3]:
             self.run.replicate(follower, value, epoch=epoch, partition=partition)
         self.commit(partition)
-        known = min(len(copy), self.hw(partition, leader))
-        if known > self.hw(partition, follower):
-            self.run.raise_hw(known, follower, partition=partition)
+        hw = min(len(copy), self.hw(partition, leader))
+        if hw > self.hw(partition, follower):
+            self.run.raise_hw(hw, follower, partition=partition)
 
     def commit(self, partition: str) -> None:
         leader = self.leader[partition]
@@ -139,7 +138,10 @@ class CorrectCluster:
         self.set_isr(partition, tuple(b for b in isr if b in (leader, BROKERS[number % 3])), "shrink")
 
     def expand(self, partition: str, number: int) -> None:
-        """A leader may know an old high watermark, so the start of its epoch counts too (KAFKA-7128)."""
+        """Add a follower to the ISR.
+
+        The leader's high watermark may be old, so its epoch start counts too (KAFKA-7128).
+        """
         broker, isr, leader = BROKERS[number % 3], self.isr[partition], self.leader[partition]
         needed = max(self.hw(partition, leader), self.epoch_start[partition])
         if broker not in isr and len(self.log(partition, broker)) >= needed:
@@ -158,7 +160,7 @@ class CorrectCluster:
         self.commit(partition)
 
     def elect(self, partition: str, number: int) -> None:
-        """The next leader is of the ISR; of nobody else unless elections may be unclean."""
+        """Elect a member of the ISR, or another replica if unclean elections are enabled."""
         isr = self.isr[partition]
         if len(isr) == 1 and self.unclean:
             others = [broker for broker in BROKERS if broker not in isr]
@@ -182,7 +184,7 @@ class CorrectCluster:
         self.retry(partition)
 
     def retry(self, partition: str) -> None:
-        """Send again, in order, what was not answered; only without idempotence twice."""
+        """Send unanswered records again, in order. With idempotence no record is appended twice."""
         values = [value for value, _ in self.log(partition)]
         for send in [send for send in self.pending if send.partition == partition]:
             if self.idempotence and send.value in values:
@@ -191,7 +193,7 @@ class CorrectCluster:
                 self.append(send)
 
     def restart(self, partition: str, number: int) -> None:
-        """A process is restarted with an old checkpoint of its high watermark."""
+        """Restart a process with an old checkpoint of its high watermark."""
         broker = BROKERS[number % 3]
         self.run.stop(broker)
         leo = len(self.log(partition, broker))
@@ -202,7 +204,7 @@ class CorrectCluster:
             self.follow(partition, broker, self.isr[partition])
 
     def cut_power(self, partition: str, number: int) -> None:
-        """A machine loses what it had not flushed, and comes back before anybody notices."""
+        """Let a machine lose its unflushed records, and return before its session expires."""
         broker = BROKERS[number % 3]
         leo = len(self.log(partition, broker))
         if not self.power_loss or leo == 0:
@@ -212,7 +214,7 @@ class CorrectCluster:
             self.elect(partition, number)
 
     def heal(self) -> None:
-        """Let every replica catch up, answer everybody, and read everything back."""
+        """Let every replica catch up, answer all sends, and read all records."""
         for partition in PARTITIONS:
             self.set_isr(partition, (self.leader[partition],), "shrink")
             while any(self.log(partition, broker) != self.log(partition) for broker in BROKERS):
@@ -240,4 +242,4 @@ STEPS: tuple[Callable[[CorrectCluster, str, int], None], ...] = (
     CorrectCluster.restart,
     CorrectCluster.cut_power,
 )
-"""What can happen; sends and fetches more often."""
+"""All steps. Sends and fetches are more frequent."""

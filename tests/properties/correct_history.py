@@ -1,4 +1,4 @@
-"""Histories of a correct log, to draw or from a seed."""
+"""Histories of a correct log, as a Hypothesis strategy or from a seed."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -20,10 +20,10 @@ from tests.properties.correct_log import (
 )
 
 Choose = Callable[[int], int]
-"""Return a number from 0 up to the given one, which is excluded."""
+"""Return a number from 0 up to a bound, exclusive."""
 
 
-def a_step(choose: Choose) -> Step:
+def random_step(choose: Choose) -> Step:
     return Step(
         slot=choose(SLOTS),
         action=ACTIONS[choose(len(ACTIONS))],
@@ -37,7 +37,7 @@ def a_step(choose: Choose) -> Step:
     )
 
 
-def a_setup(choose: Choose) -> Setup:
+def random_setup(choose: Choose) -> Setup:
     count = 1 + choose(3)
     plain = choose(4) == 1
     roles = [role for role in ROLES if role != TRANSACTIONAL] if plain else ROLES
@@ -55,32 +55,32 @@ def a_setup(choose: Choose) -> Setup:
 
 
 def play(setup: Setup, script: Iterable[Step]) -> History:
-    logs = CorrectLog(setup)
+    log = CorrectLog(setup)
     for step in script:
-        logs.take(step)
-    logs.read_back()
-    return logs.history
+        log.run(step)
+    log.read_back()
+    return log.history
 
 
 @st.composite
 def _steps(draw: st.DrawFn) -> Step:
-    return a_step(lambda count: draw(st.integers(0, count - 1)))
+    return random_step(lambda count: draw(st.integers(0, count - 1)))
 
 
 @st.composite
 def _setups(draw: st.DrawFn) -> Setup:
-    return a_setup(lambda count: draw(st.integers(0, count - 1)))
+    return random_setup(lambda count: draw(st.integers(0, count - 1)))
 
 
 def correct_histories(min_steps: int = 0, max_steps: int = 40) -> st.SearchStrategy[History]:
-    """Return histories to draw; they shrink step by step."""
+    """Return a strategy for histories, which shrink step by step."""
     return st.builds(play, _setups(), st.lists(_steps(), min_size=min_steps, max_size=max_steps))
 
 
 def random_history(seed: int, steps: int) -> History:
-    """Return a history of any size: the same one for the same seed."""
+    """Return the history of a seed, of any size."""
     choose = Random(seed).randrange
-    return play(a_setup(choose), [a_step(choose) for _ in range(steps)])
+    return play(random_setup(choose), [random_step(choose) for _ in range(steps)])
 
 
 def lines(history: History) -> list[bytes]:

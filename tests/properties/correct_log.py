@@ -1,9 +1,9 @@
-"""Histories recorded against a log that does nothing wrong, driven by drawn numbers.
+"""Histories recorded against a log without flaws, driven by random numbers.
 
-It is no model of Kafka: a partition is a list, a transaction is appended to all of its
-partitions at one instant, and a consumer reads on from where it is. What makes a judge
-stumble is in the clients: outcomes nobody knows, records that arrive after their producer
-is gone, aborted transactions, consumers that begin anew, operations that overlap.
+It is no model of Kafka: a partition is a list, a transaction is appended to all of its partitions
+at once, and a consumer continues from its position. The difficulties for a judge are in the
+clients: unknown outcomes, records that arrive after their producer has died, aborted transactions,
+consumers that start over, operations that overlap.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ SLOTS = 5
 
 PRODUCER, PIPELINE, CONSUMER, BOTH, TRANSACTIONAL = range(5)
 ROLES = (TRANSACTIONAL, PRODUCER, CONSUMER, BOTH, PIPELINE)
-"""What a client does: send one operation at a time, send several at once, poll, send or
-poll, both in one transaction."""
+"""What a client does: send one operation at a time, send several at once, poll, send or poll, or
+both in one transaction."""
 
 OPERATE, ASSIGN, REBALANCE, COMMIT, NEMESIS = range(5)
 ACTIONS = (*(OPERATE,) * 10, ASSIGN, ASSIGN, REBALANCE, REBALANCE, COMMIT, NEMESIS)
@@ -31,7 +31,7 @@ OUTCOMES = (*("ok",) * 7, "fail", "fail", "info", "info", "info, not done")
 
 @dataclass(frozen=True)
 class Micro:
-    """A micro-operation as drawn: to send to one key, or to poll from some of those that are held."""
+    """The choices for a micro-operation: a send to one key, or a poll from some assigned keys."""
 
     polls: bool
     keys: int
@@ -40,7 +40,7 @@ class Micro:
 
 @dataclass(frozen=True)
 class Step:
-    """What a client does next. ``waits`` are the steps of others before it polls, appends and returns."""
+    """A client's next action. ``waits`` are the steps of others before it polls, appends and returns."""
 
     slot: int
     action: int
@@ -58,9 +58,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Setup:
-    """The clients, the keys, and how the end of the history is read.
+    """The clients, the keys, and how the final reads go.
 
-    A ``plain`` history has sends and polls alone, as one that `harrow run` writes.
+    A ``plain`` history has only sends and polls, like one of `harrow run`.
     """
 
     plain: bool
@@ -75,8 +75,11 @@ class Setup:
 
 @dataclass
 class Log:
-    """The records of one key that can be read, and the offset of the next. ``acked`` and ``read`` are
-    how many records from the start the end of the history has to show."""
+    """The readable records of one key, and the next offset.
+
+    ``acked`` and ``read`` are numbers of records from the start that the final reads have to
+    include.
+    """
 
     key: Key
     records: list[tuple[int, Value]] = field(default_factory=list)
@@ -94,7 +97,7 @@ class Log:
         return offset
 
     def new_value(self, *, as_number: bool) -> Value:
-        """Return a value that is new for this key; other keys have the same ones."""
+        """Return a value that is unique for this key, but not for others."""
         self.values += 1
         return self.values if as_number else f"m{self.values}"
 
@@ -116,12 +119,12 @@ class Pending:
 
     @property
     def is_late(self) -> bool:
-        """Whether its records arrive when its client is long gone."""
+        """Whether its records arrive long after its client has crashed."""
         return self.step.outcome == "info" and self.crashes
 
     @property
     def crashes(self) -> bool:
-        """Whether its client crashes with it; one that has sent other things as well does not."""
+        """Whether its client crashes with it. A client with other sends in flight does not."""
         return self.step.type == "info" and self.step.crashes and self.client.role != PIPELINE
 
     def sent(self) -> dict[Key, list[Value]]:
@@ -134,12 +137,12 @@ class Pending:
 
 @dataclass
 class Client:
-    """What holds a slot: after a crash it goes on as another process and knows nothing."""
+    """The client in a slot. After a crash it continues as another process without state."""
 
     process: int
     role: int
     subscribes: bool
-    held: list[Key] = field(default_factory=list)
+    assigned: list[Key] = field(default_factory=list)
     positions: dict[Key, int] = field(default_factory=dict)
     pending: list[Pending] = field(default_factory=list)
 
@@ -149,7 +152,7 @@ class Client:
 
 
 class CorrectLog:
-    """The logs of all keys, the clients, and the history they leave."""
+    """The logs of all keys, the clients, and their history."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -169,7 +172,7 @@ class CorrectLog:
 
     # Steps
 
-    def take(self, step: Step) -> None:
+    def run(self, step: Step) -> None:
         client = self.clients[step.slot]
         self.pass_time()
         if step.action == NEMESIS and not self.setup.plain:
@@ -180,10 +183,10 @@ class CorrectLog:
         ):
             self.finish(client.pending[step.number % len(client.pending)])
         if self.setup.plain:
-            client.held = list(self.setup.keys)
+            client.assigned = list(self.setup.keys)
             self.invoke(client, step)
             return
-        if client.polls and not client.held:
+        if client.polls and not client.assigned:
             self.assign(client, step, "ok")
         if client.polls and step.action == ASSIGN:
             self.assign(client, step, step.type)
@@ -205,15 +208,15 @@ class CorrectLog:
         self.record("nemesis", "info", f, values[step.number % 7 % 5])
 
     def assign(self, client: Client, step: Step, outcome: str) -> None:
-        """Take other keys: those held before are read on, the others from anywhere."""
+        """Assign other keys. Keys that stay assigned keep their positions, others start anywhere."""
         f = "subscribe" if client.subscribes else "assign"
         keys = self.some(self.setup.keys, step.micros[0].keys)
-        if client.held and step.number % 3 == 0:
+        if client.assigned and step.number % 3 == 0:
             keys = []
         self.record(client.process, "invoke", f, keys)
         self.record(client.process, outcome, f, keys)
         if outcome == "ok":
-            client.held = keys
+            client.assigned = keys
             client.positions = {key: at for key, at in client.positions.items() if key in keys}
 
     def invoke(self, client: Client, step: Step) -> None:
@@ -243,7 +246,7 @@ class CorrectLog:
     def some(keys: Sequence[Key], mask: int) -> list[Key]:
         return [key for at, key in enumerate(keys) if mask >> at & 1] or list(keys[mask % len(keys) :])
 
-    # What becomes of an operation
+    # The course of an operation
 
     def pass_time(self) -> None:
         for pending in [pending for client in self.clients for pending in client.pending]:
@@ -261,7 +264,7 @@ class CorrectLog:
                 self.arrive(pending)
 
     def advance(self, pending: Pending) -> None:
-        """Poll once it has waited for that, and append once it has waited for that too."""
+        """Poll and append after the waits for both."""
         if not pending.waits[0] and not pending.polled:
             self.poll(pending)
         if not pending.waits[0] and not pending.waits[1]:
@@ -270,19 +273,19 @@ class CorrectLog:
     def poll(self, pending: Pending) -> None:
         client, step = pending.client, pending.step
         pending.positions = dict(client.positions)
-        seen: set[Key] = set()
+        polled_keys: set[Key] = set()
         for micro in step.micros:
             if not micro.polls:
                 pending.polled.append(None)
                 continue
-            keys = self.some(client.held, micro.keys) if client.held else []
+            keys = self.some(client.assigned, micro.keys) if client.assigned else []
             if step.action == REBALANCE and client.subscribes and micro.records and not self.setup.plain:
-                for key in seen.intersection(keys):
+                for key in polled_keys.intersection(keys):
                     pending.rebalanced.add(key)
                     pending.positions[key] = step.number % len(self.logs[key].records)
             read = {key: self.fetch(pending, key, micro.records) for key in keys}
             pending.polled.append({str(key): pairs for key, pairs in read.items()})
-            seen.update(key for key, pairs in read.items() if pairs)
+            polled_keys.update(key for key, pairs in read.items() if pairs)
 
     def fetch(self, pending: Pending, key: Key, count: int) -> list[list[Any]]:
         records = self.logs[key].records
@@ -293,7 +296,7 @@ class CorrectLog:
         return [list(pair) for pair in read]
 
     def append(self, pending: Pending) -> None:
-        """Append the records of an operation, after all that its client sent before."""
+        """Append the records of an operation, after all earlier ones of its client."""
         for earlier in pending.client.pending:
             if earlier.appended or earlier.is_late:
                 continue
@@ -321,7 +324,7 @@ class CorrectLog:
                 log.next_offset += 1
 
     def imagine(self, pending: Pending) -> None:
-        """Give offsets to what cannot be read: aborted, or never appended, so that others will have them."""
+        """Give offsets to unreadable records: aborted ones keep theirs, others get reused ones."""
         for key, values in pending.sent().items():
             log = self.logs[key]
             pending.offsets.update(((key, value), log.next_offset + at) for at, value in enumerate(values))
@@ -335,7 +338,7 @@ class CorrectLog:
         self.append(pending)
         client.pending.remove(pending)
         outcome = step.type
-        more: dict[str, Any] = {} if outcome == "ok" else {"error": ["timeout", "nobody knows"]}
+        more: dict[str, Any] = {} if outcome == "ok" else {"error": ["timeout", "unknown"]}
         if pending.rebalanced:
             more["rebalance-log"] = [{"keys": [key]} for key in sorted(pending.rebalanced, key=str)]
         self.record(client.process, outcome, pending.f, self.completed(pending, outcome), **more)
@@ -350,13 +353,13 @@ class CorrectLog:
 
     @staticmethod
     def completed(pending: Pending, outcome: str) -> list[list[Any]]:
-        """Return the micro-operations with what is known of them."""
+        """Return the micro-operations with their known results."""
         number = pending.step.number
-        told = outcome == "ok" or (pending.f == "txn" and number % 2 == 0)
+        has_results = outcome == "ok" or (pending.f == "txn" and number % 2 == 0)
         micros: list[list[Any]] = []
         for at, (micro, polled) in enumerate(zip(pending.invoked, pending.polled, strict=True)):
             if micro[0] == "poll":
-                micros.append(["poll", polled] if told else ["poll"])
+                micros.append(["poll", polled] if has_results else ["poll"])
                 continue
             _, key, value = micro
             offset = pending.offsets.get((key, value))
@@ -365,7 +368,7 @@ class CorrectLog:
         return micros
 
     def note(self, pending: Pending) -> None:
-        """Remember what the end of the history has to show."""
+        """Remember which records the final reads have to include."""
         for key, values in pending.sent().items():
             log = self.logs[key]
             log.acked = max(log.acked, *(log.places[value] + 1 for value in values))
@@ -379,12 +382,12 @@ class CorrectLog:
             self.record(client.process, "invoke", "crash", None)
             self.record(client.process, "info", "crash", None)
         client.process, self.next_process = self.next_process, self.next_process + 1
-        client.held, client.positions = [], {}
+        client.assigned, client.positions = [], {}
 
-    # The end
+    # The final reads
 
     def read_back(self) -> None:
-        """Let everything arrive that will, then read what was acked and what was read once before."""
+        """Let late records arrive, then read all records that were acked or read before."""
         for client in self.clients:
             while client.pending:
                 self.hang_or_finish(client.pending[0])
@@ -403,13 +406,13 @@ class CorrectLog:
             self.read_part(process, part)
 
     def ends(self) -> dict[Key, int]:
-        """Return how far each log is read: of what is committed as a whole all, if any."""
+        """Return the end of the final reads of each log, which split no transaction."""
         if self.setup.reads_unacked_tail:
             return {key: len(log.records) for key, log in self.logs.items()}
         ends = {key: max(log.acked, log.read) for key, log in self.logs.items()}
-        known: dict[Key, int] = {}
-        while known != ends:
-            known = dict(ends)
+        previous: dict[Key, int] = {}
+        while previous != ends:
+            previous = dict(ends)
             for pending in self.written:
                 places = [
                     (key, self.logs[key].places[value])
@@ -424,7 +427,7 @@ class CorrectLog:
         return ends
 
     def hang_or_finish(self, pending: Pending) -> None:
-        """Let an operation return, or never hear of it again, whatever came of it."""
+        """Complete an operation, or leave it without a completion."""
         if pending.step.type == "ok":
             self.finish(pending)
         else:

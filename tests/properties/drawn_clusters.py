@@ -1,4 +1,4 @@
-"""Clusters and clients of every kind that a campaign file can say, and values that are hard to write."""
+"""Strategies for all clusters and clients of campaign files, with values that are hard to write."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +121,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     kinds.SkipMarker: st.integers(0, 2**63 - 1),
     str: texts,
 }
-"""What fields of a kind can hold where a campaign file takes more than runs need."""
+"""Values by kind of field, where a campaign file accepts more than runs need."""
 
 
 def _first(count: int) -> Callable[[Sequence[int]], tuple[int, ...]]:
@@ -163,7 +163,7 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
                 settings=own,
             )
         )
-    # What clients know as well a broker has from its own settings alone.
+    # A broker has settings that clients share only in its own settings.
     common = shared_with(BROKER, release, draw(settings(BROKER, kafka=release)))
     return ClusterSpec(
         brokers=brokers,
@@ -180,7 +180,7 @@ def clusters(draw: st.DrawFn, release: str) -> ClusterSpec:
 def producers(
     draw: st.DrawFn, name: str, release: str, cluster: ClusterSpec, duration_us: int
 ) -> ProducerSpec:
-    """Draw a producer that has time to send something."""
+    """Draw a producer with time to send."""
     partitions = tuple(draw(st.lists(st.sampled_from(cluster.partition_names()), unique=True)))
     options: dict[str, Any] = {}
     if duration_us > 1 and draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""Plans of every kind that a campaign file can say, drawn for the tests that write and read them."""
+"""Strategies for all plans that a campaign file can express, for tests that write and read them."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -35,12 +35,12 @@ from tests.properties.drawn_clusters import (
     times,
 )
 
-DECIDE_ON_SETTINGS: Final = frozenset({"idempotence", "idempotent_in_flight_max"})
-"""Switches by which Kafka refuses settings, which have been drawn without them."""
+RESTRICTING_SETTINGS: Final = frozenset({"idempotence", "idempotent_in_flight_max"})
+"""Switches that make Kafka refuse settings. The settings are drawn without regard to them."""
 
 
 class Names:
-    """What a plan's parts can refer to."""
+    """The names to which a plan's parts can refer."""
 
     def __init__(
         self, cluster: ClusterSpec, metadata: str, producers: Sequence[str], consumers: Sequence[str]
@@ -51,7 +51,7 @@ class Names:
         self.partitions = list(cluster.partition_names())
         self.topics = [topic.name for topic in cluster.topics]
         racks = {broker.rack for broker in cluster.brokers if broker.rack}
-        # A reference is words with single spaces between.
+        # The words of a reference are separated by single spaces.
         self.racks = sorted(rack for rack in racks if " ".join(rack.split()) == rack)
         self.producers = list(producers)
         self.clients = [*producers, *consumers]
@@ -62,7 +62,7 @@ class Names:
         }
 
     def values(self) -> dict[Any, st.SearchStrategy[Any]]:
-        """Return what a fault's field can hold where a campaign file takes more than runs need."""
+        """Return values by kind of field, where a campaign file accepts more than runs need."""
         references = [*self.brokers, "any", "controller"]
         references += [
             f"{role} of {name}" for role in ("leader", "follower", "followers") for name in self.partitions
@@ -130,15 +130,17 @@ def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:
 @st.composite
 def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
-    # What a control plane does not have is a mistake to wait for.
-    there = [name for name, kind in EVENTS.items() if kind.of not in {*CONTROL_PLANES} - {names.metadata}]
-    event = draw(st.sampled_from(there))
-    known = event_fields(event)
-    values = {name: _event_value(kind, names) for name, kind in known.items()}
+    # It is a mistake to wait for an event of the other control plane.
+    names_of_events = [
+        name for name, kind in EVENTS.items() if kind.of not in {*CONTROL_PLANES} - {names.metadata}
+    ]
+    event = draw(st.sampled_from(names_of_events))
+    kinds = event_fields(event)
+    values = {name: _event_value(kind, names) for name, kind in kinds.items()}
     values |= dict.fromkeys(
         fields_with(event, FieldTrait.NAMES_CONTROLLER), st.sampled_from(names.controllers)
     )
-    fields = draw(st.lists(st.sampled_from(list(known)), unique=True, max_size=3)) if known else []
+    fields = draw(st.lists(st.sampled_from(list(kinds)), unique=True, max_size=3)) if kinds else []
     return EventPattern(event=event, fields=tuple((name, draw(values[name])) for name in fields))
 
 
@@ -147,25 +149,25 @@ def rows(draw: st.DrawFn, names: Names) -> ReplicaIs:
     """Draw a row of a table of replicas."""
     partition = draw(st.sampled_from(names.partitions))
     replicas = names.replicas[partition]
-    offset, known = st.integers(0, 2**62), st.integers(-1, 9)
+    offset, number = st.integers(0, 2**62), st.integers(-1, 9)
     options: dict[str, st.SearchStrategy[Any]] = {
         "role": st.sampled_from(["leader", "follower"]),
         **dict.fromkeys(("leo", "hw", "flushed"), offset),
-        "leader_epoch": known,
-        "remote": _keyed(replicas, known),
-        "epochs": _some(st.tuples(known, known)),
+        "leader_epoch": number,
+        "remote": _keyed(replicas, number),
+        "epochs": _some(st.tuples(number, number)),
         "log": _some(texts, 40),
     }
-    given: dict[str, Any] = {name: draw(st.none() | option) for name, option in options.items()}
-    return ReplicaIs(partition=partition, broker=draw(st.sampled_from(replicas)), **given)
+    facts: dict[str, Any] = {name: draw(st.none() | option) for name, option in options.items()}
+    return ReplicaIs(partition=partition, broker=draw(st.sampled_from(replicas)), **facts)
 
 
 @st.composite
 def conditions(draw: st.DrawFn, names: Names) -> Condition:
-    """Draw a condition that says something."""
+    """Draw a condition with at least one fact."""
     partition = draw(st.sampled_from(names.partitions))
     replica = st.sampled_from(names.replicas[partition])
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "replicas": draw(_some(rows(names))),
         "leader": draw(_keyed([partition], st.just(-1) | replica)),
         "leader_epoch": draw(_keyed(names.partitions, st.integers(-1, 5))),
@@ -177,14 +179,14 @@ def conditions(draw: st.DrawFn, names: Names) -> Condition:
         "event": draw(_some(events(names))),
         "no_event": draw(_some(events(names), 1)),
     }
-    kept = draw(st.sets(st.sampled_from(list(found)), max_size=4))
-    made = condition(**{key: found[key] for key in kept})
-    return made if made.facts else condition(acked=("m0",))
+    keys = draw(st.sets(st.sampled_from(list(facts)), max_size=4))
+    result = condition(**{key: facts[key] for key in keys})
+    return result if result.facts else condition(acked=("m0",))
 
 
 @st.composite
 def series(draw: st.DrawFn, names: Names) -> list[Action]:
-    """Draw sends of numbered values, now and then with something wrong in them."""
+    """Draw sends of numbered values, sometimes with numbers out of order."""
     stem, producer = draw(texts), draw(st.sampled_from(names.producers))
     partition = draw(st.none() | st.sampled_from(names.partitions))
     numbers = list(range(draw(st.integers(0, 5))))
@@ -217,15 +219,15 @@ def scripts(draw: st.DrawFn, names: Names) -> tuple[Step, ...]:
         when=st.none() | conditions(names),
         note=texts,
     )
-    found: list[Step] = draw(st.lists(steps, max_size=4))
+    candidates: list[Step] = draw(st.lists(steps, max_size=4))
     last_us = 0
-    kept = []
-    for step in found:
-        # Steps are taken in order.
+    script = []
+    for step in candidates:
+        # Steps run in order.
         if step.at_us is None or step.at_us >= last_us:
-            kept.append(step)
+            script.append(step)
             last_us = step.at_us or last_us
-    return tuple(kept)
+    return tuple(script)
 
 
 @st.composite
@@ -243,11 +245,11 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
         ),
         intervals.map(lambda us: Rate(mean_us=us, start_us=start_us, stop_us=stop_us)),
     ]
-    struck = draw(st.lists(faults(names), min_size=1, max_size=3))
+    injected = draw(st.lists(faults(names), min_size=1, max_size=3))
     serial, repeat = draw(st.booleans()), draw(st.integers(1, 3))
     return Injection(
         timing=draw(st.one_of(timings)),
-        faults=tuple(struck),
+        faults=tuple(injected),
         serial=serial,
         repeat=repeat,
         pause=draw(_ranges(DAY_US)) if serial or repeat > 1 else (0, 0),
@@ -255,8 +257,8 @@ def injections(draw: st.DrawFn, names: Names, duration_us: int) -> Injection:
     )
 
 
-_OF_NO_GROUP: dict[str, Any] = {"topics": (), "commit": "auto", "stop_us": None}
-"""Settings that only members of groups have."""
+_WITHOUT_GROUP: dict[str, Any] = {"topics": (), "commit": "auto", "stop_us": None}
+"""Values for fields of group members, for consumers without a group."""
 
 
 @st.composite
@@ -268,7 +270,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
     names = draw(
         st.lists(st.sampled_from(["producer-0", "p1", "1e3", "null", "yes"]), unique=True, max_size=3)
     )
-    makers = tuple(draw(producers(name, release, cluster, duration_us)) for name in names)
+    drawn_producers = tuple(draw(producers(name, release, cluster, duration_us)) for name in names)
     consumers = tuple(
         draw(
             strategies.specs(
@@ -277,16 +279,16 @@ def written_plans(draw: st.DrawFn) -> Plan:
                 name=f"c{number}",
                 settings=strategies.settings(CONSUMER, kafka=release),
                 partitions=st.lists(st.sampled_from(cluster.partition_names()), unique=True).map(tuple),
-                **_OF_NO_GROUP,
+                **_WITHOUT_GROUP,
             )
         )
         for number in range(draw(st.integers(0, 2)))
     )
     metadata = cluster.metadata or RELEASES[release].metadata
-    known = Names(cluster, metadata, names, [consumer.name for consumer in consumers])
-    script = draw(scripts(known))
-    found = draw(st.lists(injections(known, duration_us), max_size=3))
-    script, struck = _with_rules(script, tuple(found))
+    all_names = Names(cluster, metadata, names, [consumer.name for consumer in consumers])
+    script = draw(scripts(all_names))
+    entries = draw(st.lists(injections(all_names, duration_us), max_size=3))
+    script, injected = _with_rules(script, tuple(entries))
     watched = draw(st.just(list(INVARIANTS)) | st.lists(st.sampled_from(list(INVARIANTS)), unique=True))
     invariants = tuple(name for name in INVARIANTS if name in watched)
     order = st.lists(st.sampled_from([broker.id for broker in cluster.brokers]), unique=True).map(tuple)
@@ -305,14 +307,14 @@ def written_plans(draw: st.DrawFn) -> Plan:
                 optional={
                     name: st.sampled_from(switch.choices)
                     for name, switch in SWITCHES.items()
-                    if name not in DECIDE_ON_SETTINGS
+                    if name not in RESTRICTING_SETTINGS
                 },
             )
         ),
-        producers=makers,
+        producers=drawn_producers,
         consumers=consumers,
         script=script,
-        faults=struck,
+        faults=injected,
         duration_us=duration_us,
         script_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
         recovery_limit_us=draw(st.just(600_000_000) | times.filter(bool)),
@@ -326,7 +328,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
             rules=tuple(sorted(rules)),
             lost=draw(st.none() | _some(texts, 30)),
             duplicated=draw(st.none() | _some(texts)),
-            final=draw(st.none() | conditions(known)),
+            final=draw(st.none() | conditions(all_names)),
         ),
     )
 
@@ -334,12 +336,12 @@ def written_plans(draw: st.DrawFn) -> Plan:
 def _with_rules(
     script: tuple[Step, ...], injected: tuple[Injection, ...]
 ) -> tuple[tuple[Step, ...], tuple[Injection, ...]]:
-    """Return both with a rule for each message that is released, and a script where faults need one."""
-    struck: list[Any] = [action for step in script for action in step.actions]
-    struck += [fault for injection in injected for fault in injection.faults]
-    wanted = dict.fromkeys(fault.id for fault in struck if isinstance(fault, Release))
-    holds: tuple[Fault, ...] = tuple(Message(action="hold", id=rule) for rule in wanted)
-    needs_script = not script and any(isinstance(one.timing, (At, When)) for one in injected)
+    """Return both with a hold for each released message, and with a script if faults need one."""
+    actions: list[Any] = [action for step in script for action in step.actions]
+    actions += [fault for injection in injected for fault in injection.faults]
+    released = dict.fromkeys(action.id for action in actions if isinstance(action, Release))
+    holds: tuple[Fault, ...] = tuple(Message(action="hold", id=rule) for rule in released)
+    needs_script = not script and any(isinstance(injection.timing, (At, When)) for injection in injected)
     if holds or needs_script:
         script = (*script, Step(actions=holds or (Wait(),)))
     return script, injected

@@ -1,4 +1,4 @@
-"""Files of runs and sweeps as an attacker, a full disk or a careless editor would leave them."""
+"""Damages files of runs and sweeps as an attacker, a full disk or a careless editor would."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-def _spoil_bytes(path: Path, random: Random) -> None:
+def _damage_bytes(path: Path, random: Random) -> None:
     data = bytearray(path.read_bytes())
     kind = random.randrange(4)
     if kind == 0:
@@ -62,19 +62,19 @@ def _spoil_bytes(path: Path, random: Random) -> None:
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Return every container below a value, with each of its keys."""
-    found: list[tuple[Any, Any]] = []
-    left = [value]
-    while left:
-        inner = left.pop()
+    """Return every container in a value, with each of its keys."""
+    places: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending:
+        inner = pending.pop()
         keys = inner if isinstance(inner, dict) else range(len(inner)) if isinstance(inner, list) else ()
         for key in list(keys):
-            found.append((inner, key))
-            left.append(inner[key])
-    return found
+            places.append((inner, key))
+            pending.append(inner[key])
+    return places
 
 
-def _spoil_value(value: Any, random: Random) -> Any:
+def _damage_value(value: Any, random: Random) -> Any:
     places = _places(value)
     if not places:
         return random.choice(VALUES)
@@ -89,7 +89,7 @@ def _spoil_value(value: Any, random: Random) -> Any:
     return value
 
 
-def _spoil_lines(path: Path, random: Random) -> None:
+def _damage_lines(path: Path, random: Random) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
     number = random.randrange(len(lines))
     kind = random.randrange(4)
@@ -98,18 +98,18 @@ def _spoil_lines(path: Path, random: Random) -> None:
     elif kind == 1:
         lines.insert(random.randrange(len(lines)), lines[number])
     elif lines[number]:
-        lines[number] = json.dumps(_spoil_value(json.loads(lines[number]), random), ensure_ascii=False)
+        lines[number] = json.dumps(_damage_value(json.loads(lines[number]), random), ensure_ascii=False)
     path.write_text("\n".join(lines), encoding="utf-8", errors="surrogatepass")
 
 
-def _spoil_document(path: Path, random: Random) -> None:
+def _damage_document(path: Path, random: Random) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     for _ in range(random.randrange(1, 4)):
-        document = _spoil_value(document, random)
+        document = _damage_value(document, random)
     path.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8", errors="surrogatepass")
 
 
-def _spoil_parquet(path: Path, random: Random) -> None:
+def _damage_parquet(path: Path, random: Random) -> None:
     table = pq.ParquetFile(path).read()
     rows, schema = table.to_pylist(), table.schema
     name = random.choice(schema.names)
@@ -131,19 +131,19 @@ def _spoil_parquet(path: Path, random: Random) -> None:
     pq.write_table(table.replace_schema_metadata(schema.metadata), path)
 
 
-Spoiling = Callable[[Path, Random], None]
+Damage = Callable[[Path, Random], None]
 
-SPOILINGS: dict[str, tuple[Spoiling, ...]] = {
-    ".json": (_spoil_bytes, _spoil_document, _spoil_document),
-    ".jsonl": (_spoil_bytes, _spoil_lines, _spoil_lines),
-    ".yaml": (_spoil_bytes,),
-    ".parquet": (_spoil_bytes, _spoil_parquet, _spoil_parquet),
+DAMAGES: dict[str, tuple[Damage, ...]] = {
+    ".json": (_damage_bytes, _damage_document, _damage_document),
+    ".jsonl": (_damage_bytes, _damage_lines, _damage_lines),
+    ".yaml": (_damage_bytes,),
+    ".parquet": (_damage_bytes, _damage_parquet, _damage_parquet),
 }
-"""What is done to a file, by its ending."""
+"""The ways to damage a file, by its suffix."""
 
 
-def spoil(folder: Path, random: Random) -> None:
-    """Spoil one or two of the files below a folder, each once: what is spoiled can no longer be read here."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix in SPOILINGS and path.is_file())
+def damage(folder: Path, random: Random) -> None:
+    """Damage one or two files in a folder, each once, because a damaged file cannot be parsed here."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in DAMAGES and path.is_file())
     for path in random.sample(files, random.randrange(1, 3)):
-        random.choice(SPOILINGS[path.suffix])(path, random)
+        random.choice(DAMAGES[path.suffix])(path, random)

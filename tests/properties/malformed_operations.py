@@ -1,4 +1,4 @@
-"""Lines that are no operation of a history, each for one reason."""
+"""Lines that are not operations of a history, each for one reason."""
 
 import json
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.properties.correct_log import Line
 
-# What is not true of something that has to be a number, a name, a list.
+# Invalid values for fields that must be numbers, names or lists.
 NO_NUMBERS: list[Any] = [-1, "0", 1.5, True, {}, [0]]
 NO_NAMES: list[Any] = [None, 1.5, True, {}, ["t"]]
 NO_LISTS: list[Any] = [None, "", "send", 1, True, {}, {"send": 1}]

@@ -1,8 +1,8 @@
-"""One anomaly of each kind, put into a correct history at a random place, and no other.
+"""Plants one anomaly of each kind in a correct history at a random place.
 
-Each function takes a history that shows no anomaly, changes it, and says what has to be
-found. ``draw`` chooses one of several. So that there always is something to change, a few
-correct operations on keys of their own are added first.
+Each function takes a history without anomalies, changes it, and returns the expected findings.
+``draw`` chooses one of several options. Each function first adds a few correct operations on their
+own keys, so that there is always something to change.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ from tests.properties.planted_records import (
     plant_torn_transaction,
     plant_unseen,
 )
-from tests.properties.planting import Planted
+from tests.properties.planting import PlantedHistory
 from tests.properties.recorded_history import Draw
 
-PLANTS: dict[str, Callable[[History, Draw], Planted]] = {
+PLANTS: dict[str, Callable[[History, Draw], PlantedHistory]] = {
     "inconsistent-offsets": plant_inconsistent_offsets,
     "duplicate": plant_duplicate,
     "lost-write": plant_lost_write,
@@ -50,4 +50,4 @@ PLANTS: dict[str, Callable[[History, Draw], Planted]] = {
     "G0": plant_g0,
     "G1c": plant_g1c,
 }
-"""Every anomaly that is looked for in a recorded history."""
+"""All anomalies that the judge of recorded histories reports."""

@@ -1,15 +1,15 @@
-"""Anomalies of transactions: each comes before the other."""
+"""Cycles of transactions: each comes before the other."""
 
 from tests.properties.correct_log import History, Value
-from tests.properties.planting import PLANTED, Planted, add_poll, planted, prepare, process_polls
+from tests.properties.planting import PLANTED, PlantedHistory, add_poll, planted, prepare, process_polls
 from tests.properties.recorded_history import Draw, Operation, reachable, read_lines, weave
 
 
-def plant_g0(history: History, draw: Draw) -> Planted:
-    """Of two operations the one that came first in some keys comes second in another.
+def plant_g0(history: History, draw: Draw) -> PlantedHistory:
+    """Give two operations opposite orders in different keys.
 
-    They are of two processes, or one would have sent in the wrong order to that other key
-    (nonmonotonic-send), and the second depends on the first by its sends alone (else G1c).
+    They belong to two processes, because one process would have sent in the wrong order
+    (nonmonotonic-send), and the second depends on the first only by its sends (otherwise G1c).
     """
     recording = prepare(history, draw)
     edges = recording.edges()
@@ -25,8 +25,8 @@ def plant_g0(history: History, draw: Draw) -> Planted:
             and not depends_by_reading(edges, one.number, other)
         ]
     )
-    circle = reachable(edges, first.number, ["ww"]) | {first.number}
-    keys = {key for at in circle for key, _, _ in by_number[at].sends}
+    cycle = reachable(edges, first.number, ["ww"]) | {first.number}
+    keys = {key for at in cycle for key, _, _ in by_number[at].sends}
     for offset, operation, value in ((0, second, "other"), (1, first, "another")):
         add_send(operation, draw, PLANTED, value, offset)
     reader = read_lines(recording.fresh_process(), PLANTED, [(0, "other"), (1, "another")])
@@ -35,7 +35,7 @@ def plant_g0(history: History, draw: Draw) -> Planted:
 
 
 def depends_by_reading(edges: dict[int, list[tuple[int, str]]], start: int, end: int) -> bool:
-    """Return whether one of the ways from an operation to another has a read in it."""
+    """Return whether a path from one operation to another has a read."""
     both = ("ww", "wr")
     before = reachable(edges, start, both) | {start}
     return any(
@@ -54,11 +54,11 @@ def add_send(operation: Operation, draw: Draw, key: str, value: Value, offset: i
         invocation["f"] = completion["f"] = "txn"
 
 
-def plant_g1c(history: History, draw: Draw) -> Planted:
-    """An operation polls what one sent that depends on it.
+def plant_g1c(history: History, draw: Draw) -> PlantedHistory:
+    """Let an operation poll a record of an operation that depends on it.
 
-    Its process polls that key at no other time: it would repeat or skip. Kafka permits the
-    circle unless there is one of reads alone.
+    Its process does not poll that key elsewhere, which would repeat or skip records. Kafka permits
+    the cycle unless it consists of reads only.
     """
     recording = prepare(history, draw)
     edges = recording.edges()
@@ -75,8 +75,8 @@ def plant_g1c(history: History, draw: Draw) -> Planted:
         ]
     )
     is_read_only = second.number in reachable(edges, first.number, ["wr"])
-    circle = reachable(edges, first.number, ["ww", "wr"]) | {first.number}
-    keys = {k for at in circle for k, _, _ in by_number[at].sends}
-    keys.update(k for at in circle for k in by_number[at].polled_keys())
+    cycle = reachable(edges, first.number, ["ww", "wr"]) | {first.number}
+    keys = {k for at in cycle for k, _, _ in by_number[at].sends}
+    keys.update(k for at in cycle for k in by_number[at].polled_keys())
     add_poll(first, draw, key, recording.order[key][recording.places[key, value]])
     return planted(recording, keys, status="violated" if is_read_only else "permitted")

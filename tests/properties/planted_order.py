@@ -1,7 +1,7 @@
-"""Anomalies of order: what a process polls or sends one after the other."""
+"""Anomalies in the order of a process's polls and sends."""
 
 from tests.properties.correct_log import History
-from tests.properties.planting import Planted, planted, prepare, read_elsewhere, sending
+from tests.properties.planting import PlantedHistory, planted, prepare, read_by_others, read_sends
 from tests.properties.recorded_history import (
     Draw,
     Operation,
@@ -15,7 +15,7 @@ from tests.properties.recorded_history import (
 
 
 def successive_polls(recording: Recording) -> list[tuple[str, Operation, Operation, Operation | None]]:
-    """Return two operations in which a process polls a key, one after the other, and a third if there is one."""
+    """Return two successive operations in which a process polls a key, and the third if there is one."""
     return [
         (key, one, other, third)
         for key, session in recording.sessions()
@@ -31,8 +31,8 @@ def status_of_polls(recording: Recording, process: int) -> str:
     return "permitted" if subscribed else "violated"
 
 
-def plant_poll_skip(history: History, draw: Draw) -> Planted:
-    """The next poll leaves out what it should begin with; somebody else reads that."""
+def plant_poll_skip(history: History, draw: Draw) -> PlantedHistory:
+    """Let a poll skip its first records, which another process reads."""
     recording = prepare(history, draw)
     key, one, other, third = draw(
         [
@@ -44,7 +44,7 @@ def plant_poll_skip(history: History, draw: Draw) -> Planted:
     polled = other.polled(key)
     count = draw(range(1, len(polled) + (third is not None)))
     drop_from(other, key, polled[:count])
-    read_elsewhere(recording, draw, key, polled[:count])
+    read_by_others(recording, draw, key, polled[:count])
     after = (polled[count:] or (third or other).polled(key))[0]
     values = [pair[1] for pair in (one.polled(key)[-1], *polled[:count], after)]
     return planted(recording, [key], values, status=status_of_polls(recording, one.process))
@@ -55,8 +55,8 @@ def drop_from(operation: Operation, key: str, dropped: list[Pair]) -> None:
         pairs[:] = [pair for pair in pairs if pair not in dropped]
 
 
-def plant_nonmonotonic_poll(history: History, draw: Draw) -> Planted:
-    """The next poll begins with records that were polled before."""
+def plant_nonmonotonic_poll(history: History, draw: Draw) -> PlantedHistory:
+    """Let a poll repeat records of the poll before."""
     recording = prepare(history, draw)
     key, one, other, _ = draw(successive_polls(recording))
     last = recording.places[key, one.polled(key)[-1][1]]
@@ -77,20 +77,20 @@ def polls_of_several(recording: Recording, least: int) -> list[tuple[str, Operat
     ]
 
 
-def plant_int_poll_skip(history: History, draw: Draw) -> Planted:
-    """An operation that polls several records leaves out one in between; somebody else reads that."""
+def plant_int_poll_skip(history: History, draw: Draw) -> PlantedHistory:
+    """Let an operation skip a record between polled ones, which another process reads."""
     recording = prepare(history, draw)
     key, operation = draw(polls_of_several(recording, 3))
     polled = operation.polled(key)
     start = draw(range(1, len(polled) - 1))
     end = draw(range(start + 1, len(polled)))
     drop_from(operation, key, polled[start:end])
-    read_elsewhere(recording, draw, key, polled[start:end])
+    read_by_others(recording, draw, key, polled[start:end])
     return planted(recording, [key], [pair[1] for pair in polled[start - 1 : end + 1]])
 
 
-def plant_int_nonmonotonic_poll(history: History, draw: Draw) -> Planted:
-    """An operation polls a few records again, and then goes on."""
+def plant_int_nonmonotonic_poll(history: History, draw: Draw) -> PlantedHistory:
+    """Let an operation poll a few records twice."""
     recording = prepare(history, draw)
     key, operation = draw(polls_of_several(recording, 1))
     pairs = draw([pairs for _, pairs in operation.poll_lists(key) if pairs])
@@ -101,16 +101,17 @@ def plant_int_nonmonotonic_poll(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [value for _, value in again])
 
 
-def plant_nonmonotonic_send(history: History, draw: Draw) -> Planted:
-    """A process sends first what stands later: two operations of others become its own.
+def plant_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
+    """Let a process send two records in the opposite order of their offsets.
 
-    In between it may send something that nobody has heard of since.
+    Two operations of others become its own. Between them it may send a record with an unknown
+    outcome.
     """
     recording = prepare(history, draw)
     several = [
         (key, one, other)
-        for one in sending(recording)
-        for other in sending(recording)
+        for one in read_sends(recording)
+        for other in read_sends(recording)
         if one.only_sends and other.only_sends
         for key in shared_keys(recording, one, other)
     ]
@@ -127,7 +128,7 @@ def plant_nonmonotonic_send(history: History, draw: Draw) -> Planted:
 
 
 def shared_keys(recording: Recording, one: Operation, other: Operation) -> list[str]:
-    """Return the key that two operations sent to, one after the other; none if there are several."""
+    """Return the key to which two operations sent in this order, or nothing if they share several keys."""
     places = [
         {k: recording.places[k, v] for k, v, _ in operation.sends if (k, v) in recording.places}
         for operation in (one, other)
@@ -137,21 +138,21 @@ def shared_keys(recording: Recording, one: Operation, other: Operation) -> list[
 
 
 def sends_of_several(recording: Recording) -> list[tuple[str, Operation, list[int]]]:
-    """Return operations that sent several records to a key, and at which places the sends are."""
-    found = []
-    for operation in sending(recording):
+    """Return operations with several sends to a key, and the indices of the sends."""
+    candidates = []
+    for operation in read_sends(recording):
         for key in dict.fromkeys(key for key, _, _ in operation.sends):
             places = [
                 at for at, micro in enumerate(operation.micros) if micro[0] == "send" and str(micro[1]) == key
             ]
             values = [value for k, value, _ in operation.sends if k == key]
             if len(places) > 1 and all(value in recording.read[key] for value in values):
-                found.append((key, operation, places))
-    return found
+                candidates.append((key, operation, places))
+    return candidates
 
 
-def plant_int_nonmonotonic_send(history: History, draw: Draw) -> Planted:
-    """An operation sends its records to a key in the opposite order."""
+def plant_int_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
+    """Let an operation send its records to a key in the opposite order."""
     recording = prepare(history, draw)
     key, operation, places = draw(sends_of_several(recording))
     for line in operation.lines:
@@ -161,21 +162,20 @@ def plant_int_nonmonotonic_send(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [value for k, value, _ in operation.sends if k == key])
 
 
-def plant_int_send_skip(history: History, draw: Draw) -> Planted:
-    """A record of somebody else stands between two of one operation.
+def plant_int_send_skip(history: History, draw: Draw) -> PlantedHistory:
+    """Put a record of another process between two of one operation.
 
-    If the history knew who sent it, the two operations would come before each other (G0). So
-    it has only been polled.
+    With a known sender the two operations would form a cycle (G0). So the record is only polled.
     """
     recording = prepare(history, draw)
     key, operation, _ = draw(sends_of_several(recording))
     values = [value for k, value, _ in operation.sends if k == key]
-    before = draw(values[1:])
-    offset, _ = recording.order[key][recording.places[key, before]]
+    successor = draw(values[1:])
+    offset, _ = recording.order[key][recording.places[key, successor]]
     shift_offsets(recording, key, offset, 1)
     for reader in recording.operations:
         for _, pairs in reader.poll_lists(key):
-            at = next((at for at, pair in enumerate(pairs) if pair[1] == before), None)
+            at = next((at for at, pair in enumerate(pairs) if pair[1] == successor), None)
             if at is not None:
                 pairs.insert(at, [offset, "other"])
     return planted(recording, [key], values, status="permitted")

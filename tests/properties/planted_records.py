@@ -1,4 +1,4 @@
-"""Anomalies of records: lost, unseen, twice, at the offset of another, read too early."""
+"""Anomalies of records: lost, unseen, duplicated, at another record's offset, read too early."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,14 +7,14 @@ from tests.properties.correct_log import History
 from tests.properties.planting import (
     PLANTED,
     PLANTED_TOO,
-    Planted,
+    PlantedHistory,
     add_poll,
-    keys_to_append_to,
+    appendable_keys,
     planted,
     prepare,
     process_polls,
     read_keys,
-    sending,
+    read_sends,
 )
 from tests.properties.recorded_history import (
     Draw,
@@ -28,11 +28,11 @@ from tests.properties.recorded_history import (
 )
 
 
-def plant_inconsistent_offsets(history: History, draw: Draw) -> Planted:
-    """Somebody reads another value at an offset: one that nobody sent, or one that was acked there.
+def plant_inconsistent_offsets(history: History, draw: Draw) -> PlantedHistory:
+    """Let a process read another value at an offset: one without a sender, or one that was acked polled_key.
 
-    The sender of that value would come both before and after a transaction that sent what stands
-    on both sides (G0), so such an offset is not taken.
+    Between two records of one transaction, the sender of the other value would come both before and
+    after it (G0). So such an offset is not used.
     """
     recording = prepare(history, draw)
     is_acked = draw((False, True))
@@ -40,7 +40,7 @@ def plant_inconsistent_offsets(history: History, draw: Draw) -> Planted:
         (key, at)
         for key in read_keys(recording)
         for at in range(len(recording.read_records(key)))
-        if not (is_acked and is_amid_a_transaction(recording, key, at))
+        if not (is_acked and is_inside_transaction(recording, key, at))
     ]
     key, at = draw(places)
     offset, _ = recording.order[key][at]
@@ -51,24 +51,24 @@ def plant_inconsistent_offsets(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], offsets=[offset])
 
 
-def is_amid_a_transaction(recording: Recording, key: str, at: int) -> bool:
+def is_inside_transaction(recording: Recording, key: str, at: int) -> bool:
     sides = [recording.sender.get((key, value)) for _, value in recording.order[key][max(at - 1, 0) : at + 2]]
     return len(sides) == 3 and sides[0] is not None and sides[0] is sides[2]
 
 
-def plant_duplicate(history: History, draw: Draw) -> Planted:
-    """A value stands at the end of its key again.
+def plant_duplicate(history: History, draw: Draw) -> PlantedHistory:
+    """Append a value to its key again.
 
-    If others stand between the two places, their operations depend on each other in a circle
-    (G0). So either it is the last value that stands there twice, or a value that nobody is known
-    to have sent comes before the second place. A poll that is not ok counts as well.
+    With other values between the two offsets, the operations would form a cycle (G0). So either the
+    last value is duplicated, or a value without a sender comes before the second offset. A poll
+    that is not ok counts too.
     """
     recording = prepare(history, draw)
-    key = draw(keys_to_append_to(recording))
+    key = draw(appendable_keys(recording))
     end, process = recording.next_offset(key) + draw(range(3)), recording.fresh_process()
     last = recording.order[key][-1]
-    how = draw(("read twice", "read by who aborts", "read again"))
-    type_ = draw(("fail", "info")) if how == "read by who aborts" else "ok"
+    how = draw(("read twice", "read by an abort", "read again"))
+    type_ = draw(("fail", "info")) if how == "read by an abort" else "ok"
     records = [(end, last[1])]
     if how == "read twice":
         records = [last, *records]
@@ -82,15 +82,15 @@ def plant_duplicate(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [last[1]], each=True)
 
 
-def plant_lost_write(history: History, draw: Draw) -> Planted:
-    """Nobody polls a record that is known to have been committed, but what comes after it is polled.
+def plant_lost_write(history: History, draw: Draw) -> PlantedHistory:
+    """Remove all polls of a committed record, but not those of later records.
 
-    Who reads across the place of the record skips it (poll-skip, int-poll-skip). So it is the
-    first of its key, or all reads of the key are replaced by those of two consumers, one up to the
-    record and one from the record on.
+    A process that reads across its offset would skip it (poll-skip, int-poll-skip). So it is the
+    first record of its key, or two consumers replace all reads of the key, one up to the record and
+    one from the record on.
     """
     recording = prepare(history, draw)
-    key, at = draw(list(losable(recording)))
+    key, at = draw(list(removable_records(recording)))
     records = recording.read_records(key)
     _, value = records[at]
     if at == 0 and draw((False, True)):
@@ -104,8 +104,8 @@ def plant_lost_write(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [value], each=True)
 
 
-def losable(recording: Recording) -> Iterator[tuple[str, int]]:
-    """Yield records that would still be in the version order if nobody had polled them, but for the last."""
+def removable_records(recording: Recording) -> Iterator[tuple[str, int]]:
+    """Yield records that stay in the version order without polls, except the last record."""
     for key in read_keys(recording, least=2):
         for at, (_, value) in enumerate(recording.read_records(key)[:-1]):
             sender = recording.sender.get((key, value))
@@ -116,13 +116,13 @@ def losable(recording: Recording) -> Iterator[tuple[str, int]]:
                 yield key, at
 
 
-def plant_unseen(history: History, draw: Draw) -> Planted:
-    """An acked record is never polled, and neither is any after it."""
+def plant_unseen(history: History, draw: Draw) -> PlantedHistory:
+    """Remove all polls of an acked record and of all later records."""
     recording = prepare(history, draw)
-    how = draw(("end not read", "appended", "offset not known"))
+    how = draw(("end not read", "appended", "offset unknown"))
     if how != "end not read":
         key = draw(read_keys(recording))
-        offset = None if how == "offset not known" else recording.next_offset(key)
+        offset = None if how == "offset unknown" else recording.next_offset(key)
         process = recording.fresh_process()
         weave(recording.history, draw, send_lines(process, recording.key_as_sent(key), "other", offset))
         return planted(recording, [key], ["other"], each=True)
@@ -132,7 +132,7 @@ def plant_unseen(history: History, draw: Draw) -> Planted:
         for offset, value in recording.read_records(key)
         if (sender := recording.sender.get((key, value))) is not None and sender.type == "ok"
     ]
-    # Of an operation that is committed as a whole, if at all, another record may be read on.
+    # Another record of an atomic operation may be read later.
     torn = {
         (key, offset)
         for key, offset in acked
@@ -146,28 +146,30 @@ def plant_unseen(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [v for v in unread if recording.sender[key, v].type == "ok"], each=True)
 
 
-def plant_torn_transaction(history: History, draw: Draw) -> Planted:
-    """One record of an operation whose outcome is unknown is polled, and another one never, in whichever order partitions are polled."""
+def plant_torn_transaction(history: History, draw: Draw) -> PlantedHistory:
+    """Let one record of an operation with an unknown outcome be polled, and the other never.
+
+    The order of the polled partitions must not matter.
+    """
     recording = prepare(history, draw)
     process = recording.fresh_process()
-    there, missing = draw([(PLANTED, PLANTED_TOO), (PLANTED_TOO, PLANTED)])
+    polled_key, unpolled_key = draw([(PLANTED, PLANTED_TOO), (PLANTED_TOO, PLANTED)])
     sends = [["send", PLANTED, "half"], ["send", PLANTED_TOO, "half"]]
     keys = [PLANTED, PLANTED_TOO]
     lines = [
         *operation_lines(process, "txn", sends, sends, "info"),
         *operation_lines(process + 1, "assign", keys, keys),
-        *read_lines(process + 1, there, [(0, "half")]),
+        *read_lines(process + 1, polled_key, [(0, "half")]),
         *operation_lines(process + 1, "poll", [["poll"]], [["poll", {}]]),
     ]
     weave(recording.history, draw, lines)
-    return planted(recording, [missing], ["half"], each=True)
+    return planted(recording, [unpolled_key], ["half"], each=True)
 
 
-def plant_g1a(history: History, draw: Draw) -> Planted:
-    """A send failed after all, or the value of one that did is polled.
+def plant_g1a(history: History, draw: Draw) -> PlantedHistory:
+    """Let a polled send fail, or let the value of a failed send be polled.
 
-    An operation that polls as well is not taken: if it fails, its process has to poll the
-    same again.
+    An operation that also polls is not used: if it fails, its process has to repeat its polls.
     """
     recording = prepare(history, draw)
     failed = [
@@ -175,28 +177,31 @@ def plant_g1a(history: History, draw: Draw) -> Planted:
         for operation in recording.operations
         if operation.type == "fail"
         for key, value, _ in operation.sends
-        if key in keys_to_append_to(recording)
+        if key in appendable_keys(recording)
     ]
-    how = draw(("what was read fails", "what failed is read"))
-    if failed and how == "what failed is read":
+    how = draw(("a read send fails", "a failed send is read"))
+    if failed and how == "a failed send is read":
         key, value = draw(failed)
         lines = read_lines(recording.fresh_process(), key, [(recording.next_offset(key), value)])
         weave_reads(recording, draw, key, lines)
         return planted(recording, [key], [value], each=True)
-    operation = draw([operation for operation in sending(recording) if operation.only_sends])
+    operation = draw([operation for operation in read_sends(recording) if operation.only_sends])
     assert operation.completion is not None
     operation.completion["type"] = "fail"
     read = [(key, value) for key, value, _ in operation.sends if value in recording.read[key]]
     return planted(recording, [key for key, _ in read], [value for _, value in read], each=True)
 
 
-def plant_precommitted_read(history: History, draw: Draw) -> Planted:
-    """An operation polls what it sends. Its process polls the key at no other time: it would repeat or skip."""
+def plant_precommitted_read(history: History, draw: Draw) -> PlantedHistory:
+    """Let an operation poll its own record.
+
+    Its process does not poll the key elsewhere, which would repeat or skip records.
+    """
     recording = prepare(history, draw)
     operation, key, value = draw(
         [
             (operation, key, value)
-            for operation in sending(recording)
+            for operation in read_sends(recording)
             for key, value, _ in operation.sends
             if operation.type == "ok" and not process_polls(recording, operation.process, key)
         ]
@@ -205,16 +210,16 @@ def plant_precommitted_read(history: History, draw: Draw) -> Planted:
     return planted(recording, [key], [value], each=True)
 
 
-def plant_misrouted(history: History, draw: Draw) -> Planted:
-    """A record that was sent to one key is read in another, whether it is read where it belongs or not.
+def plant_misrouted(history: History, draw: Draw) -> PlantedHistory:
+    """Let a record of one key be read in another one.
 
-    Values are spelled out with their keys first: where two keys have the same one, a value does not tell records apart.
+    Values first get their keys as prefixes, because different keys may have equal values.
     """
     copy = prepare(history, draw).history
     for line in copy:
         for micro in line.get("value") or ():
             if isinstance(micro, list):
-                _spell_out(micro)
+                _prefix_with_key(micro)
     recording = Recording(copy)
     process = recording.fresh_process()
     value = draw(sorted(str(value) for _, value in recording.sender))
@@ -225,7 +230,7 @@ def plant_misrouted(history: History, draw: Draw) -> Planted:
     return planted(recording, [PLANTED], [value], each=True)
 
 
-def _spell_out(micro: list[Any]) -> None:
+def _prefix_with_key(micro: list[Any]) -> None:
     if micro[0] == "send" and isinstance(micro[2], list):
         micro[2][1] = f"{micro[1]}/{micro[2][1]}"
     elif micro[0] == "send":

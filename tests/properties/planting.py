@@ -1,4 +1,4 @@
-"""What anomalies are planted with: a history to change, and what is to be found then."""
+"""Tools to plant anomalies: a history to change, and the expected findings."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -22,11 +22,11 @@ PLANTED, PLANTED_TOO = "planted", "planted too"
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedHistory:
     """A history with one anomaly.
 
-    A finding names one of ``keys`` and, unless those are empty, one of ``values`` and one
-    of ``offsets``. With ``each`` there is a finding for every value.
+    A finding names one of ``keys``, one of ``values`` and one of ``offsets``, unless these are
+    empty. With ``each`` there is a finding for every value.
     """
 
     history: History
@@ -45,14 +45,14 @@ def planted(
     offsets: Iterable[int] = (),
     each: bool = False,
     status: str = "violated",
-) -> Planted:
-    return Planted(
+) -> PlantedHistory:
+    return PlantedHistory(
         recording.history, frozenset(keys), frozenset(values), frozenset(offsets), each=each, status=status
     )
 
 
 def prepare(history: History, draw: Draw) -> Recording:
-    """Copy a history and add operations that have everything an anomaly can be made of."""
+    """Copy a history, and add operations that suffice for any anomaly."""
     copy = deepcopy(history)
     first = Recording(copy).fresh_process()
     sends = [["send", CERTAIN, [5, "c2"]], ["send", CERTAIN, [6, "c3"]]]
@@ -82,13 +82,13 @@ def read_keys(recording: Recording, least: int = 1) -> list[str]:
     return sorted(key for key in recording.order if len(recording.read_records(key)) >= least)
 
 
-def keys_to_append_to(recording: Recording) -> list[str]:
-    """Return the keys whose end is known to everybody: what comes after it disturbs nothing before it."""
+def appendable_keys(recording: Recording) -> list[str]:
+    """Return completely read keys, where an appended record affects no earlier one."""
     return [key for key in read_keys(recording) if recording.is_all_read(key)]
 
 
-def read_elsewhere(recording: Recording, draw: Draw, key: str, pairs: Iterable[Pair]) -> None:
-    """Let readers of their own poll records that another poll is about to lose."""
+def read_by_others(recording: Recording, draw: Draw, key: str, pairs: Iterable[Pair]) -> None:
+    """Let separate readers poll records that another poll is about to skip."""
     process = recording.fresh_process()
     strands = [read_lines(process + at, key, [(pair[0], pair[1])]) for at, pair in enumerate(pairs)]
     weave_reads(recording, draw, key, *strands)
@@ -99,7 +99,7 @@ def process_polls(recording: Recording, process: int, key: str) -> bool:
 
 
 def add_poll(operation: Operation, draw: Draw, key: str, record: tuple[int, Value]) -> None:
-    """Make an operation poll one more record, in a poll of its own."""
+    """Add a poll of one record to an operation."""
     assert operation.completion is not None
     at = draw(range(len(operation.micros) + 1))
     operation.invocation["value"].insert(at, ["poll"])
@@ -108,8 +108,8 @@ def add_poll(operation: Operation, draw: Draw, key: str, record: tuple[int, Valu
         line["f"] = "txn"
 
 
-def sending(recording: Recording) -> list[Operation]:
-    """Return the operations of which something was read."""
+def read_sends(recording: Recording) -> list[Operation]:
+    """Return the operations with sends that were read."""
     return [
         operation
         for operation in recording.operations

@@ -1,4 +1,4 @@
-"""What a history says, read and changed the plain way: by walking over all of it each time."""
+"""Reads and changes histories in the simplest way: each function walks over the whole history."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from tests.properties.correct_log import History, Key, Line, Value
 
 T = TypeVar("T")
 Pair = list[Any]
-"""An offset and the value that was polled there, as the line has it."""
+"""An offset and the value polled there, as in the line."""
 
 
 class Draw(Protocol):
@@ -21,7 +21,7 @@ class Draw(Protocol):
 
 @dataclass(eq=False)
 class Operation:
-    """An invocation and what came of it; the lines are those of the history, so they can be changed."""
+    """An invocation and its completion. Changes of these lines change the history."""
 
     number: int
     invocation: Line
@@ -43,7 +43,7 @@ class Operation:
 
     @property
     def micros(self) -> list[list[Any]]:
-        """The micro-operations with what is known of them."""
+        """The micro-operations with their known results."""
         if self.f not in ("send", "poll", "txn"):
             return []
         micros: list[list[Any]] = (self.completion or self.invocation)["value"]
@@ -51,8 +51,8 @@ class Operation:
 
     @property
     def sends(self) -> list[tuple[str, Value, int | None]]:
-        """Key, value and the offset if it is known of all sends."""
-        return [sent(micro) for micro in self.micros if micro[0] == "send"]
+        """Key, value and known offset of all sends."""
+        return [parse_send(micro) for micro in self.micros if micro[0] == "send"]
 
     @property
     def sent_values(self) -> list[tuple[str, Value]]:
@@ -76,7 +76,7 @@ class Operation:
         return {str(key) for entry in log for key in entry["keys"]}
 
     def poll_lists(self, key: str | None = None) -> list[tuple[str, list[Pair]]]:
-        """Return the lists of polled records, of one key or of all, in the order of the polls."""
+        """Return the lists of polled records of one or all keys, in the order of the polls."""
         polled = [micro[1] for micro in self.micros if micro[0] == "poll" and len(micro) == 2]
         return [(k, pairs) for records in polled for k, pairs in records.items() if key in (None, k)]
 
@@ -87,17 +87,17 @@ class Operation:
         return list(dict.fromkeys(key for key, pairs in self.poll_lists() if pairs))
 
 
-def sent(micro: list[Any]) -> tuple[str, Value, int | None]:
-    _, key, what = micro
-    return (str(key), what[1], what[0]) if isinstance(what, list) else (str(key), what, None)
+def parse_send(micro: list[Any]) -> tuple[str, Value, int | None]:
+    _, key, record = micro
+    return (str(key), record[1], record[0]) if isinstance(record, list) else (str(key), record, None)
 
 
 @dataclass
 class Recording:
-    """The operations of a history without faults, and what follows from them by definition.
+    """The operations of a history without the faults, and facts that follow by definition.
 
-    ``order`` has the version order of each key as (offset, value), ``read`` the values that
-    ok polls saw, ``sender`` the operation that sent a value of a key.
+    ``order`` is the version order of each key as (offset, value), ``read`` the values in ok polls,
+    ``sender`` the operation that sent a value of a key.
     """
 
     history: History
@@ -113,15 +113,15 @@ class Recording:
             if operation.type == "ok":
                 for key, pairs in operation.poll_lists():
                     self.read[key].update(value for _, value in pairs)
-        known: dict[str, dict[int, Value]] = defaultdict(dict)
+        records_of: dict[str, dict[int, Value]] = defaultdict(dict)
         for operation in self.operations:
             for key, pairs in operation.poll_lists():
-                known[key].update((offset, value) for offset, value in pairs)
+                records_of[key].update((offset, value) for offset, value in pairs)
             if self.committed(operation):
                 for key, value, offset in operation.sends:
                     if offset is not None:
-                        known[key][offset] = value
-        self.order = {key: sorted(records.items()) for key, records in known.items()}
+                        records_of[key][offset] = value
+        self.order = {key: sorted(records.items()) for key, records in records_of.items()}
         self.places = {
             (key, value): at for key, records in self.order.items() for at, (_, value) in enumerate(records)
         }
@@ -132,23 +132,23 @@ class Recording:
         return operation.type == "ok"
 
     def read_records(self, key: str) -> list[tuple[int, Value]]:
-        """Return the start of the version order that ok polls have seen; correct histories skip nothing."""
+        """Return the start of the version order that ok polls cover. Correct histories skip nothing."""
         return [record for record in self.order.get(key, ()) if record[1] in self.read[key]]
 
     def is_all_read(self, key: str) -> bool:
-        """Return whether whatever is appended next is next in the version order too, and skips nothing."""
-        known = {value for _, value in self.order.get(key, ())}
-        certain = {
+        """Return whether the next appended record is also next in the version order and skips nothing."""
+        ordered = {value for _, value in self.order.get(key, ())}
+        committed = {
             value
             for operation in self.operations
             if self.committed(operation)
             for k, value, _ in operation.sends
             if k == key
         }
-        return known | certain <= self.read[key]
+        return ordered | committed <= self.read[key]
 
     def next_offset(self, key: str) -> int:
-        """Return the first offset that no line speaks of, nor any after it."""
+        """Return the offset after the last one in any line."""
         offsets = [offset for operation in self.operations for offset, _ in operation.polled(key)]
         offsets += [
             offset
@@ -159,7 +159,7 @@ class Recording:
         return max(offsets, default=-1) + 1
 
     def key_as_sent(self, key: str) -> Key:
-        """Return a key as sends write it: a number may be one there and is a string in polls."""
+        """Return a key as in sends, where a number stays a number. In polls it is a string."""
         for operation in self.operations:
             for micro in operation.micros:
                 if micro[0] == "send" and str(micro[1]) == key:
@@ -171,27 +171,27 @@ class Recording:
         return max((operation.process for operation in self.operations), default=0) + 1
 
     def sessions(self, key: str | None = None) -> Iterator[tuple[str, list[Operation]]]:
-        """Yield the ok operations in which one process read on and on from a key, without beginning anew."""
+        """Yield ok operations in which one process read a key without a new start."""
         for process in sorted({operation.process for operation in self.operations}):
             current: dict[str, list[Operation]] = {}
             for operation in self.operations:
                 if operation.process != process:
                     continue
                 if operation.f in ("assign", "subscribe") and operation.completion is not None:
-                    kept = {str(k) for k in operation.completion["value"]}
-                    yield from ((k, current.pop(k)) for k in list(current) if k not in kept)
+                    assigned = {str(k) for k in operation.completion["value"]}
+                    yield from ((k, current.pop(k)) for k in list(current) if k not in assigned)
                 for k in operation.polled_keys() if operation.type == "ok" else ():
                     current.setdefault(k, []).append(operation)
             yield from ((k, session) for k, session in current.items() if key in (None, k))
 
     def certain_sender(self, key: str, value: Value) -> Operation | None:
-        """Return who sent a value, unless nobody knows whether that operation took effect."""
+        """Return the operation that sent a value, unless its outcome is unknown."""
         sender = self.sender.get((key, value))
-        known = sender is not None and sender.completion is not None and self.committed(sender)
-        return sender if known else None
+        is_certain = sender is not None and sender.completion is not None and self.committed(sender)
+        return sender if is_certain else None
 
     def edges(self) -> dict[int, list[tuple[int, str]]]:
-        """Return for each operation those that depend on it, by ``ww`` or by ``wr``."""
+        """Return the dependent operations of each operation, with ``ww`` or ``wr``."""
         edges: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for key, records in self.order.items():
             senders = [self.certain_sender(key, value) for _, value in records]
@@ -208,16 +208,16 @@ class Recording:
 
 
 def operations(history: History) -> list[Operation]:
-    """Match completions to invocations; of a process that has several under way, by what was sent."""
-    found: list[Operation] = []
+    """Match completions to invocations. With several in flight in a process, compare their sends."""
+    all_operations: list[Operation] = []
     pending: dict[int, list[Operation]] = defaultdict(list)
     for line in history:
         process = line["process"]
         if not isinstance(process, int):
             continue
         if line["type"] == "invoke":
-            found.append(Operation(len(found), line))
-            pending[process].append(found[-1])
+            all_operations.append(Operation(len(all_operations), line))
+            pending[process].append(all_operations[-1])
             continue
         same = [
             operation
@@ -226,18 +226,18 @@ def operations(history: History) -> list[Operation]:
         ]
         same[0].completion = line
         pending[process].remove(same[0])
-    return found
+    return all_operations
 
 
 def reachable(edges: dict[int, list[tuple[int, str]]], start: int, by: Iterable[str]) -> set[int]:
-    """Return the operations that depend on one, directly or not."""
-    kinds, found, left = set(by), set[int](), [start]
-    while left:
-        for target, kind in edges.get(left.pop(), ()):
-            if kind in kinds and target not in found:
-                found.add(target)
-                left.append(target)
-    return found
+    """Return the direct and indirect dependents of an operation."""
+    kinds, dependents, pending = set(by), set[int](), [start]
+    while pending:
+        for target, kind in edges.get(pending.pop(), ()):
+            if kind in kinds and target not in dependents:
+                dependents.add(target)
+                pending.append(target)
+    return dependents
 
 
 # Changes
@@ -251,7 +251,7 @@ def operation_lines(process: int, f: str, invoked: Any, completed: Any, type_: s
 
 
 def read_lines(process: int, key: str, records: Iterable[tuple[int, Value]], type_: str = "ok") -> list[Line]:
-    """Return one poll; an aborted one is that of a transaction."""
+    """Return the lines of a poll. An aborted one belongs to a transaction."""
     polled = [["poll", {key: [list(record) for record in records]}]]
     return operation_lines(process, "poll" if type_ == "ok" else "txn", [["poll"]], polled, type_)
 
@@ -264,7 +264,7 @@ def send_lines(
 
 
 def weave(history: History, draw: Draw, *strands: list[Line], after: int = 0) -> None:
-    """Put operations of processes that have no others into the history, one strand after the other."""
+    """Insert operations of new processes into the history, one strand after the other."""
     at = after
     for strand in strands:
         at = draw(range(at, len(history) + 1))
@@ -274,7 +274,7 @@ def weave(history: History, draw: Draw, *strands: list[Line], after: int = 0) ->
 
 
 def weave_reads(recording: Recording, draw: Draw, key: str, *strands: list[Line]) -> None:
-    """Put polls of a key into the history, after everything that was ever sent to it."""
+    """Insert polls of a key into the history, after all sends to it."""
     sends = [
         line for operation in recording.operations if key in operation.sent_keys for line in operation.lines
     ]
@@ -293,14 +293,14 @@ def remove(history: History, lines: Sequence[Line]) -> None:
 
 
 def drop_polled(recording: Recording, key: str, drops: Callable[[Pair], bool]) -> None:
-    """Let no poll of any operation have seen certain records of a key."""
+    """Remove certain records of a key from all polls."""
     for operation in recording.operations:
         for _, pairs in operation.poll_lists(key):
             pairs[:] = [pair for pair in pairs if not drops(pair)]
 
 
 def shift_offsets(recording: Recording, key: str, start: int, by: int) -> None:
-    """Leave a gap: what stood at an offset or after it stands so much later."""
+    """Leave a gap: shift the records from an offset on."""
     for operation in recording.operations:
         for _, pairs in operation.poll_lists(key):
             for pair in pairs:

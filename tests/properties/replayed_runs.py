@@ -16,36 +16,36 @@ from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.runner import run_plan
 
 OPEN = ("swarm", "standard")
-"""Campaigns of which each seed is another run; the scripts of the others leave little to chance."""
+"""Campaigns with a different run for each seed. The scripts of the others leave little to chance."""
 
 
 def record(results: Path, numbers: range) -> list[tuple[Path, str]]:
-    """Write the runs of these numbers: half of them with new seeds, half of all campaigns and variants in turn."""
-    written = []
+    """Write the runs of these numbers: half with new seeds, half of all campaigns and variants in turn."""
+    runs = []
     for campaign, plan, seed in islice(_runs(), numbers.start, numbers.stop):
         result = run_plan(plan, seed)
         run: dict[str, Any] = run_as_mapping(result, "harrow run")
         folder = write_run(results, result, run, campaign_copy(campaign, plan, seed))
-        written.append((folder, result.trace_digest))
-    return written
+        runs.append((folder, result.trace_digest))
+    return runs
 
 
 def _runs() -> Any:
     campaigns = {name: load_campaign(resolve(name)[0]) for name in library_names()}
     pairs: list[tuple[Campaign, Plan]] = [(c, plan) for c in campaigns.values() for plan in c.plans]
     for seed in count():
-        drawn = campaigns[OPEN[seed % len(OPEN)]]
-        yield drawn, drawn.plans[0], 1_000 + seed
+        open_campaign = campaigns[OPEN[seed % len(OPEN)]]
+        yield open_campaign, open_campaign.plans[0], 1_000 + seed
         campaign, plan = pairs[seed % len(pairs)]
         yield campaign, plan, seed
 
 
 def main() -> None:
-    """Replay the runs whose folders stand on standard input; print the digest of each."""
+    """Replay the runs in the folders on standard input, and print their digests."""
     for line in sys.stdin:
-        found = replay(read_run(Path(line.rstrip("\n"))))
-        assert found.is_same() == (found.recorded.trace_digest == found.result.trace_digest)
-        sys.stdout.write(f"{found.result.trace_digest}\n")
+        comparison = replay(read_run(Path(line.rstrip("\n"))))
+        assert comparison.is_same() == (comparison.recorded.trace_digest == comparison.result.trace_digest)
+        sys.stdout.write(f"{comparison.result.trace_digest}\n")
 
 
 if __name__ == "__main__":

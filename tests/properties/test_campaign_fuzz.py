@@ -1,4 +1,4 @@
-"""Whatever stands in a campaign file, it is either read or refused with places in the file."""
+"""Any campaign file is either loaded or refused with positions in the file."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ def check_refusal(error: CampaignError, text: str) -> None:
 
 
 def problems_of(load: Callable[[], Campaign]) -> tuple[Problem, ...]:
-    """Return what is wrong with a campaign; nothing when it could be loaded."""
+    """Return the problems of a campaign, none if it loads."""
     try:
         load()
     except CampaignError as error:
@@ -48,36 +48,36 @@ def load_or_refuse(text: str) -> Campaign | None:
 
 
 @pytest.mark.parametrize("source", range(len(SOURCES)))
-def test_sources_are_good(source: int) -> None:
+def test_unmutated_campaigns_load(source: int) -> None:
     assert load_or_refuse(SOURCES[source]) is not None
 
 
 @pytest.mark.soak(size=100, test=1, soak=500)
-def test_mutated_files(numbers: range) -> None:
-    made = mutants(Random(numbers.start))
-    outcomes = [load_or_refuse(next(made)) is not None for _ in numbers]
-    # Both outcomes have to occur, or the mutations are too wild or too tame to try anything.
+def test_mutated_campaigns_load_or_are_refused_with_positions(numbers: range) -> None:
+    texts = mutants(Random(numbers.start))
+    outcomes = [load_or_refuse(next(texts)) is not None for _ in numbers]
+    # Both outcomes must occur, otherwise the mutations are too wild or too tame.
     assert 0.02 < sum(outcomes) / len(numbers) < 0.9
 
 
 @pytest.mark.soak(size=100, test=1, soak=100)
 @settings(max_examples=100)
 @given(st.text())
-def test_any_text(text: str) -> None:
+def test_any_text_loads_or_is_refused_with_positions(text: str) -> None:
     load_or_refuse(text)
 
 
 @pytest.mark.soak(size=100, test=1, soak=100)
 @settings(max_examples=100)
 @given(st.text(alphabet="{}[]:,-#&*!|>'\"%@`? \n\tab01"))
-def test_text_of_yaml_punctuation(text: str) -> None:
+def test_yaml_punctuation_loads_or_is_refused_with_positions(text: str) -> None:
     load_or_refuse(text)
 
 
 @pytest.mark.soak(size=25, test=1, soak=200)
 @settings(max_examples=25)
 @given(st.text(), st.text())
-def test_any_option(key: str, value: str) -> None:
+def test_problems_of_any_option_are_printable(key: str, value: str) -> None:
     for option in (
         key,
         f"{key}={value}",
@@ -92,7 +92,9 @@ def test_any_option(key: str, value: str) -> None:
 @pytest.mark.soak(size=100, test=1, soak=50)
 @settings(max_examples=100)
 @given(content=st.binary())
-def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_problems_of_any_bytes_are_printable(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
     path = tmp_path_factory.mktemp("bytes") / "mutant.yaml"
     path.write_bytes(content)
     problems = problems_of(partial(load_campaign, path))

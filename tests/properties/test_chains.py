@@ -1,4 +1,4 @@
-"""Chains of whatever random schedules find in flawed models: lawful, never empty, in order of time, plain data."""
+"""Causal chains of findings from random schedules: lawful, never empty, ordered by time, plain data."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ RULES = (
     *("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen"),
     *("read-above-hw", "log-divergence", "two-leaders"),
 )
-"""Rules whose whole chain is told from the trace; others put the operations of the history first."""
+"""Rules with chains from the trace only. Other chains start with operations of the history."""
 
 
 @cache
@@ -30,7 +30,7 @@ def yardstick() -> Plan:
 
 @pytest.mark.parametrize("name", MUTANTS)
 @pytest.mark.soak(size=1, test=1, soak=90)
-def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
+def test_chains_of_a_mutant_are_lawful(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
     plan = yardstick().flawed(mutant)
     for seed in numbers:
@@ -41,7 +41,7 @@ def test_chains_of_a_flawed_model(name: str, numbers: range) -> None:
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0"])
 @pytest.mark.soak(size=3, test=1, soak=200)
-def test_chains_of_earlier_releases(release: str, numbers: range) -> None:
+def test_chains_of_earlier_releases_are_lawful_and_name_a_prevention(release: str, numbers: range) -> None:
     for seed in numbers:
         for rule, result in run_plan(replace(yardstick(), kafka=release), seed).verdict.rules.items():
             for finding in result.findings:
@@ -52,7 +52,8 @@ def test_chains_of_earlier_releases(release: str, numbers: range) -> None:
 def check(rule: str, seed: int, finding: Finding) -> None:
     where = f"{rule}, seed {seed}"
     assert finding.chain, where
-    # No number bounds a chain: a run may have any number of turns, each with what brought it about. That no link is idle does.
+    # A chain has no maximal length, because a run may have any number of turns. But each link must
+    # count.
     assert_lawful(finding, where)
     assert all(link.event and sentence(link) for link in finding.chain), where
     if rule in RULES:

@@ -1,4 +1,4 @@
-"""Whatever stands in a campaign file, `harrow run` ends with exit code 0 to 3 and without a traceback."""
+"""`harrow run` of any campaign file ends with exit code 0 to 3 and without a traceback."""
 
 from pathlib import Path
 from random import Random
@@ -9,21 +9,21 @@ from typer.main import get_command
 from harrow.cli.main import app
 from tests.properties.campaign_mutants import mutants
 
-# A mutant may ask for a thousand records a second for a day: what matters is how it ends.
+# A mutated campaign may send a thousand records per second for a day. Only its end matters here.
 EVENTS_MAX = 3_000
 
 
 @pytest.mark.soak(size=40, test=1, soak=600)
-def test_mutated_files_on_the_command_line(
+def test_mutated_files_never_end_in_a_traceback(
     numbers: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = mutants(Random(1_000_000 + numbers.start))
+    texts = mutants(Random(1_000_000 + numbers.start))
     path = tmp_path / "mutant.yaml"
     words = ["run", str(path), "--no-results", "--quiet", "--set", f"limits.events={EVENTS_MAX}"]
     harrow = get_command(app)
     exit_codes = dict.fromkeys(range(4), 0)
     for _ in numbers:
-        text = next(made)
+        text = next(texts)
         path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
         with pytest.raises(SystemExit) as ended:
             harrow.main(words, prog_name="harrow")
@@ -31,6 +31,6 @@ def test_mutated_files_on_the_command_line(
         printed = capsys.readouterr()
         assert "Traceback" not in printed.out + printed.err, text
         exit_codes[ended.value.code] += 1
-    # Runs that end well and files that are refused both have to occur, or nothing was tried.
+    # Both successful runs and refused files must occur, otherwise the test shows nothing.
     assert exit_codes[0]
     assert exit_codes[2]

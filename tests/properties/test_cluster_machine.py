@@ -1,6 +1,7 @@
-"""The cluster as a state machine: whatever is done to it, in whatever order, its promises hold.
+"""The cluster as a state machine: its promises hold for any sequence of actions.
 
-The configuration is sound: acks=all with idempotence, clean elections, disks that keep what was written.
+The configuration is sound: acks=all with idempotence, clean elections, disks that keep written
+data.
 """
 
 from collections.abc import Mapping
@@ -104,7 +105,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(["delete_znode", "session_expiry", "crash"]))
     def fail_over(self, how: str) -> None:
-        self.run.inject(ControllerFailover(how=how))  # type: ignore[arg-type]  # drawn from its literals
+        self.run.inject(ControllerFailover(how=how))  # type: ignore[arg-type]  # a literal
 
     @rule(one=brokers, other=st.sampled_from([*BROKERS, "zookeeper", "producer-0"]), length_us=lengths)
     def cut(self, one: int, other: int | str, length_us: int) -> None:
@@ -135,7 +136,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.soak(size=10, test=1, soak=200)
-def test_whatever_is_done_to_it(numbers: range) -> None:
+def test_any_sequence_of_actions_keeps_the_promises(numbers: range) -> None:
     @seed(numbers.start)
     class Machine(ClusterMachine):
         pass
@@ -143,18 +144,18 @@ def test_whatever_is_done_to_it(numbers: range) -> None:
     run_state_machine_as_test(Machine, settings=settings(QUICK, max_examples=len(numbers)))
 
 
-def test_the_machine_notices_a_flaw() -> None:
+def test_the_machine_finds_a_flaw() -> None:
     class Flawed(ClusterMachine):
         behaviours: ClassVar[Mapping[str, Value]] = {**REPAIRED_SINCE, "hw_counts_whole_isr": False}
 
     with pytest.raises(AssertionError) as caught:
         run_state_machine_as_test(Flawed, settings=settings(QUICK, max_examples=100))
-    found = load_text(str(caught.value), "found.yaml").plans[0]
-    faults = [action for step in found.script for action in step.actions if not isinstance(action, Send)]
+    plan = load_text(str(caught.value), "found.yaml").plans[0]
+    faults = [action for step in plan.script for action in step.actions if not isinstance(action, Send)]
     assert len(faults) <= 3
 
 
-def test_what_was_done_is_a_campaign() -> None:
+def test_a_sequence_of_actions_is_a_campaign() -> None:
     run = LiveRun(safe_plan({**REPAIRED_SINCE, "ack_waits_for_hw": False}))
     run.inject(NetworkPartition(between=(0,), and_=(1, 2)))
     run.send("m0")

@@ -1,4 +1,4 @@
-"""Under random faults compaction leaves the latest record of each key: the sound model is not accused."""
+"""Under random faults compaction keeps the latest record of each key, and no rule accuses the model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,8 +29,8 @@ SETTINGS: Mapping[str, Value] = {
 
 
 @cache
-def compacting(release: str) -> Plan:
-    """Return standard.yaml with keys and tombstones, brokers that are away for long, and disks that forget what was compacted."""
+def compacted_plan(release: str) -> Plan:
+    """Return standard.yaml with keys, tombstones, long broker outages and lost cleaner checkpoints."""
     plan = yardstick()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
@@ -52,10 +52,10 @@ def compacting(release: str) -> Plan:
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
 @pytest.mark.soak(size=3, test=1, soak=170)
-def test_what_compaction_removes_is_no_broken_promise(release: str, numbers: range) -> None:
+def test_records_removed_by_compaction_are_no_violation(release: str, numbers: range) -> None:
     accused, removed, copied = {}, 0, 0
     for seed in numbers:
-        result = run_plan(compacting(release), seed)
+        result = run_plan(compacted_plan(release), seed)
         trace = result.evidence.trace
         removed += sum(len(cleaned.removed) for cleaned in select(trace, LogCleaned))
         copied += sum(1 for _ in select(trace, BatchReplicated))

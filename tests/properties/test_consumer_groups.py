@@ -1,4 +1,4 @@
-"""What holds of groups whose coordinator assigns (KIP-848), whatever their members do and in whatever order."""
+"""Laws of groups with assignment by the coordinator (KIP-848), for any actions of members in any order."""
 
 from random import Random
 
@@ -46,20 +46,22 @@ SUBSCRIPTIONS = st.sets(st.sampled_from(sorted(TOPICS)), min_size=1).map(lambda 
 # Assignors
 
 
-def assigned(assignor: str, members: Members) -> dict[str, tuple[str, ...]]:
+def assign(assignor: str, members: Members) -> dict[str, tuple[str, ...]]:
     subscribed = {topic for member in members.values() for topic in member.topics}
     topics = {topic: count for topic, count in TOPICS.items() if topic in subscribed}
     return SERVER_ASSIGNORS[assignor](members, topics)
 
 
 @given(ASSIGNORS, st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=1))
-def test_each_partition_goes_to_one_member_that_subscribes_to_its_topic(
+def test_each_partition_goes_to_one_subscriber_of_its_topic(
     assignor: str, topics: dict[str, tuple[str, ...]]
 ) -> None:
-    target = assigned(assignor, {name: MemberSpec("", told, ()) for name, told in topics.items()})
-    given_out = [partition for partitions in target.values() for partition in partitions]
-    wanted = {name for name in ALL if any(name.rpartition("-")[0] in told for told in topics.values())}
-    assert sorted(given_out) == sorted(wanted)
+    target = assign(assignor, {name: MemberSpec("", subscribed, ()) for name, subscribed in topics.items()})
+    assigned_partitions = [partition for partitions in target.values() for partition in partitions]
+    expected = {
+        name for name in ALL if any(name.rpartition("-")[0] in subscribed for subscribed in topics.values())
+    }
+    assert sorted(assigned_partitions) == sorted(expected)
     assert all(
         partition.rpartition("-")[0] in topics[name]
         for name, partitions in target.items()
@@ -68,32 +70,32 @@ def test_each_partition_goes_to_one_member_that_subscribes_to_its_topic(
 
 
 @given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=12))
-def test_uniform_is_even_and_moves_no_more_than_that_takes(comings_and_goings: list[str]) -> None:
+def test_uniform_is_even_and_moves_as_few_partitions_as_possible(joins_and_leaves: list[str]) -> None:
     topics = tuple(TOPICS)
     target: dict[str, tuple[str, ...]] = {}
-    for name in comings_and_goings:
+    for name in joins_and_leaves:
         members = dict.fromkeys(target)
         if name in members and len(members) > 1:
             del members[name]
         else:
             members[name] = None
         before = {member: target.get(member, ()) for member in members}
-        target = assigned(UNIFORM, {m: MemberSpec("", topics, told) for m, told in before.items()})
+        target = assign(UNIFORM, {m: MemberSpec("", topics, owned) for m, owned in before.items()})
         sizes = [len(partitions) for partitions in target.values()]
         assert max(sizes) - min(sizes) <= 1
         for member, partitions in target.items():
-            kept = set(before[member]) & set(partitions)
-            assert len(kept) == min(len(before[member]), len(partitions)), "it moved what it could have kept"
+            stayed = set(before[member]) & set(partitions)
+            assert len(stayed) == min(len(before[member]), len(partitions)), "a partition moved needlessly"
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=2))
-def test_range_divides_each_topic_evenly_among_its_readers(topics: dict[str, tuple[str, ...]]) -> None:
-    target = assigned("range", {name: MemberSpec("", told, ()) for name, told in topics.items()})
+def test_range_divides_each_topic_evenly_among_its_subscribers(topics: dict[str, tuple[str, ...]]) -> None:
+    target = assign("range", {name: MemberSpec("", subscribed, ()) for name, subscribed in topics.items()})
     for topic in TOPICS:
         sizes = [
             sum(name.rpartition("-")[0] == topic for name in target[reader])
-            for reader, told in topics.items()
-            if topic in told
+            for reader, subscribed in topics.items()
+            if topic in subscribed
         ]
         assert not sizes or max(sizes) - min(sizes) <= 1
 
@@ -101,15 +103,15 @@ def test_range_divides_each_topic_evenly_among_its_readers(topics: dict[str, tup
 # Members
 
 
-class Walk:
-    """A group and its members, of whom each does what it is told when it says so."""
+class SteppedGroup:
+    """A group and its members, which report their partitions and obey when a test reports so."""
 
     def __init__(self, assignor: str, *, waits: bool = True) -> None:
         self.group = ConsumerGroup(releases_former_instances=True, topics=dict(TOPICS))
         self.assignor = assignor
         self.waits = waits
         self.owned: dict[str, tuple[str, ...]] = {}
-        self.given: dict[tuple[str, int], str] = {}
+        self.owner_by_epoch: dict[tuple[str, int], str] = {}
 
     def join_or_leave(self, name: str) -> None:
         if name in self.group.members:
@@ -122,7 +124,7 @@ class Walk:
 
     def assign(self) -> None:
         group = self.group
-        group.target = assigned(
+        group.target = assign(
             self.assignor,
             {
                 name: MemberSpec("", member.subscriber.topics, group.target.get(name, ()))
@@ -131,21 +133,21 @@ class Walk:
         )
         group.target_epoch = group.epoch
 
-    def beat(self, name: str, *, says: bool, obeys: bool) -> None:
-        """Have a member send a heartbeat, which *says* what it owns or not, and do what the answer says or not."""
+    def heartbeat(self, name: str, *, reports: bool, obeys: bool) -> None:
+        """Let a member send a heartbeat, and *report* its partitions and *obey* the answer, or not."""
         member = self.group.members.get(name)
         if member is None:
             return
         if self.group.epoch > self.group.target_epoch:
             self.assign()
         before = member.current.assigned
-        owned = self.owned[name] if says else None
+        owned = self.owned[name] if reports else None
         target = self.group.target.get(name, ())
         current = next_assignment(self.group, member, owned, target, waits_for_owners=self.waits)
         self.group.move(member, current)
         for partition, epoch in current.assigned.items():
             if partition not in before:
-                assert self.given.setdefault((partition, epoch), name) == name
+                assert self.owner_by_epoch.setdefault((partition, epoch), name) == name
         if obeys:
             self.owned[name] = tuple(current.assigned)
 
@@ -156,7 +158,9 @@ class Walk:
             assert not set(member.current.assigned) & set(member.current.revoking)
             for partition in member.current.owns():
                 assert owners.setdefault(partition, name) == name, f"{partition} has two owners"
-            assert set(self.owned[name]) <= set(member.current.owns()), "it reads what is not its own"
+            assert set(self.owned[name]) <= set(member.current.owns()), (
+                "a member reads a partition that it does not own"
+            )
         assert self.group.owners == owners
 
 
@@ -169,34 +173,35 @@ STEPS = st.lists(
 
 
 @given(ASSIGNORS, STEPS)
-def test_no_partition_has_two_owners_and_members_come_to_own_what_they_are_to_own(
+def test_no_partition_has_two_owners_and_members_reach_their_target(
     assignor: str, steps: list[tuple[str, str, bool, bool]]
 ) -> None:
-    walk = Walk(assignor)
-    for action, name, says, obeys in steps:
+    stepped = SteppedGroup(assignor)
+    for action, name, reports, obeys in steps:
         if action == "beat":
-            walk.beat(name, says=says, obeys=obeys)
+            stepped.heartbeat(name, reports=reports, obeys=obeys)
         else:
-            walk.join_or_leave(name)
-        walk.check()
-    # Everybody gives up what it is to give up with one heartbeat, says so with the next, and gets what is free with a third one.
+            stepped.join_or_leave(name)
+        stepped.check()
+    # Each member revokes with one heartbeat, reports that with the next, and gets partitions with a
+    # third.
     for _ in range(4):
         for name in NAMES:
-            walk.beat(name, says=True, obeys=True)
-            walk.check()
-    if walk.group.members:
-        assert walk.group.state == STABLE
-        assert {name for owned in walk.owned.values() for name in owned} == ALL
+            stepped.heartbeat(name, reports=True, obeys=True)
+            stepped.check()
+    if stepped.group.members:
+        assert stepped.group.state == STABLE
+        assert {name for owned in stepped.owned.values() for name in owned} == ALL
 
 
-def test_without_waiting_for_owners_a_partition_has_two() -> None:
-    walk = Walk(UNIFORM, waits=False)
-    walk.join_or_leave("a")
-    walk.beat("a", says=True, obeys=True)
-    walk.join_or_leave("b")
-    walk.beat("b", says=True, obeys=True)
+def test_without_waiting_for_owners_a_partition_gets_two() -> None:
+    stepped = SteppedGroup(UNIFORM, waits=False)
+    stepped.join_or_leave("a")
+    stepped.heartbeat("a", reports=True, obeys=True)
+    stepped.join_or_leave("b")
+    stepped.heartbeat("b", reports=True, obeys=True)
     with pytest.raises(AssertionError, match="two owners"):
-        walk.check()
+        stepped.check()
 
 
 # Records
@@ -213,22 +218,22 @@ def records_of(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 @given(STEPS, st.randoms(use_true_random=False))
-def test_the_last_records_of_a_group_say_what_it_is_in_any_order_that_compaction_leaves(
+def test_the_last_records_of_a_group_restore_it_in_any_order(
     steps: list[tuple[str, str, bool, bool]], order: Random
 ) -> None:
-    walk = Walk(UNIFORM)
-    for action, name, says, obeys in steps:
+    stepped = SteppedGroup(UNIFORM)
+    for action, name, reports, obeys in steps:
         if action == "beat":
-            walk.beat(name, says=says, obeys=obeys)
+            stepped.heartbeat(name, reports=reports, obeys=obeys)
         else:
-            walk.join_or_leave(name)
-    records = records_of(walk.group)
+            stepped.join_or_leave(name)
+    records = records_of(stepped.group)
     order.shuffle(records)
     loaded = ConsumerGroup(releases_former_instances=True)
     for record in records:
         kind, _, rest = record.key.partition(" ")
         replay(loaded, kind, rest, record.value)
-    group = walk.group
+    group = stepped.group
     assert (loaded.epoch, loaded.target_epoch, loaded.topics) == (
         group.epoch,
         group.target_epoch,
@@ -281,14 +286,14 @@ def acked(result: RunResult) -> set[str]:
 
 @pytest.mark.parametrize("kafka", ["4.0", "4.3"])
 @pytest.mark.soak(size=10, test=1, soak=100)
-def test_whatever_happens_each_partition_has_one_owner_and_nothing_is_left_out(
+def test_under_faults_each_partition_has_one_owner_and_no_record_is_skipped(
     kafka: str, numbers: range
 ) -> None:
     (plan,) = load_text(SWARM.format(kafka=kafka), "groups.yaml").plans
     for seed in numbers:
         result = run_plan(plan, seed)
-        judged = result.verdict.rules["one-owner-per-partition"]
-        assert judged.status == "held", (seed, judged)
+        rule = result.verdict.rules["one-owner-per-partition"]
+        assert rule.status == "held", (seed, rule)
         assert result.verdict.status in ("held", "permitted"), seed
         trace = result.evidence.trace
         assert len(list(select(trace, TargetAssigned))) > 3

@@ -1,4 +1,4 @@
-"""A run is a pure function of plan and choices: in every process, under every hash seed and Python version."""
+"""A run is a pure function of plan and choices, in every process, hash seed and Python version."""
 
 import ast
 import os
@@ -53,12 +53,12 @@ IMPURE_BUILTINS = {
 
 
 @cache
-def here() -> list[str]:
+def digests_here() -> list[str]:
     return digests()
 
 
-def elsewhere(python: str, hash_seed: str = "random") -> list[str]:
-    """Run the same plans in a fresh process that has the standard library alone."""
+def digests_elsewhere(python: str, hash_seed: str = "random") -> list[str]:
+    """Run the same plans in a new process with only the standard library."""
     environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
     command = [python, "-B", "-s", "-S", "-m", "tests.campaigns.run.eventful_plan"]
     done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
@@ -66,13 +66,13 @@ def elsewhere(python: str, hash_seed: str = "random") -> list[str]:
     return done.stdout.split("\n")
 
 
-def test_the_same_seed_gives_the_same_run_twice() -> None:
-    assert digests() == here()
-    assert len(set(here())) == len(here()), "seeds and releases differ"
+def test_the_same_seed_gives_the_same_run() -> None:
+    assert digests() == digests_here()
+    assert len(set(digests_here())) == len(digests_here()), "seeds and releases differ"
 
 
-def test_the_plans_are_eventful() -> None:
-    """Otherwise the tests here would say little."""
+def test_the_plans_have_many_events() -> None:
+    """Without events the other tests digests_here would show little."""
     probes: dict[str, int] = {}
     for seed in range(2):
         for probe, count in run_plan(eventful_plan(), seed).probes.items():
@@ -83,7 +83,7 @@ def test_the_plans_are_eventful() -> None:
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
 def test_fresh_processes_agree_under_every_hash_seed(hash_seed: str) -> None:
-    assert elsewhere(sys.executable, hash_seed) == here()
+    assert digests_elsewhere(sys.executable, hash_seed) == digests_here()
 
 
 def other_pythons() -> dict[str, str]:
@@ -91,23 +91,23 @@ def other_pythons() -> dict[str, str]:
     candidates = [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
     versions = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
     candidates += [str(path) for path in sorted(versions.glob("3.*/bin/python3"))]
-    found: dict[str, str] = {}
+    interpreters: dict[str, str] = {}
     for python in filter(None, candidates):
         script = "import sys; sys.stdout.write('.'.join(map(str, sys.version_info[:2])))"
         done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False)
         version = done.stdout
         if done.returncode == 0 and tuple(map(int, version.split("."))) >= (3, 11):
-            found.setdefault(version, python)
-    found.pop(".".join(map(str, sys.version_info[:2])), None)
-    return found
+            interpreters.setdefault(version, python)
+    interpreters.pop(".".join(map(str, sys.version_info[:2])), None)
+    return interpreters
 
 
-def test_other_versions_of_python_agree() -> None:
+def test_other_python_versions_agree() -> None:
     others = other_pythons()
     if not others:
-        pytest.skip("there is no second Python from 3.11 on, neither on PATH nor in PYENV_ROOT")
+        pytest.skip("no other Python from 3.11 on is on PATH or in PYENV_ROOT")
     for version, python in others.items():
-        assert elsewhere(python) == here(), version
+        assert digests_elsewhere(python) == digests_here(), version
 
 
 @pytest.mark.parametrize("release", ["2.4", "0.10.2"])
@@ -121,7 +121,7 @@ def test_a_recording_of_the_choices_replays_the_run(release: str) -> None:
     assert run_plan(plan, 4).trace_digest != recorded.trace_digest
 
 
-# What the core may use
+# Imports of the core
 
 
 def core_files() -> list[Path]:
@@ -130,10 +130,10 @@ def core_files() -> list[Path]:
 
 @pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_core_is_pure(path: Path) -> None:
-    """Nothing but the standard library, and of that nothing that reads a clock, draws, waits or does I/O."""
+    """It uses only the standard library, without modules for clocks, randomness, waiting or I/O."""
     allowed = (sys.stdlib_module_names | {"harrow"}) - IMPURE
     if path.name == "compiling.py":
-        allowed |= {"mypy_extensions"}  # for mypyc to read; Python never imports it
+        allowed |= {"mypy_extensions"}  # only mypyc reads it; Python never imports it
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported = {alias.name.partition(".")[0] for alias in node.names}
@@ -146,6 +146,6 @@ def test_the_core_is_pure(path: Path) -> None:
         assert imported <= allowed, f"line {node.lineno}: {imported - allowed}"
 
 
-def test_there_is_a_core_to_look_at() -> None:
+def test_the_core_files_are_found() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in core_files()} == set(CORE)
     assert len(core_files()) > 50

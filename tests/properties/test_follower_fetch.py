@@ -1,4 +1,4 @@
-"""Under random faults a consumer that reads from followers reads what is committed, in order, and skips nothing."""
+"""Under random faults consumers that read from followers read committed records in order, without skips."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,8 +29,8 @@ RELEASES = ("2.4", "2.8", "3.9", "4.3")
 
 
 @cache
-def reading_nearby(release: str) -> Plan:
-    """Return standard.yaml with brokers in racks, consumers in each of them, and more links that break."""
+def nearby_plan(release: str) -> Plan:
+    """Return standard.yaml with brokers and a consumer in each rack, and with more broken links."""
     plan = yardstick()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
@@ -57,8 +57,8 @@ def reading_nearby(release: str) -> Plan:
     )
 
 
-def committed_and_served(result: RunResult) -> tuple[list[RecordsServed], int]:
-    """Return what was served above what any leader had committed by then, and how often a follower served something."""
+def uncommitted_and_follower_reads(result: RunResult) -> tuple[list[RecordsServed], int]:
+    """Return responses with uncommitted records, and the number of responses from followers."""
     roles: dict[tuple[int, str], type] = {}
     committed: Counter[str] = Counter()
     early, by_followers = [], 0
@@ -79,30 +79,32 @@ def committed_and_served(result: RunResult) -> tuple[list[RecordsServed], int]:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.soak(size=3, test=1, soak=80)
-def test_what_followers_serve_is_committed_and_nothing_is_skipped(release: str, numbers: range) -> None:
-    accused, followers_served, left = {}, 0, 0
+def test_followers_serve_only_committed_records_and_consumers_skip_nothing(
+    release: str, numbers: range
+) -> None:
+    accused, followers_served, cleared = {}, 0, 0
     for seed in numbers:
-        result = run_plan(reading_nearby(release), seed)
-        early, by_followers = committed_and_served(result)
+        result = run_plan(nearby_plan(release), seed)
+        early, by_followers = uncommitted_and_follower_reads(result)
         assert not early, f"seed {seed}"
         followers_served += by_followers
-        left += sum(1 for _ in select(result.evidence.trace, ReadReplicaCleared))
+        cleared += sum(1 for _ in select(result.evidence.trace, ReadReplicaCleared))
         if result.verdict.status == VIOLATED:
             accused[seed] = [name for name, rule in result.verdict.rules.items() if rule.status == VIOLATED]
     assert not accused
     assert followers_served
-    assert left
+    assert cleared
 
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.soak(size=1, test=1, soak=40)
-def test_idle_fetches_of_followers_are_of_the_same_run(release: str, numbers: range) -> None:
+def test_idle_fetches_from_followers_do_not_change_the_run(release: str, numbers: range) -> None:
     for seed in numbers:
-        compare(reading_nearby(release), seed)
+        compare(nearby_plan(release), seed)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_consumer_that_has_read_everything_costs_nothing_at_a_follower(release: str) -> None:
-    plan = replace(reading_nearby(release), faults=(), producers=(), script=(), duration_us=60 * SECOND)
-    nobody = replace(plan, consumers=())
-    assert run_plan(plan, 0).events < run_plan(nobody, 0).events + 1_000
+def test_an_idle_consumer_costs_nothing_at_a_follower(release: str) -> None:
+    plan = replace(nearby_plan(release), faults=(), producers=(), script=(), duration_us=60 * SECOND)
+    without_consumers = replace(plan, consumers=())
+    assert run_plan(plan, 0).events < run_plan(without_consumers, 0).events + 1_000

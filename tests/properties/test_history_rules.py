@@ -1,4 +1,4 @@
-"""A correct log is never accused, what is planted is found and nothing else, and what does not matter does not."""
+"""Rules for histories accept correct logs, find exactly the planted anomaly, and ignore irrelevant changes."""
 
 import json
 from collections import defaultdict
@@ -19,12 +19,13 @@ from tests.properties.correct_history import correct_histories, lines, random_hi
 from tests.properties.correct_log import HUGE_GAP, History, Key, Line
 from tests.properties.malformed_operations import MALFORMED
 from tests.properties.planted import PLANTS
-from tests.properties.planting import Planted
+from tests.properties.planting import PlantedHistory
 from tests.properties.recorded_history import Draw, Recording, number, shift_offsets
 
 NAME = "history.jsonl"
 
-# Lists that may be empty are short most of the time, and small when they are shrunk.
+# Lists that may be empty are mostly short, and shrink well. So some histories have a minimal
+# length.
 HISTORIES = correct_histories() | correct_histories(min_steps=8, max_steps=25)
 
 
@@ -32,7 +33,7 @@ def judge(history: History) -> Verdict:
     return judge_history(read_history(lines(history), NAME))
 
 
-def found(verdict: Verdict) -> dict[str, tuple[Finding, ...]]:
+def findings_of(verdict: Verdict) -> dict[str, tuple[Finding, ...]]:
     return {name: result.findings for name, result in verdict.rules.items() if result.findings}
 
 
@@ -43,9 +44,9 @@ def drawing(data: st.DataObject) -> Draw:
 # Correct histories
 
 
-def check_not_accused(history: History) -> None:
+def check_no_findings(history: History) -> None:
     verdict = judge(history)
-    assert not found(verdict)
+    assert not findings_of(verdict)
     assert {result.status for result in verdict.rules.values()} == {"held"}
     assert verdict.status == ("inconclusive" if verdict.reasons else "held")
     answered = [line for line in history if line["type"] == "ok" and line["f"] in ("send", "txn")]
@@ -55,26 +56,26 @@ def check_not_accused(history: History) -> None:
 @pytest.mark.soak(size=40, test=1, soak=188)
 @settings(max_examples=40)
 @given(HISTORIES | correct_histories(min_steps=30, max_steps=80))
-def test_a_correct_log_is_never_accused(history: History) -> None:
-    check_not_accused(history)
+def test_a_correct_log_has_no_findings(history: History) -> None:
+    check_no_findings(history)
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_correct_log_is_never_accused_in_the_long_run(seed: int) -> None:
-    check_not_accused(random_history(seed, 300))
+def test_a_long_correct_history_has_no_findings(seed: int) -> None:
+    check_no_findings(random_history(seed, 300))
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_large_histories(seed: int) -> None:
-    check_not_accused(random_history(seed, 8_000))
+def test_a_large_correct_history_has_no_findings(seed: int) -> None:
+    check_no_findings(random_history(seed, 8_000))
 
 
-# Planted anomalies
+# PlantedHistory anomalies
 
 
-def check_found(name: str, planted: Planted) -> None:
+def check_found(name: str, planted: PlantedHistory) -> None:
     verdict = judge(planted.history)
-    assert found(verdict).keys() == {name}
+    assert findings_of(verdict).keys() == {name}
     result = verdict.rules[name]
     for finding in result.findings:
         assert finding.partition in planted.keys
@@ -84,13 +85,13 @@ def check_found(name: str, planted: Planted) -> None:
         assert because(finding)
     if planted.each:
         assert {finding.value for finding in result.findings} == planted.values
-    # That nobody read on at all says nothing of what was not read.
+    # Without later reads it is unknown whether a record can be read.
     expected = {planted.status, "inconclusive"} if name == "unseen" else {planted.status}
     assert result.status in expected
     assert verdict.status == result.status
 
 
-def test_there_is_a_plant_for_every_anomaly() -> None:
+def test_every_anomaly_can_be_planted() -> None:
     assert PLANTS.keys() == judge([]).rules.keys()
 
 
@@ -98,33 +99,31 @@ def test_there_is_a_plant_for_every_anomaly() -> None:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
-def test_a_planted_anomaly_is_found_and_is_the_only_one(
-    name: str, history: History, data: st.DataObject
-) -> None:
+def test_a_planted_anomaly_is_the_only_finding(name: str, history: History, data: st.DataObject) -> None:
     check_found(name, PLANTS[name](history, drawing(data)))
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_planted_anomaly_is_found_in_longer_histories(name: str) -> None:
+def test_a_planted_anomaly_is_the_only_finding_in_a_longer_history(name: str) -> None:
     for seed in range(25):
         random = Random(seed)
         check_found(name, PLANTS[name](random_history(seed, 80), random.choice))
 
 
-# Changes that do not matter
+# Irrelevant changes
 
 
 def other_interleaving(history: History, random: Random) -> History:
-    """Keep what each process does in order, and nothing else."""
-    left: dict[Any, list[Line]] = defaultdict(list)
+    """Keep only the order within each process."""
+    remaining: dict[Any, list[Line]] = defaultdict(list)
     for line in history:
-        left[line["process"]].append(line)
+        remaining[line["process"]].append(line)
     mixed = []
-    while left:
-        process = random.choice(list(left))
-        mixed.append(left[process].pop(0))
-        if not left[process]:
-            del left[process]
+    while remaining:
+        process = random.choice(list(remaining))
+        mixed.append(remaining[process].pop(0))
+        if not remaining[process]:
+            del remaining[process]
     number(mixed)
     return mixed
 
@@ -144,7 +143,7 @@ def other_offsets(history: History, random: Random) -> History:
 
 
 def other_spelling_of_keys(history: History, random: Random) -> History:
-    """Write a key as a number in one place and as a string in the next, wherever it can be either."""
+    """Write a numeric key as a number in one place and as a string in another."""
 
     def respelled(key: Key) -> Key:
         spellings: list[Key] = [int(key), str(key)] if str(key).isdecimal() else [key]
@@ -162,13 +161,13 @@ def other_spelling_of_keys(history: History, random: Random) -> History:
 
 
 def other_times(history: History, random: Random) -> History:
-    """Clocks differ, and indices need not begin at 0."""
+    """Change times, and let indices start at another number than 0."""
     start = random.randrange(1000)
     return [{**line, "index": line["index"] + start, "time": random.randrange(10**15)} for line in history]
 
 
 def other_fields(history: History, random: Random) -> History:
-    """Fields that nobody knows, faults, and operations that send and poll nothing."""
+    """Add unknown fields, faults, and operations without sends and polls."""
     mixed: History = []
     for line in history:
         mixed += random.choice(([], [{"process": "nemesis", "type": "info", "f": "kill", "value": ["n1"]}]))
@@ -191,21 +190,21 @@ CHANGES = (
     other_fields,
 )
 
-CIRCLES = ("G0", "G1c")
+CYCLES = ("G0", "G1c")
 
 
 def summary(verdict: Verdict) -> dict[str, Any]:
-    """Return what was found and whether it is permitted; which of several circles is shown may differ."""
+    """Return the findings with their permissions. The judge may show any of several cycles."""
     return {
         name: sorted(
-            (finding.permitted_by, *(() if name in CIRCLES else (finding.partition, finding.value)))
+            (finding.permitted_by, *(() if name in CYCLES else (finding.partition, finding.value)))
             for finding in findings
         )
-        for name, findings in found(verdict).items()
+        for name, findings in findings_of(verdict).items()
     }
 
 
-def with_an_anomaly_perhaps(history: History, data: st.DataObject) -> History:
+def maybe_with_anomaly(history: History, data: st.DataObject) -> History:
     for name in data.draw(st.lists(st.sampled_from(sorted(PLANTS)), max_size=1)):
         history = PLANTS[name](history, drawing(data)).history
     return history
@@ -215,10 +214,10 @@ def with_an_anomaly_perhaps(history: History, data: st.DataObject) -> History:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data(), seed=st.integers(0, 2**32))
-def test_a_change_that_does_not_matter(
+def test_an_irrelevant_change_keeps_the_findings(
     change: Callable[[History, Random], History], history: History, data: st.DataObject, seed: int
 ) -> None:
-    history = with_an_anomaly_perhaps(history, data)
+    history = maybe_with_anomaly(history, data)
     before = summary(judge(history))
     assert summary(judge(change(deepcopy(history), Random(seed)))) == before
 
@@ -226,8 +225,8 @@ def test_a_change_that_does_not_matter(
 @pytest.mark.soak(size=20, test=1, soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
-def test_how_a_line_is_written_does_not_matter(history: History, data: st.DataObject) -> None:
-    history = with_an_anomaly_perhaps(history, data)
+def test_the_spelling_of_json_does_not_matter(history: History, data: st.DataObject) -> None:
+    history = maybe_with_anomaly(history, data)
     before = summary(judge(history))
     separators = data.draw(st.sampled_from([(",", ":"), (" , ", " : "), ("\t,", ":\t")]))
     end = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"  \n", b"\n \t\n\n"]))
@@ -260,7 +259,7 @@ def problem_lines(written: list[bytes]) -> list[int]:
 
 
 @pytest.mark.parametrize("good", GOOD)
-def test_the_good_lines_are_good(good: str) -> None:
+def test_well_formed_lines_have_no_problems(good: str) -> None:
     assert problem_lines(GOOD[good]) == []
 
 
@@ -284,7 +283,7 @@ def test_every_malformed_line_is_reported() -> None:
 
 @pytest.mark.parametrize("good", GOOD)
 @pytest.mark.parametrize("empty", [b"\n", b"\r\n", b"   \n", b"\t\n"])
-def test_an_empty_line_counts_and_is_no_mistake(good: str, empty: bytes) -> None:
+def test_an_empty_line_counts_without_being_a_problem(good: str, empty: bytes) -> None:
     written = list(GOOD[good])
     middle = len(written) // 2
     written[middle:middle] = [empty, empty]

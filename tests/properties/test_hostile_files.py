@@ -1,4 +1,4 @@
-"""Whatever stands in the folder of a run or of a sweep, a command ends well and prints no control character."""
+"""With any files in a run or sweep folder, commands end cleanly and print no control characters."""
 
 import resource
 import shutil
@@ -10,7 +10,7 @@ import pytest
 from tests.cli import warm_process
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
-from tests.properties.hostile_files import spoil
+from tests.properties.hostile_files import damage
 
 pytest.importorskip("pyarrow")
 
@@ -21,7 +21,7 @@ cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
 workload: {duration: 4s, producers: [{name: p, rate: 3/s, settings: {acks: 1}}], consumers: [{name: c}]}
 faults: [{rate: 30/m, do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}}]
 """
-OF_A_RUN = (
+RUN_COMMANDS = (
     "check RUN/history.jsonl",
     "check RUN --format json",
     "diff RUN",
@@ -35,7 +35,7 @@ OF_A_RUN = (
     "clean --keep 0",
     "run RUN/campaign.yaml --no-results --max-time 5s --set limits.events=3000",
 )
-OF_A_SWEEP = (
+SWEEP_COMMANDS = (
     "sweep --report SWEEP",
     "sweep --report SWEEP --format json",
     "sweep --report SWEEP --format junit",
@@ -51,41 +51,41 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (DATA_MAX_BYTES, DATA_MAX_BYTES))
 
 
-def ended(folder: Path, words: str) -> tuple[int, str]:
+def run_harrow(folder: Path, words: str) -> tuple[int, str]:
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH}
-    found = warm_process.run(words.split(), folder, environment, PATIENCE_S, prepare=limit)
-    return found.returncode, found.stdout + found.stderr
+    completed = warm_process.run(words.split(), folder, environment, PATIENCE_S, prepare=limit)
+    return completed.returncode, completed.stdout + completed.stderr
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a run and a sweep, as harrow writes them."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp("intact")
     (folder / "small.yaml").write_text(CAMPAIGN, encoding="utf-8")
-    assert ended(folder, "run small.yaml --seed 1")[0] in (0, 1)
+    assert run_harrow(folder, "run small.yaml --seed 1")[0] in (0, 1)
     sweep = "sweep small.yaml --seeds 0..3 --vary acks=1,all --engine process --out results/sweep"
-    assert ended(folder, sweep)[0] in (0, 1)
+    assert run_harrow(folder, sweep)[0] in (0, 1)
     (run,) = (folder / "results" / "small").iterdir()
     run.rename(folder / "results" / "small" / "run")
-    # What is refused later is refused for what was spoiled.
+    # The undamaged files work, so that later refusals are due to the damage.
     for words in ("trace results/small/run", "replay results/small/run", "sweep --report results/sweep"):
-        assert ended(folder, words)[0] in (0, 1)
+        assert run_harrow(folder, words)[0] in (0, 1)
     return folder
 
 
 @pytest.mark.soak(size=10, test=1, soak=500)
-def test_files_that_nobody_wrote_so(whole: Path, tmp_path: Path, numbers: range) -> None:
+def test_commands_survive_damaged_files(intact: Path, tmp_path: Path, numbers: range) -> None:
     for number in numbers:
         random = Random(number)
         folder = tmp_path / str(number)
-        shutil.copytree(whole, folder, symlinks=True)
-        of_sweep = number % 4 == 0
-        spoiled = folder / "results" / ("sweep" if of_sweep else "small/run")
-        spoil(spoiled, random)
-        words = random.choice(OF_A_SWEEP if of_sweep else OF_A_RUN)
-        words = words.replace("WHOLE", str(whole / "results/small/run"))
+        shutil.copytree(intact, folder, symlinks=True)
+        is_sweep = number % 4 == 0
+        damaged = folder / "results" / ("sweep" if is_sweep else "small/run")
+        damage(damaged, random)
+        words = random.choice(SWEEP_COMMANDS if is_sweep else RUN_COMMANDS)
+        words = words.replace("WHOLE", str(intact / "results/small/run"))
         words = words.replace("RUN", "results/small/run").replace("SWEEP", "results/sweep")
-        code, shown = ended(folder, words)
+        code, shown = run_harrow(folder, words)
         assert code in range(4), f"{number}: {words} ended with {code}:\n{shown}"
         assert "Traceback" not in shown, f"{number}: {words}:\n{shown}"
         odd = {char for char in shown if not char.isprintable() and char != "\n"}
@@ -102,9 +102,9 @@ def test_files_that_nobody_wrote_so(whole: Path, tmp_path: Path, numbers: range)
         ("results/sweep/sweep.json", "sweep --report results/sweep"),
     ],
 )
-def test_a_file_that_is_cut_off_is_refused(whole: Path, tmp_path: Path, file: str, words: str) -> None:
+def test_a_truncated_file_is_refused(intact: Path, tmp_path: Path, file: str, words: str) -> None:
     folder = tmp_path / "cut"
-    shutil.copytree(whole, folder, symlinks=True)
+    shutil.copytree(intact, folder, symlinks=True)
     text = (folder / file).read_bytes()
     (folder / file).write_bytes(text[: len(text) // 2])
-    assert ended(folder, words)[0] == 2
+    assert run_harrow(folder, words)[0] == 2

@@ -1,6 +1,6 @@
-"""A run is the same run whether idle fetches repeat themselves or take each of their cycles event by event.
+"""A run does not depend on whether idle fetches repeat themselves or run each cycle step by step.
 
-`tests/scenarios/test_whole_runs.py` has the campaigns of the library.
+`tests/scenarios/test_whole_runs.py` checks this for the campaigns of the library.
 """
 
 from typing import Any, Final
@@ -23,8 +23,8 @@ from tests.scenarios.library_plans import library_plans
 LIBRARY: Final = library_plans()
 
 
-def run(given: Plan, seed: int, *, stepped: bool, watched: bool = False) -> RunResult:
-    plan = draw_for_seed(given, seed).plan
+def run(campaign: Plan, seed: int, *, stepped: bool, watched: bool = False) -> RunResult:
+    plan = draw_for_seed(campaign, seed).plan
     choices = Choices.from_seed(seed)
     target = ModelTarget(plan, choices, watched_in(plan.invariants, plan.kafka, plan.demand))
     if stepped:
@@ -34,8 +34,8 @@ def run(given: Plan, seed: int, *, stepped: bool, watched: bool = False) -> RunR
     return Run(plan, seed, choices, target).result()
 
 
-def what_happened(result: RunResult) -> dict[str, Any]:
-    """Return all that a run leaves behind, but for how many steps of the simulator it took."""
+def results(result: RunResult) -> dict[str, Any]:
+    """Return all results of a run except the number of simulator steps."""
     return {
         "trace": result.evidence.trace,
         "history": [operation.as_mapping() for operation in result.evidence.operations],
@@ -48,27 +48,27 @@ def what_happened(result: RunResult) -> dict[str, Any]:
 
 
 def compare(plan: Plan, seed: int) -> tuple[int, int]:
-    """Compare the two runs, and return how many steps each took."""
+    """Compare the two runs, and return their numbers of steps."""
     idle, stepped = run(plan, seed, stepped=False), run(plan, seed, stepped=True)
     assert_same(idle, stepped)
     return idle.events, stepped.events
 
 
 def assert_same(idle: RunResult, stepped: RunResult) -> None:
-    expected = what_happened(stepped)
-    for what, found in what_happened(idle).items():
-        assert found == expected[what], what
+    expected = results(stepped)
+    for name, value in results(idle).items():
+        assert value == expected[name], name
 
 
 @pytest.mark.soak(size=10, test=1, soak=200)
-def test_in_the_swarm(numbers: range) -> None:
+def test_idle_fetches_do_not_change_runs_of_the_swarm(numbers: range) -> None:
     for seed in numbers:
         compare(library_swarm(), seed)
 
 
 @pytest.mark.parametrize("name", ["standard[base]", "ack-lost[base]", "slow-follower[base]"])
-def test_a_trace_that_has_each_of_them_is_of_the_same_run(name: str) -> None:
-    """So a plan with fixed times in place of conditions on such events does what the plan with conditions did."""
+def test_recording_each_fetch_does_not_change_the_run(name: str) -> None:
+    """So conditions on such events can be replaced by fixed times."""
     plain, watched = run(LIBRARY[name], 1, stepped=False), run(LIBRARY[name], 1, stepped=False, watched=True)
 
     def others(result: RunResult) -> list[Any]:
@@ -76,26 +76,26 @@ def test_a_trace_that_has_each_of_them_is_of_the_same_run(name: str) -> None:
 
     assert others(plain) == others(watched)
     assert len(plain.evidence.trace) < len(watched.evidence.trace)
-    assert what_happened(plain)["history"] == what_happened(watched)["history"]
+    assert results(plain)["history"] == results(watched)["history"]
 
 
 @pytest.mark.soak(size=3, test=1, soak=270)
-def test_under_the_faults_of_the_yardstick(numbers: range) -> None:
+def test_idle_fetches_do_not_change_runs_of_the_yardstick(numbers: range) -> None:
     for seed in numbers:
         compare(LIBRARY["standard[base]"], seed)
 
 
 @pytest.mark.soak(size=1, test=1, soak=200)
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4", "3.6", "4.3"])
-def test_in_every_release(release: str, numbers: range) -> None:
-    """Up to 1.0 a session is that of a connection; from 3.6 on brokers and controllers fetch metadata, too."""
+def test_idle_fetches_do_not_change_runs_of_any_release(release: str, numbers: range) -> None:
+    """Up to 1.0 a session belongs to a connection; from 3.6 on brokers and controllers fetch metadata too."""
     for seed in numbers:
         compare(eventful_plan(release, idempotence=release not in ("0.10.2", "0.11", "2.0")), seed)
 
 
 @pytest.mark.soak(size=1, test=1, soak=300)
 @pytest.mark.parametrize("power_loss", [False, True])
-def test_under_dense_faults(numbers: range, *, power_loss: bool) -> None:
+def test_idle_fetches_do_not_change_runs_with_dense_faults(numbers: range, *, power_loss: bool) -> None:
     for seed in numbers:
         compare(dense_plan(power_loss=power_loss), seed)
 
@@ -131,8 +131,8 @@ faults:
 @pytest.mark.soak(size=2, test=1, soak=250)
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
 @pytest.mark.parametrize("latency", ["200us..1ms", "1ms..1ms", "20ms..80ms"])
-def test_where_little_happens(release: str, latency: str, numbers: range) -> None:
+def test_idle_fetches_save_steps_in_quiet_runs(release: str, latency: str, numbers: range) -> None:
     (plan,) = load_text(QUIET.format(release=release, latency=latency), "quiet.yaml").plans
     for seed in numbers:
-        steps, steps_of_all_cycles = compare(plan, seed)
-        assert steps < steps_of_all_cycles
+        steps, stepped_steps = compare(plan, seed)
+        assert steps < stepped_steps

@@ -1,4 +1,4 @@
-"""What KRaft promises of a cluster's metadata, whatever happens to controllers, brokers and links."""
+"""KRaft's promises for metadata under any faults of controllers, brokers and links."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -30,8 +30,8 @@ PARTITIONS = ("t-0", "t-1")
 
 
 @dataclass
-class Watched:
-    """A cluster, with its committed metadata looked at record by record."""
+class CheckedCluster:
+    """A cluster whose committed metadata is checked record by record."""
 
     release: str
     voters: int
@@ -54,7 +54,7 @@ class Watched:
         self.cluster = Cluster(spec, self.release, behaviours, Choices.from_seed(self.seed))
         self.has_elr = behaviours.kraft.eligible_leader_replicas
         self.cluster.start()
-        self.look()
+        self.check()
 
     @property
     def plane(self) -> QuorumControlPlane:
@@ -66,39 +66,39 @@ class Watched:
         simulator = self.cluster.simulator
         end_us = simulator.now_us + duration_us
         while simulator.step(end_us):
-            self.look()
+            self.check()
         simulator.run_until(end_us)
 
-    def look(self) -> None:
-        """Take what is committed by now, as far as the active controller knows, and hold leaders against each other."""
+    def check(self) -> None:
+        """Check newly committed records of the active controller, and compare leaders."""
         active = self.plane._active_controller()
         if active is not None:
             high_watermark = active.raft.high_watermark
             log = active.raft.log.records
-            known = min(len(self.committed), high_watermark)
+            end = min(len(self.committed), high_watermark)
             if high_watermark > len(self.committed):
-                assert log[:known] == self.committed[:known], "what was committed is another record now"
-                for epoch, record in log[known:high_watermark]:
+                assert log[:end] == self.committed[:end], "a committed record has changed"
+                for epoch, record in log[end:high_watermark]:
                     self.committed.append((epoch, record))
-                    self.take(record)
+                    self.check_record(record)
         for name in PARTITIONS:
             leaders = [
-                life.replicas.partitions[name]
-                for life in self.cluster.brokers.values()
-                if name in life.replicas.partitions and life.replicas.partitions[name].is_leader()
+                broker.replicas.partitions[name]
+                for broker in self.cluster.brokers.values()
+                if name in broker.replicas.partitions and broker.replicas.partitions[name].is_leader()
             ]
             for one, other in combinations(leaders, 2):
                 assert one.leader_epoch != other.leader_epoch, "two leaders of one leader epoch"
 
-    def take(self, record: MetadataRecord) -> None:
+    def check_record(self, record: MetadataRecord) -> None:
         if isinstance(record, RegisterBrokerRecord):
             self.fenced[record.broker] = True
         elif isinstance(record, BrokerRegistrationChangeRecord):
             self.fenced[record.broker] = record.fenced
         elif isinstance(record, PartitionRecord):
-            self.take_partition(record)
+            self.check_partition(record)
 
-    def take_partition(self, record: PartitionRecord) -> None:
+    def check_partition(self, record: PartitionRecord) -> None:
         before = self.partitions.get(record.partition)
         self.partitions[record.partition] = record
         if before is not None:
@@ -110,7 +110,7 @@ class Watched:
         assert not set(record.isr) & set(record.elr)
         assert self.has_elr or record.isr, "the last member stays in the ISR"
 
-    # What may happen
+    # Actions
 
     def nodes(self) -> tuple[int, ...]:
         return tuple(self.cluster.nodes)
@@ -123,7 +123,7 @@ class Watched:
         self.cluster.start_broker(node)
 
     def lose_disk(self, node: int) -> None:
-        """Empty a disk, if a majority of the quorum keeps what is committed."""
+        """Empty a disk if a majority of the quorum keeps the committed records."""
         if self.plane.keeps_metadata_without(node):
             self.crash(node)
             self.cluster.lose_disk(node)
@@ -140,8 +140,8 @@ class Watched:
     def resume(self, node: int) -> None:
         self.cluster.resume_broker(node)
 
-    def cut_off(self, node: int) -> None:
-        """Cut a node off from all others, in both directions."""
+    def isolate(self, node: int) -> None:
+        """Isolate a node from all others, in both directions."""
         name = self.cluster.nodes[node].name
         for other in (process.name for process in self.cluster.nodes.values() if process.name != name):
             self.cluster.network.cut(name, other)
@@ -154,24 +154,24 @@ class Watched:
 steps = st.one_of(
     st.tuples(st.just("run"), st.sampled_from([5, 100, 700, 3_000, 10_000])),
     st.tuples(
-        st.sampled_from(["crash", "start", "stop", "pause", "resume", "cut_off", "lose_disk"]),
+        st.sampled_from(["crash", "start", "stop", "pause", "resume", "isolate", "lose_disk"]),
         st.integers(0, 8),
     ),
     st.tuples(st.just("heal")),
 )
 
 
-def do(watched: Watched, taken: list[tuple[Any, ...]]) -> None:
-    nodes = watched.nodes()
-    for name, *arguments in taken:
+def perform(checked: CheckedCluster, actions: list[tuple[Any, ...]]) -> None:
+    nodes = checked.nodes()
+    for name, *arguments in actions:
         if name == "run":
-            watched.run(arguments[0] * MS)
+            checked.run(arguments[0] * MS)
         elif name == "heal":
-            watched.heal()
+            checked.heal()
         else:
-            act: Callable[[int], None] = getattr(watched, name)
+            act: Callable[[int], None] = getattr(checked, name)
             act(nodes[arguments[0] % len(nodes)])
-            watched.look()
+            checked.check()
 
 
 @pytest.mark.soak(size=15, test=2, soak=200)
@@ -180,105 +180,110 @@ def do(watched: Watched, taken: list[tuple[Any, ...]]) -> None:
     release=st.sampled_from(["3.6", "3.9", "4.0", "4.3"]),
     voters=st.sampled_from([1, 3, 5]),
     combined=st.booleans(),
-    taken=st.lists(steps, max_size=30),
+    actions=st.lists(steps, max_size=30),
     seed=st.integers(0, 2**16),
 )
-def test_fenced_brokers_are_in_no_isr_epochs_rise_by_one_and_nothing_committed_is_lost(
-    release: str, voters: int, combined: bool, taken: list[tuple[Any, ...]], seed: int
+def test_isrs_have_no_fenced_brokers_epochs_rise_by_one_and_committed_records_survive(
+    release: str, voters: int, combined: bool, actions: list[tuple[Any, ...]], seed: int
 ) -> None:
-    watched = Watched(release, min(voters, len(BROKERS) - 1) if combined else voters, combined, seed)
-    do(watched, taken)
-    watched.heal()
-    watched.run(60 * SECOND)
-    event(f"{len(watched.committed)} records")
+    checked = CheckedCluster(release, min(voters, len(BROKERS) - 1) if combined else voters, combined, seed)
+    perform(checked, actions)
+    checked.heal()
+    checked.run(60 * SECOND)
+    event(f"{len(checked.committed)} records")
     for name in PARTITIONS:
-        assert sorted(watched.partitions[name].isr) == sorted(watched.cluster.replicas_of(name))
-        assert watched.partitions[name].leader >= 0
+        assert sorted(checked.partitions[name].isr) == sorted(checked.cluster.replicas_of(name))
+        assert checked.partitions[name].leader >= 0
 
 
-def cut_off_active_controller(watched: Watched) -> int:
-    active = watched.plane.controller()
+def isolate_active_controller(checked: CheckedCluster) -> int:
+    active = checked.plane.controller()
     assert active is not None
-    watched.cut_off(active)
+    checked.isolate(active)
     return active
 
 
 @pytest.mark.parametrize("release", ["3.6", "4.3"])
-def test_two_brokers_may_believe_different_leaders_who_are_told_apart_by_leader_epochs(release: str) -> None:
-    watched = Watched(release, 3, False, 1)
-    watched.cut_off(0)
-    watched.run(15 * SECOND)
-    assert watched.cluster.leader(0, "t-0").is_leader()
-    assert watched.cluster.leader(1, "t-0").is_leader()
-    assert watched.cluster.leader(0, "t-0").leader_epoch < watched.cluster.leader(1, "t-0").leader_epoch
-    watched.heal()
-    watched.run(15 * SECOND)
-    assert not watched.cluster.leader(0, "t-0").is_leader()
+def test_two_brokers_may_lead_a_partition_with_different_leader_epochs(release: str) -> None:
+    checked = CheckedCluster(release, 3, False, 1)
+    checked.isolate(0)
+    checked.run(15 * SECOND)
+    assert checked.cluster.leader(0, "t-0").is_leader()
+    assert checked.cluster.leader(1, "t-0").is_leader()
+    assert checked.cluster.leader(0, "t-0").leader_epoch < checked.cluster.leader(1, "t-0").leader_epoch
+    checked.heal()
+    checked.run(15 * SECOND)
+    assert not checked.cluster.leader(0, "t-0").is_leader()
 
 
 @pytest.mark.parametrize("release", ["3.6", "4.3"])
-def test_what_a_controller_has_not_committed_is_gone_with_it_and_asked_for_again(release: str) -> None:
-    watched = Watched(release, 3, False, 1)
-    cut_off_active_controller(watched)
-    before = len(watched.committed)
-    watched.crash(2)
-    watched.run(30 * SECOND)
-    assert len(watched.committed) > before
-    assert sorted(watched.partitions["t-0"].isr) == [0, 1]
-    watched.heal()
-    watched.run(30 * SECOND)
-    assert sorted(watched.partitions["t-0"].isr) == [0, 1, 2]
+def test_uncommitted_changes_of_an_isolated_controller_are_repeated_by_the_next(release: str) -> None:
+    checked = CheckedCluster(release, 3, False, 1)
+    isolate_active_controller(checked)
+    before = len(checked.committed)
+    checked.crash(2)
+    checked.run(30 * SECOND)
+    assert len(checked.committed) > before
+    assert sorted(checked.partitions["t-0"].isr) == [0, 1]
+    checked.heal()
+    checked.run(30 * SECOND)
+    assert sorted(checked.partitions["t-0"].isr) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("killed", "goes_on"), [(1, True), (2, False)])
-def test_in_combined_mode_a_broker_takes_its_vote_with_it(killed: int, goes_on: bool) -> None:
-    watched = Watched("4.3", 3, True, 1)
-    # Not the one that leads t-1 then.
+def test_in_combined_mode_a_dead_broker_does_not_vote(killed: int, goes_on: bool) -> None:
+    checked = CheckedCluster("4.3", 3, True, 1)
+    # Without the broker that leads t-1 then.
     for broker in (0, 2)[:killed]:
-        watched.crash(broker)
-    watched.run(30 * SECOND)
-    assert (0 not in watched.partitions["t-0"].isr) == goes_on
-    assert (watched.plane._active_controller() is not None) == goes_on
+        checked.crash(broker)
+    checked.run(30 * SECOND)
+    assert (0 not in checked.partitions["t-0"].isr) == goes_on
+    assert (checked.plane._active_controller() is not None) == goes_on
 
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
 def test_a_partition_gets_another_leader_while_a_majority_of_the_voters_lives(voters: int) -> None:
-    watched = Watched("4.3", voters, False, 1)
-    controllers = list(watched.cluster.control_plane.servers)
+    checked = CheckedCluster("4.3", voters, False, 1)
+    controllers = list(checked.cluster.control_plane.servers)
     for node in controllers[: (voters - 1) // 2]:
-        watched.crash(node)
-    watched.crash(0)
-    watched.run(30 * SECOND)
-    assert watched.partitions["t-0"].leader == 1
-    watched.crash(controllers[(voters - 1) // 2])
-    watched.crash(1)
-    watched.run(30 * SECOND)
-    assert watched.partitions["t-0"].leader == 1
+        checked.crash(node)
+    checked.crash(0)
+    checked.run(30 * SECOND)
+    assert checked.partitions["t-0"].leader == 1
+    checked.crash(controllers[(voters - 1) // 2])
+    checked.crash(1)
+    checked.run(30 * SECOND)
+    assert checked.partitions["t-0"].leader == 1
 
 
-# What an active controller answers a leader that wants another ISR
+# Answers to AlterPartition
 
 
 def alteration_error(
-    known: PartitionRecord,
+    partition: PartitionRecord,
     broker: int,
-    wanted: AlterPartition,
+    alteration: AlterPartition,
     epochs: Mapping[int, int],
     fenced: Collection[int],
 ) -> str:
-    """Return the error by the rules (ReplicationControlManager.validateAlterPartitionData), in their order."""
-    if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
+    """Return the error by the rules in their order (ReplicationControlManager.validateAlterPartitionData)."""
+    if (
+        alteration.leader_epoch > partition.leader_epoch
+        or alteration.partition_epoch > partition.partition_epoch
+    ):
         return errors.NOT_CONTROLLER
-    if wanted.leader_epoch < known.leader_epoch:
+    if alteration.leader_epoch < partition.leader_epoch:
         return errors.FENCED_LEADER_EPOCH
-    members = [member for member, _ in wanted.isr]
-    if broker != known.leader:
+    members = [member for member, _ in alteration.isr]
+    if broker != partition.leader:
         return errors.INVALID_REQUEST
-    if wanted.partition_epoch < known.partition_epoch:
+    if alteration.partition_epoch < partition.partition_epoch:
         return errors.INVALID_UPDATE_VERSION
-    if broker not in members or not set(members) <= set(known.replicas):
+    if broker not in members or not set(members) <= set(partition.replicas):
         return errors.INVALID_REQUEST
-    is_eligible = all(member not in fenced and epoch in (-1, epochs[member]) for member, epoch in wanted.isr)
+    is_eligible = all(
+        member not in fenced and epoch in (-1, epochs[member]) for member, epoch in alteration.isr
+    )
     return errors.NONE if is_eligible else errors.INELIGIBLE_REPLICA
 
 
@@ -287,7 +292,7 @@ def alteration_error(
 @given(
     release=st.sampled_from(["3.6", "4.3"]),
     fenced=st.lists(st.sampled_from([1, 2]), max_size=1),
-    wanted=st.lists(
+    requests=st.lists(
         st.tuples(
             st.sampled_from([0, 0, 0, 1, 3]),
             st.sampled_from([-1, 0, 0, 0, 1]),
@@ -296,33 +301,33 @@ def alteration_error(
                 st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, -1])),
                 min_size=1,
                 max_size=4,
-                unique_by=lambda each: each[0],
+                unique_by=lambda member: member[0],
             ),
         ),
         min_size=1,
         max_size=6,
     ),
 )
-def test_an_alter_partition_is_refused_for_its_epochs_its_sender_and_ineligible_members_in_this_order(
-    release: str, fenced: list[int], wanted: list[tuple[int, int, int, list[tuple[int, int]]]]
+def test_alter_partition_checks_epochs_sender_and_eligibility_in_this_order(
+    release: str, fenced: list[int], requests: list[tuple[int, int, int, list[tuple[int, int]]]]
 ) -> None:
-    watched = Watched(release, 1, False, 1)
+    checked = CheckedCluster(release, 1, False, 1)
     for broker in fenced:
-        watched.crash(broker)
-        watched.run(12 * SECOND)
-    active = watched.plane._active_controller()
+        checked.crash(broker)
+        checked.run(12 * SECOND)
+    active = checked.plane._active_controller()
     assert active is not None
-    for broker, leader_epoch, partition_epoch, members in wanted:
-        known = active.image.partitions["t-0"]
-        epochs = {each: registered.broker_epoch for each, registered in active.image.brokers.items()}
+    for broker, leader_epoch, partition_epoch, members in requests:
+        partition = active.image.partitions["t-0"]
+        epochs = {id_: registration.broker_epoch for id_, registration in active.image.brokers.items()}
         isr = tuple((member, epochs[member] + former) for member, former in members)
         alteration = AlterPartition(
-            known.leader_epoch + leader_epoch, known.partition_epoch + partition_epoch, isr
+            partition.leader_epoch + leader_epoch, partition.partition_epoch + partition_epoch, isr
         )
         _, answer = active._alter_partitions(
             AlterPartitionRequest(broker, epochs[broker], {"t-0": alteration})
         )
         assert isinstance(answer, AlterPartitionResponse)
-        expected = alteration_error(known, broker, alteration, epochs, fenced)
+        expected = alteration_error(partition, broker, alteration, epochs, fenced)
         event(expected)
         assert answer.partitions["t-0"][0] == expected

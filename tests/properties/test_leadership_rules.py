@@ -1,4 +1,4 @@
-"""Kafka's rules of those who begin to lead or follow, and of the controller in ZooKeeper, each held to its own definition over drawn histories."""
+"""Kafka's rules for new leaders and followers and for ZooKeeper controllers, checked on random histories."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -33,9 +33,13 @@ from tests.cluster_model.broker.test_partition import LEADER
 from tests.cluster_model.broker.test_replica_fetcher import P, follower_with
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
 from tests.cluster_model.log.test_damaged_disk import manager_on
-from tests.cluster_model.zookeeper.controller.test_controller_writes import CONFIG, TOPIC, Unwatched
-from tests.properties.test_replication_protocol_rules import histories, parted
-from tests.properties.test_replication_rules import Followed, Step, isrs, steps
+from tests.cluster_model.zookeeper.controller.test_controller_writes import (
+    CONFIG,
+    TOPIC,
+    UnreachableControlPlane,
+)
+from tests.properties.test_replication_protocol_rules import diverged_logs, histories
+from tests.properties.test_replication_rules import Step, TrackedLeader, isrs, steps
 
 # Leaders
 
@@ -46,23 +50,25 @@ from tests.properties.test_replication_rules import Followed, Step, isrs, steps
     release=st.sampled_from(["2.4", "2.8", "3.6", "4.3"]),
     terms=st.lists(st.tuples(st.booleans(), isrs, steps), min_size=1, max_size=4),
 )
-def test_who_becomes_leader_notes_its_epoch_at_its_leo_at_once_and_knows_no_position_of_its_followers(
+def test_a_new_leader_records_its_epoch_at_its_leo_and_knows_no_follower_positions(
     release: str, terms: list[tuple[bool, tuple[int, ...], list[Step]]]
 ) -> None:
-    """Partition.makeLeader. One that goes on as leader in a new epoch keeps what it knows of them."""
-    led = Followed((0, 1, 2), release)
+    """Partition.makeLeader. A leader that stays for a new epoch keeps its followers' positions."""
+    leader = TrackedLeader((0, 1, 2), release)
     for epoch, (was_follower, isr, history) in enumerate(terms, start=2):
         for step in history:
-            led.do(step)
-        known = {b: r.log_end_offset for b, r in led.partition.remote_replicas.items()}
+            leader.do(step)
+        before = {b: r.log_end_offset for b, r in leader.partition.remote_replicas.items()}
         if was_follower:
-            led.partition.make_follower(led.state(1, (0, 1, 2), epoch * 2, led.partition.partition_epoch))
-        state = led.state(LEADER, isr, epoch * 2 + 1, led.partition.partition_epoch + 1)
-        led.partition.make_leader(state)
-        assert led.partition.log.epochs.entries[-1] == (epoch * 2 + 1, led.leo)
-        assert led.partition.leader_epoch_start == led.leo
-        found = {b: r.log_end_offset for b, r in led.partition.remote_replicas.items()}
-        assert found == (dict.fromkeys(known, UNKNOWN_OFFSET) if was_follower else known)
+            leader.partition.make_follower(
+                leader.state(1, (0, 1, 2), epoch * 2, leader.partition.partition_epoch)
+            )
+        state = leader.state(LEADER, isr, epoch * 2 + 1, leader.partition.partition_epoch + 1)
+        leader.partition.make_leader(state)
+        assert leader.partition.log.epochs.entries[-1] == (epoch * 2 + 1, leader.leo)
+        assert leader.partition.leader_epoch_start == leader.leo
+        after = {b: r.log_end_offset for b, r in leader.partition.remote_replicas.items()}
+        assert after == (dict.fromkeys(before, UNKNOWN_OFFSET) if was_follower else before)
 
 
 # Followers
@@ -73,35 +79,36 @@ def test_who_becomes_leader_notes_its_epoch_at_its_leo_at_once_and_knows_no_posi
 @given(
     release=st.sampled_from(["2.0", "2.4"]),
     common=histories,
-    of_leader=histories,
-    of_follower=histories,
+    leader_suffix=histories,
+    follower_suffix=histories,
     hw=st.integers(0, 4),
 )
-def test_a_follower_truncates_to_where_its_epochs_end_with_the_leader_and_asks_again_about_one_that_it_has_not(
-    release: str, common: list[int], of_leader: list[int], of_follower: list[int], hw: int
+def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_epoch_that_it_lacks(
+    release: str, common: list[int], leader_suffix: list[int], follower_suffix: list[int], hw: int
 ) -> None:
-    """AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279): each answer cuts as the rule says, and in the end the logs agree."""
-    leaders, followers, leader = parted(common, of_leader, of_follower)
+    """AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279): finally the logs agree."""
+    leaders, followers, leader = diverged_logs(common, leader_suffix, follower_suffix)
     hw = min(hw, sum(common))
     follower = follower_with(*followers, release=release, epoch=90, hw=hw)
     log = follower.partitions[P].log
     kept = sum(common)
     for _ in range(len(followers) + 2):
-        asked = follower.host.requests("OffsetsForLeaderEpoch")
-        if not asked:
+        requests = follower.host.requests("OffsetsForLeaderEpoch")
+        if not requests:
             break
-        ((_, own_epoch),) = [sent.body.partitions[P] for sent in asked]
-        assert own_epoch == log.epochs.latest_epoch(), "it asks about its latest epoch"
+        ((_, own_epoch),) = [sent.body.partitions[P] for sent in requests]
+        assert own_epoch == log.epochs.latest_epoch(), "a follower asks for its latest epoch"
         epoch, end_offset = leader.end_offset_for(own_epoch, len(leaders))
         before = log.log_end_offset
-        # Where its own epochs up to the answered one end; without any, where its first one begins.
+        # The end of its own epochs up to the answered one, or the start of the first if all are
+        # later.
         own_end = next((start for e, start in log.epochs.entries if e > epoch), before)
-        knows = [e for e, _ in log.epochs.entries if e <= epoch]
+        own_epochs = [e for e, _ in log.epochs.entries if e <= epoch]
         if end_offset < 0:
             event("undefined")
             expected = kept = hw
-        elif knows and knows[-1] != epoch:
-            event("an epoch that it has not")
+        elif own_epochs and own_epochs[-1] != epoch:
+            event("an epoch that the follower lacks")
             expected = min(own_end, before)
         else:
             expected = min(end_offset, own_end, before)
@@ -122,10 +129,10 @@ def test_a_follower_truncates_to_where_its_epochs_end_with_the_leader_and_asks_a
     flushed=st.integers(0, 8),
     torn_after=st.one_of(st.none(), st.integers(0, 8)),
 )
-def test_what_is_not_flushed_is_lost_with_the_machine_and_recovery_cuts_at_the_first_bad_crc(
+def test_a_machine_loses_unflushed_records_and_recovery_truncates_at_the_first_bad_crc(
     sizes: list[int], flushed: int, torn_after: int | None
 ) -> None:
-    """Log.recoverLog: what is kept is whole batches, all that was flushed, and no more than had been written back before the torn one."""
+    """Log.recoverLog keeps whole batches: flushed ones, and those written back before the torn one."""
     disk = Disk()
     file = disk.log_file(P)
     ends = [0]
@@ -145,12 +152,12 @@ def test_what_is_not_flushed_is_lost_with_the_machine_and_recovery_cuts_at_the_f
 # ISR changes of ZooKeeper
 
 
-class Announced(ZooKeeperClient):
-    """Takes the notifications of a leader, and says when each came."""
+class NotificationLog(ZooKeeperClient):
+    """Records the notifications of a leader with their times."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host
-        self.came: list[tuple[int, tuple[str, ...]]] = []
+        self.notifications: list[tuple[int, tuple[str, ...]]] = []
 
     def submit(
         self,
@@ -161,7 +168,7 @@ class Announced(ZooKeeperClient):
         (node,) = operations
         assert isinstance(node, zk.Create)
         assert node.sequential
-        self.came.append((self.host.clock.now_us, cast("tuple[str, ...]", node.data)))
+        self.notifications.append((self.host.clock.now_us, cast("tuple[str, ...]", node.data)))
         on_response(zk.ZooKeeperResponse(zk.OK, ()))
 
 
@@ -170,33 +177,35 @@ class Announced(ZooKeeperClient):
 @given(
     changes=st.lists(st.tuples(st.integers(1, 9_000), st.sampled_from(["t-0", "t-1", "t-2"])), max_size=40)
 )
-def test_isr_changes_are_announced_together_once_five_seconds_are_quiet_or_sixty_have_passed(
+def test_isr_changes_are_announced_together_after_five_quiet_or_sixty_seconds(
     changes: list[tuple[int, str]],
 ) -> None:
-    """ReplicaManager.maybePropagateIsrChanges: looked at every 2.5 s."""
+    """ReplicaManager.maybePropagateIsrChanges, which runs every 2.5 s."""
     host = FakeHost("broker-0")
-    zookeeper = Announced(host)
+    zookeeper = NotificationLog(host)
     propagation = IsrChangePropagation(host, zookeeper)
     propagation.start()
-    made: list[tuple[int, str]] = []
+    noted: list[tuple[int, str]] = []
     for gap_ms, partition in changes:
         host.advance(gap_ms * MS)
-        made.append((host.clock.now_us, partition))
+        noted.append((host.clock.now_us, partition))
         propagation.note(partition)
     host.advance(70 * SECOND)
     begin = 0
-    for at_us, partitions in zookeeper.came:
-        told = [(when, name) for when, name in made[begin:] if when <= at_us]
-        assert list(partitions) == list(dict.fromkeys(name for _, name in told)), (
-            "what has changed since, once"
+    for at_us, partitions in zookeeper.notifications:
+        announced = [(when, name) for when, name in noted[begin:] if when <= at_us]
+        assert list(partitions) == list(dict.fromkeys(name for _, name in announced)), (
+            "each changed partition once"
         )
-        last_us = told[-1][0]
-        before_us = zookeeper.came[zookeeper.came.index((at_us, partitions)) - 1][0] if begin else 0
+        last_us = announced[-1][0]
+        before_us = (
+            zookeeper.notifications[zookeeper.notifications.index((at_us, partitions)) - 1][0] if begin else 0
+        )
         assert at_us - last_us > 5 * SECOND or at_us - before_us > 60 * SECOND
         if at_us - before_us <= 60 * SECOND:
-            assert at_us - last_us <= 5 * SECOND + 2_500 * MS, "no later than the next look"
-        begin += len(told)
-    assert begin == len(made), "none is forgotten"
+            assert at_us - last_us <= 5 * SECOND + 2_500 * MS, "no later than the next check"
+        begin += len(announced)
+    assert begin == len(noted), "a change was not announced"
 
 
 # The controller of ZooKeeper
@@ -205,41 +214,46 @@ def test_isr_changes_are_announced_together_once_five_seconds_are_quiet_or_sixty
 @pytest.mark.soak(size=40, test=1, soak=100)
 @settings(max_examples=40)
 @given(
-    asked=st.lists(
+    requests=st.lists(
         st.tuples(st.integers(1, 5), st.sampled_from(["UpdateMetadata", "StopReplica", "LeaderAndIsr"])),
         max_size=12,
     )
 )
-def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_that_it_has_heard_of(
-    asked: list[tuple[int, str]],
+def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_known(
+    requests: list[tuple[int, str]],
 ) -> None:
     """KafkaApis: STALE_CONTROLLER_EPOCH for each of the three."""
     host = FakeHost("broker-1")
     behaviours = Behaviours().with_switches(requests_after_registration=False)
-    broker = Broker(1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", Unwatched()))
+    broker = Broker(
+        1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
+    )
     highest = 0
-    for leader_epoch, (epoch, api) in enumerate(asked):
-        led = LeaderAndIsrPartitionState(epoch, LeaderAndIsr(1, leader_epoch, (1,), 0), (0, 1))
-        requests: dict[str, Any] = {
+    for leader_epoch, (epoch, api) in enumerate(requests):
+        state = LeaderAndIsrPartitionState(epoch, LeaderAndIsr(1, leader_epoch, (1,), 0), (0, 1))
+        bodies: dict[str, Any] = {
             "UpdateMetadata": UpdateMetadataRequest(2, epoch, 1, {}, (1, 2)),
             "StopReplica": StopReplicaRequest(2, epoch, 1, ()),
-            "LeaderAndIsr": LeaderAndIsrRequest(2, epoch, 1, {P: led}),
+            "LeaderAndIsr": LeaderAndIsrRequest(2, epoch, 1, {P: state}),
         }
-        known = broker.replicas.partitions[P].leader_epoch if P in broker.replicas.partitions else None
+        before = broker.replicas.partitions[P].leader_epoch if P in broker.replicas.partitions else None
         connection = host.connect("broker-1", "control", FakeEndpoint(host.clock))
-        broker.receive_request(Exchange(connection, 1, requests[api]))
+        broker.receive_request(Exchange(connection, 1, bodies[api]))
         error = host.responses[-1].body.error
         assert error == (errors.STALE_CONTROLLER_EPOCH if epoch < highest else errors.NONE)
-        if error != errors.NONE and known is not None:
-            assert broker.replicas.partitions[P].leader_epoch == known, "a refused request changes nothing"
+        if error != errors.NONE and before is not None:
+            assert broker.replicas.partitions[P].leader_epoch == before, "a refused request changes nothing"
         highest = max(highest, epoch)
 
 
 @pytest.mark.soak(size=6, test=1, soak=60)
-def test_who_creates_the_controller_node_first_leads_and_each_election_raises_the_epoch(
+def test_the_first_creator_of_the_controller_node_leads_and_each_election_raises_the_epoch(
     numbers: range,
 ) -> None:
-    """KafkaController.elect, KafkaZkClient.registerControllerAndIncrementControllerEpoch. To delete the node restarts no broker."""
+    """KafkaController.elect, KafkaZkClient.registerControllerAndIncrementControllerEpoch.
+
+    Deleting the node restarts no broker.
+    """
     for seed in numbers:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(3)),
@@ -247,7 +261,7 @@ def test_who_creates_the_controller_node_first_leads_and_each_election_raises_th
         )
         cluster = Cluster(spec, "2.4", Behaviours(), Choices.from_seed(seed))
         cluster.start()
-        lives = {broker: process.incarnation for broker, process in cluster.processes.items()}
+        incarnations = {broker: process.incarnation for broker, process in cluster.processes.items()}
         elected = list(select(cluster.trace.events, ControllerElected))
         for _ in range(4):
             cluster.delete_controller_znode()
@@ -255,4 +269,4 @@ def test_who_creates_the_controller_node_first_leads_and_each_election_raises_th
             elected = list(select(cluster.trace.events, ControllerElected))
             assert elected[-1].broker == cluster.controller()
         assert [line.controller_epoch for line in elected] == list(range(1, 6))
-        assert {broker: process.incarnation for broker, process in cluster.processes.items()} == lives
+        assert {broker: process.incarnation for broker, process in cluster.processes.items()} == incarnations

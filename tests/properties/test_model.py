@@ -1,7 +1,7 @@
-"""Small clusters under drawn faults: invariants after every step, and no promise of Kafka is ever broken.
+"""Small clusters under random faults keep Kafka's promises, and invariants hold after every step.
 
-The configuration is sound: Kafka 2.4 with acks=all, no unclean elections, and disks that keep what
-was written. Then what one replica had below its high watermark, every leader after it has.
+The configuration is sound: Kafka 2.4 with acks=all, no unclean elections, and disks that keep
+written data. Then each later leader has the records below the high watermark of any replica.
 """
 
 from itertools import pairwise
@@ -96,7 +96,7 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
 
 @st.composite
 def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
-    """Draw a plan of some ten seconds: one to four brokers, one or two partitions, up to six faults."""
+    """Draw a plan of about ten seconds: one to four brokers, one or two partitions, up to six faults."""
     brokers = draw(st.integers(1, 4))
     factor = draw(st.integers(1, brokers))
     topic = TopicSpec(name="t", partitions=draw(st.integers(1, 2)), replication_factor=factor)
@@ -105,7 +105,7 @@ def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
         "replica.lag.time.max.ms": draw(st.sampled_from([1_000, 4_000])),
         "zookeeper.session.timeout.ms": 3_000,
         "replica.fetch.wait.max.ms": draw(st.sampled_from([50, 500])),
-        # Little enough that a follower needs many fetches to catch up.
+        # The smaller value makes a follower need many fetches to catch up.
         "replica.fetch.max.bytes": draw(st.sampled_from([200, 1_048_576])),
     }
     producer = ProducerSpec(
@@ -149,29 +149,29 @@ def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
 
 
 class Watcher:
-    """Looks at the replicas of a cluster after each step; only at what has changed."""
+    """Checks the changed replicas of a cluster after each step."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._led: dict[tuple[int, int, str, int], int] = {}
-        self._seen: dict[tuple[int, int, str], tuple[int, int, int]] = {}
+        self._leader_hw: dict[tuple[int, int, str, int], int] = {}
+        self._checked: dict[tuple[int, int, str], tuple[int, int, int]] = {}
         self._committed: dict[str, list[tuple[int, str]]] = {}
         self.hw_max = 0
 
-    def look(self) -> None:
-        for broker, life in self._cluster.brokers.items():
-            incarnation = self._cluster.processes[broker].incarnation
-            for name, partition in life.replicas.partitions.items():
+    def check(self) -> None:
+        for broker_id, broker in self._cluster.brokers.items():
+            incarnation = self._cluster.processes[broker_id].incarnation
+            for name, partition in broker.replicas.partitions.items():
                 log = partition.log
-                key = (broker, incarnation, name)
-                now = (log.log_end_offset, log.high_watermark, partition.leader_epoch)
-                if self._seen.get(key) != now:
-                    self._seen[key] = now
-                    self._look_at_replica(broker, incarnation, partition)
+                key = (broker_id, incarnation, name)
+                state = (log.log_end_offset, log.high_watermark, partition.leader_epoch)
+                if self._checked.get(key) != state:
+                    self._checked[key] = state
+                    self._check_replica(broker_id, incarnation, partition)
                 if partition.is_leader():
-                    self._look_at_isr(broker, partition)
+                    self._check_isr(broker_id, partition)
 
-    def _look_at_replica(self, broker: int, incarnation: int, partition: Partition) -> None:
+    def _check_replica(self, broker: int, incarnation: int, partition: Partition) -> None:
         log = partition.log
         where = f"{partition.name} on broker {broker} at {self._cluster.simulator.now_us} us"
         assert 0 <= log.high_watermark <= log.log_end_offset, f"HW above LEO: {where}"
@@ -182,22 +182,22 @@ class Watcher:
             assert start < next_start, f"epochs {entries}: {where}"
         if partition.is_leader():
             term = (broker, incarnation, partition.name, partition.leader_epoch)
-            assert log.high_watermark >= self._led.get(term, 0), f"the leader's HW fell: {where}"
-            self._led[term] = log.high_watermark
+            assert log.high_watermark >= self._leader_hw.get(term, 0), f"the leader's HW fell: {where}"
+            self._leader_hw[term] = log.high_watermark
         self.hw_max = max(self.hw_max, log.high_watermark)
         self._compare_with_committed(partition, where)
 
     def _compare_with_committed(self, partition: Partition, where: str) -> None:
-        """Logs are equal below the smaller high watermark: each agrees with what was committed first."""
+        """Check that logs are equal below the smaller high watermark."""
         committed = self._committed.setdefault(partition.name, [])
-        mine = [(batch.leader_epoch, value) for batch in partition.log.batches for value in batch.values]
-        mine = mine[: partition.log.high_watermark]
-        both = min(len(mine), len(committed))
-        assert mine[:both] == committed[:both], f"logs differ below the HW: {where}"
-        committed += mine[both:]
+        own = [(batch.leader_epoch, value) for batch in partition.log.batches for value in batch.values]
+        own = own[: partition.log.high_watermark]
+        common = min(len(own), len(committed))
+        assert own[:common] == committed[:common], f"logs differ below the HW: {where}"
+        committed += own[common:]
 
-    def _look_at_isr(self, broker: int, leader: Partition) -> None:
-        """The ISR has everything below the HW of a leader that leads in the epoch of the znode."""
+    def _check_isr(self, broker: int, leader: Partition) -> None:
+        """Check that the ISR has all records below the HW of the leader with the znode's epoch."""
         state = self._cluster.partition_state(leader.name)
         if state is None or (state.leader, state.leader_epoch) != (broker, leader.leader_epoch):
             return
@@ -208,8 +208,8 @@ class Watcher:
             assert leo >= hw, f"broker {member} is in the ISR of {leader.name} with LEO {leo}, HW {hw}"
 
 
-class Running:
-    """A plan's cluster, clients and faults, to be run step by step."""
+class SteppedPlan:
+    """A plan's cluster, clients and faults, for runs step by step."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
         choices = Choices.from_seed(seed)
@@ -229,28 +229,28 @@ seeds = st.integers(0, 2**16)
 @settings(max_examples=25)
 @given(plan=plans(), seed=seeds)
 def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
-    cluster = Running(plan, seed).cluster
+    cluster = SteppedPlan(plan, seed).cluster
     watcher = Watcher(cluster)
     simulator = cluster.simulator
     steps = 0
     while steps < STEPS_CHECKED and simulator.step(plan.duration_us):
-        watcher.look()
+        watcher.check()
         steps += 1
-    # On to the end with a look now and then, then healed, until everything has settled.
+    # Continue to the end with fewer checks, then heal the cluster and let it settle.
     while simulator.now_us < plan.duration_us:
         simulator.run_until(simulator.now_us + 100 * MS)
-        watcher.look()
+        watcher.check()
     cluster.heal()
     for _ in range(60):
         simulator.run_until(simulator.now_us + 500 * MS)
-        watcher.look()
-    event("something was committed" if watcher.hw_max else "nothing was committed")
+        watcher.check()
+    event("records were committed" if watcher.hw_max else "no record was committed")
 
 
 @pytest.mark.soak(size=25, test=1, soak=200)
 @settings(max_examples=25)
 @given(plan=plans(power_loss=True), seed=seeds)
-def test_no_promise_is_broken(plan: Plan, seed: int) -> None:
+def test_random_faults_break_no_promise(plan: Plan, seed: int) -> None:
     verdict = run_plan(plan, seed).verdict
     event(f"verdict: {verdict.status}")
     assert verdict.status != "violated", [

@@ -1,4 +1,4 @@
-"""What a diff, a trace, a page, a report and a live view say of the records of a run is what the judge says of them."""
+"""A diff, a trace, a page, a report and a live view agree with the judge about the records of a run."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,9 +27,9 @@ from tests.library_swarm import library_swarm
 
 SWARMS = ("swarm", "swarm-kraft", "swarm-disks", "swarm-eos")
 SELDOM = 13
-"""In every so many runs also two runs side by side, and the live view: they cost as much as all the rest."""
+"""Every so many runs, also check the runs diff and the live view, which cost as much as the rest."""
 FOLLOWED_MAX = 3
-"""So many records of a run are followed from the send to the end: each takes a look at the whole story."""
+"""How many records of a run are followed to the end. Each needs a pass over the whole story."""
 
 Fate = tuple[str, str, str | None, int | None]
 """A rule, and the partition, value and offset of one of its findings."""
@@ -37,13 +37,13 @@ Fate = tuple[str, str, str | None, int | None]
 
 @pytest.mark.parametrize("swarm", SWARMS)
 @pytest.mark.soak(size=5, test=1, soak=100)
-def test_all_that_tell_of_a_run_say_what_the_judge_says(swarm: str, numbers: range, tmp_path: Path) -> None:
+def test_all_views_of_a_run_agree_with_the_judge(swarm: str, numbers: range, tmp_path: Path) -> None:
     for seed in numbers:
         check(swarm, seed, tmp_path)
 
 
 @pytest.mark.parametrize(("swarm", "seed"), [("swarm-kraft", 2), ("swarm", 39)])
-def test_a_record_is_reordered_or_doubled_only_where_the_judge_says_so(
+def test_views_report_reordered_and_doubled_records_like_the_judge(
     swarm: str, seed: int, tmp_path: Path
 ) -> None:
     check(swarm, seed, tmp_path)
@@ -56,16 +56,16 @@ def check(swarm: str, seed: int, folder: Path) -> None:
     story = story_of(recorded)
     check_diff(result, story)
     if seed % SELDOM == 0:
-        check_beside(result, recorded)
+        check_runs_diff(result, recorded)
         check_playback(result)
     check_trace(result, story)
     check_page(result, story)
     check_report(result)
 
 
-def judged(result: RunResult) -> Iterator[tuple[str, Finding]]:
-    for rule, found in result.verdict.rules.items():
-        for finding in found.findings:
+def findings_of(result: RunResult) -> Iterator[tuple[str, Finding]]:
+    for rule, rule_result in result.verdict.rules.items():
+        for finding in rule_result.findings:
             yield rule, finding
 
 
@@ -76,19 +76,23 @@ def fate_of(rule: str, finding: Finding) -> Fate:
 def lost_of(result: RunResult, partition: str) -> set[str]:
     return {
         str(finding.value)
-        for rule, finding in judged(result)
+        for rule, finding in findings_of(result)
         if RULES[rule].fate == LOST and finding.partition == partition
     }
 
 
 def check_diff(result: RunResult, story: TraceStory) -> None:
-    found = diff_story(story, DiffMoment(), tuple(result.evidence.partitions))
-    notes = [note for diff in found.partitions for note in diff.notes]
-    assert not [note for diff in found.partitions for note in diff.to_come], "all has come about at the end"
-    told = [fate_of(note.finding.rule, each) for note in notes for each in note.finding.incident.findings]
-    of_records = [(rule, finding) for rule, finding in judged(result) if RULES[rule].fate]
-    assert sorted(told, key=str) == sorted((fate_of(*each) for each in of_records), key=str)
-    for diff in found.partitions:
+    story_diff = diff_story(story, DiffMoment(), tuple(result.evidence.partitions))
+    notes = [note for diff in story_diff.partitions for note in diff.notes]
+    assert not [note for diff in story_diff.partitions for note in diff.to_come], (
+        "the end has no future notes"
+    )
+    fates = [
+        fate_of(note.finding.rule, finding) for note in notes for finding in note.finding.incident.findings
+    ]
+    of_records = [(rule, finding) for rule, finding in findings_of(result) if RULES[rule].fate]
+    assert sorted(fates, key=str) == sorted((fate_of(*pair) for pair in of_records), key=str)
+    for diff in story_diff.partitions:
         lost = lost_of(result, diff.partition.name)
         assert lost_in_rows(diff) == lost & diff.partition.by_value.keys()
         assert {note.kind for note in diff.notes} <= {rule.fate for rule in RULES.values()}
@@ -96,8 +100,8 @@ def check_diff(result: RunResult, story: TraceStory) -> None:
     assert told_chains <= {because(finding) for _, finding in of_records}
 
 
-def check_beside(result: RunResult, recorded: RecordedRun) -> None:
-    """Compare what two runs side by side say is lost."""
+def check_runs_diff(result: RunResult, recorded: RecordedRun) -> None:
+    """Check the losses in a comparison of two runs."""
     for logs in diff_runs(recorded, recorded, DiffMoment()).logs:
         assert set(logs.lost[0]) == lost_of(result, logs.name)
 
@@ -108,17 +112,17 @@ def lost_in_rows(diff: PartitionDiff) -> set[str]:
 
 def check_trace(result: RunResult, story: TraceStory) -> None:
     by_value: dict[str, set[str]] = {}
-    for rule, finding in judged(result):
+    for rule, finding in findings_of(result):
         if finding.value is not None:
             by_value.setdefault(str(finding.value), set()).add(rule)
     named = {value for event in story.events for value in event.values}
     followed = [value for value in by_value if value in named][:FOLLOWED_MAX]
     unharmed = [value for value in sorted(named) if value not in by_value][:1]
     for value in [*followed, *unharmed]:
-        assert rules_told(follow(story, value).lines) == by_value.get(value, set()), value
+        assert rules_in(follow(story, value).lines) == by_value.get(value, set()), value
 
 
-def rules_told(lines: Iterable[str]) -> set[str]:
+def rules_in(lines: Iterable[str]) -> set[str]:
     verdicts = [line.removeprefix("judged: ") for line in lines if line.startswith("judged: ")]
     assert verdicts
     return {verdict.partition(",")[0] for verdict in verdicts} - {"no rule has a finding about it"}
@@ -126,14 +130,16 @@ def rules_told(lines: Iterable[str]) -> set[str]:
 
 def check_page(result: RunResult, story: TraceStory) -> None:
     findings = page_data(story, Window())["findings"]
-    told = {(each["rule"], each["partition"], value) for each in findings for value in each["values"]}
-    wanted = {(rule, f.partition, str(f.value)) for rule, f in judged(result) if f.value is not None}
-    assert told == wanted
+    on_page = {
+        (finding["rule"], finding["partition"], value) for finding in findings for value in finding["values"]
+    }
+    expected = {(rule, f.partition, str(f.value)) for rule, f in findings_of(result) if f.value is not None}
+    assert on_page == expected
 
 
 def check_report(result: RunResult) -> None:
     report = markdown_report(result, "harrow run")
-    for rule, finding in judged(result):
+    for rule, finding in findings_of(result):
         assert rule in report
         assert finding.permitted_by is None or finding.permitted_by.replace("_", "") in report.replace(
             "\\", ""
@@ -143,13 +149,15 @@ def check_report(result: RunResult) -> None:
 def check_playback(result: RunResult) -> None:
     playback = Playback(result)
     playback.advance(len(playback.events) - 1)
-    told = [
-        fate_of(anomaly.rule, each) for anomaly in playback.scene().anomalies for each in anomaly.findings
+    fates = [
+        fate_of(anomaly.rule, finding)
+        for anomaly in playback.scene().anomalies
+        for finding in anomaly.findings
     ]
-    assert sorted(told, key=str) == sorted((fate_of(*each) for each in judged(result)), key=str)
+    assert sorted(fates, key=str) == sorted((fate_of(*pair) for pair in findings_of(result)), key=str)
 
 
-def test_four_rules_say_what_became_of_records() -> None:
+def test_four_rules_decide_the_fates_of_records() -> None:
     fates = {name: rule.fate for name, rule in RULES.items() if rule.fate}
     assert fates == {
         "lost-write": "lost",

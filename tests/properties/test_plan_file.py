@@ -1,4 +1,4 @@
-"""Whatever a plan says, its campaign file says the same."""
+"""The campaign file of any plan gives the same plan again."""
 
 import pytest
 import yaml
@@ -28,14 +28,14 @@ def check_round_trip(plan: Plan) -> None:
 @pytest.mark.soak(size=10, test=1, soak=500)
 @settings(max_examples=10, suppress_health_check=SLOW)
 @given(plan=written_plans())
-def test_round_trip(plan: Plan) -> None:
+def test_any_plan_survives_a_round_trip_through_its_file(plan: Plan) -> None:
     check_round_trip(plan)
 
 
 @pytest.mark.soak(size=10, test=1, soak=100)
 @settings(max_examples=10)
 @given(plan=plans(power_loss=True))
-def test_round_trip_of_plans_that_are_run(plan: Plan) -> None:
+def test_random_runnable_plans_survive_a_round_trip_through_their_files(plan: Plan) -> None:
     check_round_trip(plan)
 
 
@@ -54,7 +54,7 @@ trees = st.recursive(
 @pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(tree=st.dictionaries(texts, trees, min_size=1), comments=st.lists(texts))
-def test_any_reader_of_yaml_finds_what_was_written(tree: dict[str, object], comments: list[str]) -> None:
+def test_other_yaml_readers_load_the_same_tree(tree: dict[str, object], comments: list[str]) -> None:
     text = yaml_text(Rows(tree), comments)
     assert yaml.load(text, yaml.SafeLoader) == tree
     assert yaml.load(text, yaml.CSafeLoader) == tree

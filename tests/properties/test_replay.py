@@ -1,4 +1,4 @@
-"""A recorded run replays to the same digest, in every process and under every hash seed."""
+"""A recorded run replays to the same digest in every process and with every hash seed."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 HASH_SEEDS = ("0", "1", "4242", "random")
 
 
-def replayed(folders: list[Path], hash_seed: str) -> list[str]:
-    """Return the digests that a fresh process finds."""
+def replay_digests(folders: list[Path], hash_seed: str) -> list[str]:
+    """Return the digests of replays in a new process."""
     environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(
         [sys.executable, "-B", "-m", "tests.properties.replayed_runs"],
@@ -35,6 +35,6 @@ def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path, numbers: range
     assert len({folder for folder, _ in recorded}) == len(numbers)
     assert len({digest for _, digest in recorded}) > len(numbers) / 2, "the runs differ"
     for number, hash_seed in enumerate(HASH_SEEDS):
-        # In pairs, for they come in turn from two kinds of campaigns.
+        # In pairs, because the runs alternate between two kinds of campaigns.
         share = [run for place, run in enumerate(recorded) if place // 2 % len(HASH_SEEDS) == number]
-        assert replayed([folder for folder, _ in share], hash_seed) == [digest for _, digest in share]
+        assert replay_digests([folder for folder, _ in share], hash_seed) == [digest for _, digest in share]

@@ -1,4 +1,4 @@
-"""Kafka's rules of what leader and follower tell each other: high watermarks, maximal ISR, truncation, acks, the purgatory, checkpoints."""
+"""Kafka's rules between leaders and followers: high watermarks, ISRs, truncation, acks, checkpoints."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -23,17 +23,17 @@ from tests.cluster_model.broker.test_partition import LEADER
 from tests.cluster_model.broker.test_purgatory import WAIT_US, Replicas
 from tests.cluster_model.broker.test_replica_fetcher import P, follower_with
 from tests.cluster_model.fakes import FakeEndpoint, FakeHost
-from tests.properties.test_replication_rules import FOLLOWERS, Followed, Step, isrs, releases, steps
+from tests.properties.test_replication_rules import FOLLOWERS, Step, TrackedLeader, isrs, releases, steps
 
 T = TypeVar("T")
 
 SINCE_KIP_497 = st.sampled_from(["2.8", "3.6", "4.3"])
-BY_ISR_OF_ZOOKEEPER = st.sampled_from(["0.10.2", "2.0", "2.4"])
+BEFORE_KIP_497 = st.sampled_from(["0.10.2", "2.0", "2.4"])
 
 
-def while_answered(replicas: Replicas, taken: Iterable[T]) -> Iterator[T]:
-    """Yield what is taken until an ISR has to be written: up to 2.4 nothing is answered before that is done."""
-    for step in taken:
+def until_isr_write(replicas: Replicas, steps: Iterable[T]) -> Iterator[T]:
+    """Yield steps until an ISR write starts. Up to 2.4 no request is answered before its end."""
+    for step in steps:
         if replicas.manager.partitions[P].isr_writes:
             return
         yield step
@@ -45,10 +45,10 @@ def while_answered(replicas: Replicas, taken: Iterable[T]) -> Iterator[T]:
 @pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(release=SINCE_KIP_497, answers=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=8))
-def test_a_followers_high_watermark_is_the_leaders_or_its_own_leo_if_that_is_smaller(
+def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_leo(
     release: str, answers: list[tuple[int, int]]
 ) -> None:
-    """The leader's high watermark never falls, and is behind what it has sent, or ahead of what has arrived."""
+    """The leader's high watermark never falls. It may be behind sent records or ahead of received ones."""
     follower = follower_with(release=release)
     leader_hw = leo = 0
     for records, ahead in answers:
@@ -67,15 +67,15 @@ def test_a_followers_high_watermark_is_the_leaders_or_its_own_leo_if_that_is_sma
 @given(
     release=releases,
     isr=isrs,
-    taken=st.lists(
+    actions=st.lists(
         st.tuples(
             st.sampled_from(["produce", "fetch", "wait"]), st.sampled_from(FOLLOWERS), st.integers(0, 2)
         ),
         max_size=30,
     ),
 )
-def test_a_fetch_with_data_has_the_high_watermark_of_before_it_counts_and_one_that_waited_that_of_its_end(
-    release: str, isr: tuple[int, ...], taken: list[tuple[str, int, int]]
+def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_one_that_of_its_end(
+    release: str, isr: tuple[int, ...], actions: list[tuple[str, int, int]]
 ) -> None:
     """ReplicaManager.readFromLocalLog, then updateFollowerLogReadResults; DelayedFetch.onComplete reads again."""
     replicas = Replicas(isr=isr, release=release)
@@ -83,17 +83,18 @@ def test_a_fetch_with_data_has_the_high_watermark_of_before_it_counts_and_one_th
     position = dict.fromkeys(FOLLOWERS, 0)
     waiting: dict[int, int] = {}
 
-    def take_answer(follower: int, number: int, hw: int) -> None:
+    def check_answer(follower: int, number: int, hw: int) -> None:
         error, values, answered_hw = replicas.fetched(number)
         assert (error, answered_hw) == (errors.NONE, hw)
         position[follower] += len(values)
 
-    for number, (kind, follower, behind) in enumerate(while_answered(replicas, taken)):
+    for number, (kind, follower, behind) in enumerate(until_isr_write(replicas, actions)):
         answered = len(replicas.responses)
         if kind == "produce":
             hw = log.high_watermark
             replicas.produce(f"m{number}", acks=1)
-            # A leader that is alone commits at once, before those who wait are answered.
+            # A leader without followers in the ISR commits at once, before waiting fetches are
+            # answered.
             hw = log.high_watermark if isr == (LEADER,) else hw
         elif kind == "wait":
             hw = log.high_watermark
@@ -106,7 +107,7 @@ def test_a_fetch_with_data_has_the_high_watermark_of_before_it_counts_and_one_th
             own = replicas.fetch(follower, t_0=position[follower])
             if has_data and position[follower] < log.log_end_offset:
                 event("data")
-                take_answer(follower, own, hw)
+                check_answer(follower, own, hw)
             else:
                 waiting[follower] = own
             hw = log.high_watermark
@@ -115,7 +116,7 @@ def test_a_fetch_with_data_has_the_high_watermark_of_before_it_counts_and_one_th
                 if own == correlation_id:
                     event("waited")
                     del waiting[other]
-                    take_answer(other, own, hw)
+                    check_answer(other, own, hw)
 
 
 # The maximal ISR, one change at a time
@@ -124,53 +125,55 @@ def test_a_fetch_with_data_has_the_high_watermark_of_before_it_counts_and_one_th
 @pytest.mark.soak(size=80, test=1, soak=100)
 @settings(max_examples=80)
 @given(isr=isrs, release=SINCE_KIP_497, history=steps, ineligible=st.booleans())
-def test_while_an_isr_is_written_who_joins_counts_who_leaves_does_and_nothing_else_is_asked_for(
+def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_write_starts(
     isr: tuple[int, ...], release: str, history: list[Step], ineligible: bool
 ) -> None:
-    """KIP-497: PendingExpandIsr and PendingShrinkIsr; INELIGIBLE_REPLICA takes the state of before back (KIP-841).
+    """KIP-497: PendingExpandIsr and PendingShrinkIsr. INELIGIBLE_REPLICA restores the former state (KIP-841).
 
-    Who was to join counts on after any other refusal: an earlier try may have arrived.
+    After any other refusal a joining replica still counts, because an earlier attempt may have
+    arrived.
     """
-    led = Followed(isr, release)
+    leader = TrackedLeader(isr, release)
     is_refused = False
     for step in history:
-        was_busy, before, asked = led.partition.isr_write_in_flight, led.partition.isr, len(led.store.writes)
+        was_busy, before = leader.partition.isr_write_in_flight, leader.partition.isr
+        write_count = len(leader.store.writes)
         if step[0] == "answer" and was_busy and ineligible:
-            led.store.answers[-1](INELIGIBLE)
-            # It may try again at once, from the ISR that it had.
-            assert led.partition.isr == before
+            leader.store.answers[-1](INELIGIBLE)
+            # The leader may try again at once, from its former ISR.
+            assert leader.partition.isr == before
         else:
-            led.do(step)
-        new = led.store.writes[asked:]
+            leader.do(step)
+        new = leader.store.writes[write_count:]
         answered = step[0] == "answer"
         assert len(new) <= (not was_busy or answered)
-        if led.partition.isr_write_in_flight:
-            wanted = led.store.writes[-1][0]
-            event("joining" if len(wanted) > len(led.partition.isr) else "leaving")
-            counted = {*led.partition.isr, *wanted}
+        if leader.partition.isr_write_in_flight:
+            pending = leader.store.writes[-1][0]
+            event("joining" if len(pending) > len(leader.partition.isr) else "leaving")
+            counted = {*leader.partition.isr, *pending}
         else:
-            counted = set(led.partition.isr)
-        assert set(led.partition.maximal_isr) >= counted
+            counted = set(leader.partition.isr)
+        assert set(leader.partition.maximal_isr) >= counted
         if answered and was_busy:
             is_refused = not step[1] and not ineligible
         if not is_refused:
-            assert set(led.partition.maximal_isr) == counted
+            assert set(leader.partition.maximal_isr) == counted
         if was_busy and not answered:
-            assert led.partition.isr == before, "the ISR changes when it is written"
+            assert leader.partition.isr == before, "the ISR changes when it is written"
 
 
 @pytest.mark.soak(size=40, test=1, soak=100)
 @settings(max_examples=40)
-@given(isr=isrs, release=BY_ISR_OF_ZOOKEEPER, history=steps)
-def test_before_kip_497_the_isr_is_what_is_written_and_one_write_is_under_way(
+@given(isr=isrs, release=BEFORE_KIP_497, history=steps)
+def test_before_kip_497_the_isr_changes_when_written_with_one_write_at_a_time(
     isr: tuple[int, ...], release: str, history: list[Step]
 ) -> None:
-    led = Followed(isr, release)
+    leader = TrackedLeader(isr, release)
     for step in history:
-        was_busy, asked = led.partition.isr_write_in_flight, len(led.store.writes)
-        led.do(step)
-        assert len(led.store.writes) - asked <= (not was_busy or step[0] == "answer")
-        assert led.partition.isr == isr or led.store.answers
+        was_busy, write_count = leader.partition.isr_write_in_flight, len(leader.store.writes)
+        leader.do(step)
+        assert len(leader.store.writes) - write_count <= (not was_busy or step[0] == "answer")
+        assert leader.partition.isr == isr or leader.store.answers
 
 
 # Truncation on fetch (KIP-595)
@@ -179,28 +182,28 @@ histories = st.lists(st.integers(1, 3), min_size=0, max_size=4)
 
 
 def log_of(common: list[int], rest: list[int], mark: str, first_epoch: int) -> list[tuple[int, str]]:
-    """Return (epoch, value) by offset: a common beginning, and what is of this log alone."""
-    found = [(epoch, f"c{epoch}.{n}") for epoch, count in enumerate(common) for n in range(count)]
+    """Return (epoch, value) by offset: common records, then records of this log only."""
+    log = [(epoch, f"c{epoch}.{n}") for epoch, count in enumerate(common) for n in range(count)]
     for place, count in enumerate(rest):
-        found += [(first_epoch + 2 * place, f"{mark}{place}.{n}") for n in range(count)]
-    return found
+        log += [(first_epoch + 2 * place, f"{mark}{place}.{n}") for n in range(count)]
+    return log
 
 
 @pytest.mark.soak(size=80, test=1, soak=100)
 @settings(max_examples=80)
-@given(release=SINCE_KIP_497, common=histories, of_leader=histories, of_follower=histories)
-def test_a_follower_that_is_told_where_logs_part_ends_with_a_prefix_of_its_leaders_log_and_no_shorter_one(
-    release: str, common: list[int], of_leader: list[int], of_follower: list[int]
+@given(release=SINCE_KIP_497, common=histories, leader_suffix=histories, follower_suffix=histories)
+def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
+    release: str, common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> None:
-    """What both have alike stays; epochs of one leader are those of no other (Partition.readRecords, truncateOnFetchResponse)."""
-    leaders, followers, cache = parted(common, of_leader, of_follower)
+    """Common records stay, as each epoch has one leader (Partition.readRecords, truncateOnFetchResponse)."""
+    leaders, followers, cache = diverged_logs(common, leader_suffix, follower_suffix)
     follower = follower_with(*followers, release=release, epoch=90)
     shared = sum(common)
     for _ in range(len(followers) + 2):
         ((offset, _),) = [sent.body.partitions[P] for sent in follower.host.requests("Fetch")]
         last_epoch = follower.host.requests("Fetch")[0].body.last_epochs.get(P, -1)
         epoch, end_offset = cache.end_offset_for(last_epoch, len(leaders))
-        # The leader's rule, as it stands in KAFKA_RULES: the answered epoch is smaller, or it ends before the fetch offset.
+        # The leader's rule: the answered epoch is smaller, or ends before the fetch offset.
         diverges = last_epoch >= 0 and (epoch < last_epoch or end_offset < offset)
         if not diverges:
             break
@@ -210,32 +213,32 @@ def test_a_follower_that_is_told_where_logs_part_ends_with_a_prefix_of_its_leade
         follower.host.take("Fetch").answer(FetchResponse({P: answer}))
         assert len(follower.truncated) == before + 1
         log = follower.partitions[P].log
-        assert log.high_watermark == 0, "no high watermark is taken from such an answer"
+        assert log.high_watermark == 0, "a diverging answer sets no high watermark"
         follower.host.advance(WAIT_US)
-    kept = follower.partitions[P].log.log_end_offset
-    assert kept >= min(shared, len(leaders), len(followers))
-    assert followers[:kept] == leaders[:kept]
+    end_offset = follower.partitions[P].log.log_end_offset
+    assert end_offset >= min(shared, len(leaders), len(followers))
+    assert followers[:end_offset] == leaders[:end_offset]
 
 
-def parted(
-    common: list[int], of_leader: list[int], of_follower: list[int]
+def diverged_logs(
+    common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> tuple[list[tuple[int, str]], list[tuple[int, str]], LeaderEpochCache]:
-    """Return the logs of a leader and a follower that have parted, and the epochs of the leader, which leads in epoch 90."""
+    """Return the diverged logs of a leader and a follower, and the leader's epochs up to its own, 90."""
     begin = len(common)
-    leaders = log_of(common, of_leader, "l", begin)
-    followers = log_of(common, of_follower, "f", begin + 1)
+    leaders = log_of(common, leader_suffix, "l", begin)
+    followers = log_of(common, follower_suffix, "f", begin + 1)
     cache = LeaderEpochCache()
-    # A leader notes its own epoch at its LEO at once (KAFKA-7415).
+    # A leader records its own epoch at its LEO at once (KAFKA-7415).
     cache.entries = [*epochs_of(leaders), (90, len(leaders))]
     return leaders, followers, cache
 
 
 def epochs_of(log: list[tuple[int, str]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    entries: list[tuple[int, int]] = []
     for offset, (epoch, _) in enumerate(log):
-        if not found or found[-1][0] != epoch:
-            found.append((epoch, offset))
-    return found
+        if not entries or entries[-1][0] != epoch:
+            entries.append((epoch, offset))
+    return entries
 
 
 # Acks and the purgatory
@@ -246,21 +249,21 @@ def epochs_of(log: list[tuple[int, str]]) -> list[tuple[int, int]]:
 @given(
     release=releases,
     isr=isrs,
-    taken=st.lists(st.tuples(st.sampled_from([0, 1, -1]), st.sampled_from(FOLLOWERS)), max_size=20),
+    sends=st.lists(st.tuples(st.sampled_from([0, 1, -1]), st.sampled_from(FOLLOWERS)), max_size=20),
 )
-def test_acks_0_is_never_answered_acks_1_at_once_and_acks_all_when_the_high_watermark_has_passed_it(
-    release: str, isr: tuple[int, ...], taken: list[tuple[int, int]]
+def test_acks_0_is_never_answered_acks_1_at_once_and_acks_all_after_the_high_watermark(
+    release: str, isr: tuple[int, ...], sends: list[tuple[int, int]]
 ) -> None:
-    # Before KIP-497 requests wait while an ISR is written: nobody joins here.
+    # Before KIP-497 requests wait during ISR writes, so no replica may join here.
     assume(len(isr) == len((LEADER, *FOLLOWERS)) or release not in ("0.10.2", "2.0", "2.4"))
     replicas = Replicas(isr=isr, release=release)
     log = replicas.manager.partitions[P].log
     due: dict[int, int] = {}
-    for number, (acks, follower) in enumerate(taken):
+    for number, (acks, follower) in enumerate(sends):
         begin = log.log_end_offset
         produced = replicas.produce(f"m{number}", acks=acks, client=f"p{number}")
         assert log.log_end_offset == begin + 1
-        # An answer to acks=0 has no body: nothing is sent.
+        # An answer without a body, for acks=0, is not sent.
         sent = {correlation_id for correlation_id, body in replicas.responses if body is not None}
         assert (produced in sent) == (acks == 1 or (acks == -1 and log.high_watermark > begin))
         if acks == -1:
@@ -274,9 +277,7 @@ def test_acks_0_is_never_answered_acks_1_at_once_and_acks_all_when_the_high_wate
 @pytest.mark.soak(size=40, test=1, soak=100)
 @settings(max_examples=40)
 @given(release=releases, waits_ms=st.lists(st.integers(1, 700), min_size=1, max_size=6))
-def test_a_fetch_with_nothing_to_read_waits_so_long_unless_something_is_appended(
-    release: str, waits_ms: list[int]
-) -> None:
+def test_an_empty_fetch_waits_for_its_timeout_or_an_append(release: str, waits_ms: list[int]) -> None:
     replicas = Replicas(release=release)
     for offset, wait_ms in enumerate(waits_ms):
         began_us = replicas.host.clock.now_us
@@ -302,7 +303,7 @@ workload: {{duration: 130s, producers: [{{name: p, rate: 2/s}}]}}
 """
 
 
-def run_quietly(kafka: str) -> RunResult:
+def checkpointed_run(kafka: str) -> RunResult:
     (plan,) = load_text(CHECKPOINTED.format(kafka=kafka), "checkpoints.yaml").plans
     return run_plan(plan, 0)
 
@@ -311,15 +312,15 @@ def run_quietly(kafka: str) -> RunResult:
 @pytest.mark.parametrize(
     ("name", "interval_s"), [("replication-offset-checkpoint", 5), ("recovery-point-offset-checkpoint", 60)]
 )
-def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points_every_sixty(
+def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points_every_minute(
     kafka: str, name: str, interval_s: int
 ) -> None:
     written: dict[int, list[float]] = {}
-    for found in select(run_quietly(kafka).evidence.trace, events.CheckpointWritten):
-        if found.kind == name and 0 < found.at_us < 125_000_000:
-            times = written.setdefault(found.broker, [])
-            if not times or found.at_us / 1e6 - times[-1] > 0.5:
-                times.append(found.at_us / 1e6)
+    for checkpoint in select(checkpointed_run(kafka).evidence.trace, events.CheckpointWritten):
+        if checkpoint.kind == name and 0 < checkpoint.at_us < 125_000_000:
+            times = written.setdefault(checkpoint.broker, [])
+            if not times or checkpoint.at_us / 1e6 - times[-1] > 0.5:
+                times.append(checkpoint.at_us / 1e6)
     assert sorted(written) == [0, 1, 2]
     for times in written.values():
         assert all(round(later - earlier) == interval_s for earlier, later in pairwise(times))
@@ -337,20 +338,20 @@ def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points
     requests_max=st.integers(1, 4),
     arrivals=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 5)), max_size=30),
 )
-def test_one_queue_is_emptied_in_its_order_by_so_many_threads_and_holds_so_many_requests(
+def test_the_request_queue_is_limited_and_its_threads_work_in_order(
     io_threads: int, network_threads: int, requests_max: int, arrivals: list[tuple[int, int, int]]
 ) -> None:
     """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer, RequestChannel)."""
     host = FakeHost("broker-0")
     connections = [host.connect("broker-0", "listener", FakeEndpoint(host.clock)) for _ in range(4)]
-    begun: list[int] = []
+    started: list[int] = []
     ended: list[int] = []
     queued: list[int] = []
 
     def handle(exchange: Exchange[Any]) -> Iterator[int]:
         number, takes_ms = exchange.request
-        begun.append(number)
-        assert len(begun) - len(ended) <= io_threads, "more at once than there are threads"
+        started.append(number)
+        assert len(started) - len(ended) <= io_threads, "more requests at once than threads"
         if takes_ms:
             yield takes_ms * 1_000
         ended.append(number)
@@ -366,16 +367,16 @@ def test_one_queue_is_emptied_in_its_order_by_so_many_threads_and_holds_so_many_
         queued.append(number)
         channel.put(Exchange(connections[connection], number, cast("Body", (number, takes_ms))))
         assert len(channel._queue) <= requests_max
-        is_waiting = len(begun) < len(queued)
-        assert not is_waiting or len(begun) - len(ended) == io_threads, "a thread is free and something waits"
+        is_waiting = len(started) < len(queued)
+        assert not is_waiting or len(started) - len(ended) == io_threads, "a request waits for a free thread"
     host.advance(1_000_000)
     assert sorted(ended) == queued
     assert channel.is_idle
     by_network_thread: dict[int, list[int]] = {}
-    for number in begun:
-        read_by = connections[arrivals[number][0]].id % network_threads
-        by_network_thread.setdefault(read_by, []).append(number)
-    for each in by_network_thread.values():
-        assert each == sorted(each), "a network thread reads one request after the other"
+    for number in started:
+        thread = connections[arrivals[number][0]].id % network_threads
+        by_network_thread.setdefault(thread, []).append(number)
+    for requests in by_network_thread.values():
+        assert requests == sorted(requests), "a network thread reads requests in order"
     if network_threads == 1:
-        assert begun == queued
+        assert started == queued

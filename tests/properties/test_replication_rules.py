@@ -1,4 +1,7 @@
-"""Kafka's rules of replication, each held to its own definition over drawn histories of one leader (Partition.scala, Replica.scala)."""
+"""Kafka's replication rules, checked against their definitions on random histories of one leader.
+
+After Partition.scala and Replica.scala.
+"""
 
 from collections.abc import Callable
 
@@ -42,8 +45,8 @@ isrs = st.sampled_from([(0,), (0, 1), (0, 2), (0, 1, 2)])
 releases = st.sampled_from(["0.10.2", "2.0", "2.4", "2.8", "3.6", "4.3"])
 
 
-class Followed(Led):
-    """A leader with what its rules go by, kept beside it: each follower's fetches, with the leader's LEO at their times."""
+class TrackedLeader(Led):
+    """A leader with its own record of each follower's fetches and of the leader's LEO at those times."""
 
     def __init__(self, isr: tuple[int, ...], release: str, min_isr: int = 1) -> None:
         super().__init__(isr=isr, release=release, min_isr=min_isr)
@@ -57,7 +60,7 @@ class Followed(Led):
         return self.partition.log.log_end_offset
 
     def do(self, step: Step) -> None:
-        """Do a step; a fetch is so far behind the LEO."""
+        """Perform a step. The third number is a fetch's distance to the LEO."""
         kind, number, behind = step
         if kind == "append":
             self.append(number)
@@ -87,9 +90,9 @@ class Followed(Led):
         return self.known_leo(follower) == self.leo or in_time
 
 
-def after_each(led: Followed, history: list[Step], check: Callable[[Step], None]) -> None:
+def after_each(leader: TrackedLeader, history: list[Step], check: Callable[[Step], None]) -> None:
     for step in history:
-        led.do(step)
+        leader.do(step)
         check(step)
 
 
@@ -99,110 +102,111 @@ def after_each(led: Followed, history: list[Step], check: Callable[[Step], None]
 def test_the_high_watermark_never_falls_and_never_passes_a_member_of_the_isr(
     isr: tuple[int, ...], release: str, history: list[Step]
 ) -> None:
-    led = Followed(isr, release)
-    hw = led.hw
+    leader = TrackedLeader(isr, release)
+    hw = leader.hw
 
     def check(_: Step) -> None:
         nonlocal hw
-        assert hw <= led.hw <= led.leo
-        if led.hw > hw:
-            for member in led.partition.maximal_isr:
-                assert member == LEADER or led.known_leo(member) >= led.hw
-        hw = led.hw
+        assert hw <= leader.hw <= leader.leo
+        if leader.hw > hw:
+            for member in leader.partition.maximal_isr:
+                assert member == LEADER or leader.known_leo(member) >= leader.hw
+        hw = leader.hw
 
-    after_each(led, history, check)
+    after_each(leader, history, check)
 
 
 @pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
-def test_the_high_watermark_is_the_smallest_leo_of_the_leader_the_isr_and_who_is_caught_up_in_time(
+def test_the_high_watermark_is_the_smallest_leo_of_the_leader_the_isr_and_caught_up_replicas(
     isr: tuple[int, ...], release: str, history: list[Step]
 ) -> None:
-    led = Followed(isr, release)
+    leader = TrackedLeader(isr, release)
     for step in history:
-        led.do(step)
-    if led.partition.isr_write_in_flight:
-        led.written(led.partition.partition_epoch + 1)
-    before = led.hw
-    led.partition.maybe_increment_hw()
-    since_us = led.host.clock.now_us - LAG_US
+        leader.do(step)
+    if leader.partition.isr_write_in_flight:
+        leader.written(leader.partition.partition_epoch + 1)
+    before = leader.hw
+    leader.partition.maybe_increment_hw()
+    since_us = leader.host.clock.now_us - LAG_US
     counted = [
-        led.known_leo(follower)
+        leader.known_leo(follower)
         for follower in FOLLOWERS
-        if follower in led.partition.isr or led.caught_up_us[follower] >= since_us
+        if follower in leader.partition.isr or leader.caught_up_us[follower] >= since_us
     ]
-    assert led.hw == max(before, min([led.leo, *counted]))
+    assert leader.hw == max(before, min([leader.leo, *counted]))
 
 
 @pytest.mark.soak(size=100, test=1, soak=100)
 @settings(max_examples=100)
 @given(isr=isrs, release=releases, history=rounds)
-def test_a_replica_was_last_caught_up_when_it_fetched_from_the_leo_of_then_or_of_the_fetch_before(
+def test_a_replica_was_last_caught_up_when_it_fetched_from_the_leo_of_this_or_the_previous_fetch(
     isr: tuple[int, ...], release: str, history: list[Step]
 ) -> None:
-    led = Followed(isr, release)
+    leader = TrackedLeader(isr, release)
 
     def check(_: Step) -> None:
         for follower in FOLLOWERS:
-            assert led.partition.remote_replicas[follower].caught_up_us == led.caught_up_us[follower]
+            assert leader.partition.remote_replicas[follower].caught_up_us == leader.caught_up_us[follower]
 
-    after_each(led, history, check)
-
-
-@pytest.mark.soak(size=50, test=1, soak=100)
-@settings(max_examples=50)
-@given(isr=isrs, release=releases, history=steps)
-def test_a_shrink_drops_whoever_is_not_caught_up_and_nobody_else(
-    isr: tuple[int, ...], release: str, history: list[Step]
-) -> None:
-    led = Followed(isr, release)
-    for step in history:
-        led.do(step)
-    if led.partition.isr_write_in_flight:
-        led.written(led.partition.partition_epoch + 1)
-    before, asked = led.partition.isr, len(led.store.writes)
-    stays = tuple(member for member in before if member == LEADER or led.is_caught_up(member))
-    led.partition.maybe_shrink_isr()
-    wanted = [written for written, _ in led.store.writes[asked:]]
-    assert wanted == ([] if stays == before else [stays])
+    after_each(leader, history, check)
 
 
 @pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
-def test_a_follower_joins_from_the_high_watermark_and_the_start_of_the_epoch_on(
+def test_a_shrink_drops_exactly_the_replicas_that_are_not_caught_up(
     isr: tuple[int, ...], release: str, history: list[Step]
 ) -> None:
-    led = Followed(isr, release)
+    leader = TrackedLeader(isr, release)
     for step in history:
-        is_busy, before, asked = led.partition.isr_write_in_flight, led.partition.isr, len(led.store.writes)
-        hw = led.hw
-        led.do(step)
-        joined = [written for written, change in led.store.writes[asked:] if change == "expand"]
+        leader.do(step)
+    if leader.partition.isr_write_in_flight:
+        leader.written(leader.partition.partition_epoch + 1)
+    before, write_count = leader.partition.isr, len(leader.store.writes)
+    remaining = tuple(member for member in before if member == LEADER or leader.is_caught_up(member))
+    leader.partition.maybe_shrink_isr()
+    written = [isr for isr, _ in leader.store.writes[write_count:]]
+    assert written == ([] if remaining == before else [remaining])
+
+
+@pytest.mark.soak(size=50, test=1, soak=100)
+@settings(max_examples=50)
+@given(isr=isrs, release=releases, history=steps)
+def test_a_follower_joins_when_it_has_reached_the_high_watermark_and_the_start_of_the_epoch(
+    isr: tuple[int, ...], release: str, history: list[Step]
+) -> None:
+    leader = TrackedLeader(isr, release)
+    for step in history:
+        is_busy, before = leader.partition.isr_write_in_flight, leader.partition.isr
+        write_count = len(leader.store.writes)
+        hw = leader.hw
+        leader.do(step)
+        expansions = [written for written, change in leader.store.writes[write_count:] if change == "expand"]
         kind, follower, _ = step
         if kind != "fetch" or follower in before or is_busy:
-            assert joined == []
+            assert expansions == []
             continue
-        offset = led.known_leo(follower)
-        has_joined = joined == [(*before, follower)]
-        assert has_joined == (offset >= hw and offset >= led.partition.leader_epoch_start)
+        offset = leader.known_leo(follower)
+        has_joined = expansions == [(*before, follower)]
+        assert has_joined == (offset >= hw and offset >= leader.partition.leader_epoch_start)
 
 
 @pytest.mark.soak(size=50, test=1, soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, min_isr=st.integers(1, 4), history=steps)
-def test_acks_all_is_refused_before_the_append_while_the_isr_is_smaller_than_min_insync_replicas(
+def test_acks_all_is_refused_before_the_append_if_the_isr_is_smaller_than_min_insync_replicas(
     isr: tuple[int, ...], release: str, min_isr: int, history: list[Step]
 ) -> None:
-    led = Followed(isr, release, min_isr)
+    leader = TrackedLeader(isr, release, min_isr)
     for step in history:
-        led.do(step)
-    needed = min(min_isr, 3) if led.partition.switches.min_isr_limited_to_replicas else min_isr
-    leo, is_small = led.leo, len(led.partition.isr) < needed
-    assert led.append(acks=-1) == (errors.NOT_ENOUGH_REPLICAS if is_small else errors.NONE)
-    assert led.leo == leo + (not is_small)
-    assert led.append(acks=1) == errors.NONE
+        leader.do(step)
+    needed = min(min_isr, 3) if leader.partition.switches.min_isr_limited_to_replicas else min_isr
+    leo, is_small = leader.leo, len(leader.partition.isr) < needed
+    assert leader.append(acks=-1) == (errors.NOT_ENOUGH_REPLICAS if is_small else errors.NONE)
+    assert leader.leo == leo + (not is_small)
+    assert leader.append(acks=1) == errors.NONE
 
 
 @pytest.mark.soak(size=100, test=1, soak=100)
@@ -211,7 +215,7 @@ def test_acks_all_is_refused_before_the_append_while_the_isr_is_smaller_than_min
     lengths=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=6),
     requested=st.integers(-1, 20),
 )
-def test_an_epoch_ends_where_the_next_higher_one_starts_and_the_latest_at_the_leo(
+def test_an_epoch_ends_at_the_start_of_the_next_or_at_the_leo(
     lengths: list[tuple[int, int]], requested: int
 ) -> None:
     cache, epoch, leo = LeaderEpochCache(), 0, 0
@@ -219,17 +223,17 @@ def test_an_epoch_ends_where_the_next_higher_one_starts_and_the_latest_at_the_le
     for gap, length in lengths:
         epoch += gap
         cache.assign(epoch, leo)
-        # One that wrote nothing is not remembered once another one starts there.
-        start_of = {known: start for known, start in start_of.items() if start < leo}
+        # An epoch without records is dropped when the next one starts at its offset.
+        start_of = {earlier: start for earlier, start in start_of.items() if start < leo}
         start_of[epoch] = leo
         leo += length
     answer = cache.end_offset_for(requested, leo)
-    known = [each for each in start_of if each <= requested]
+    earlier_epochs = [epoch for epoch in start_of if epoch <= requested]
     if requested < 0 or not start_of or requested > max(start_of):
         assert answer == (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
-    elif not known:
+    elif not earlier_epochs:
         assert answer == (requested, min(start_of.values()))
     else:
-        largest = max(known)
-        higher = [start for each, start in start_of.items() if each > largest]
+        largest = max(earlier_epochs)
+        higher = [start for epoch, start in start_of.items() if epoch > largest]
         assert answer == (largest, min(higher, default=leo))

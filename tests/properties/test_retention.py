@@ -1,4 +1,4 @@
-"""Under random faults retention deletes what it may and nothing else: the sound model is not accused."""
+"""Under random faults retention deletes only expired records, and no rule accuses the model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,8 +24,8 @@ BY_SIZE: Mapping[str, Value] = {"log.retention.bytes": 900, "log.segment.bytes":
 
 
 @cache
-def retaining(by: str, release: str) -> Plan:
-    """Return standard.yaml with brokers that are away for longer than records are kept, and disks that forget log starts."""
+def retention_plan(by: str, release: str) -> Plan:
+    """Return standard.yaml with outages longer than the retention time, and lost log start checkpoints."""
     plan = yardstick()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
@@ -53,19 +53,19 @@ def retaining(by: str, release: str) -> Plan:
 @pytest.mark.parametrize("release", ["2.4", "4.3"])
 @pytest.mark.parametrize("by", ["age", "size"])
 @pytest.mark.soak(size=10, test=1, soak=50)
-def test_what_retention_deletes_is_no_broken_promise(by: str, release: str, numbers: range) -> None:
-    accused, deleted, begun_anew = {}, 0, 0
+def test_records_deleted_by_retention_are_no_violation(by: str, release: str, numbers: range) -> None:
+    accused, deleted, restarts = {}, 0, 0
     for seed in numbers:
-        result = run_plan(retaining(by, release), seed)
+        result = run_plan(retention_plan(by, release), seed)
         deleted += sum(1 for _ in select(result.evidence.trace, LogStartRaised))
-        begun_anew += sum(1 for _ in select(result.evidence.trace, LogStartedAnew))
+        restarts += sum(1 for _ in select(result.evidence.trace, LogStartedAnew))
         if result.verdict.status == VIOLATED:
             accused[seed] = [name for name, rule in result.verdict.rules.items() if rule.status == VIOLATED]
     assert not accused
     assert deleted
-    assert begun_anew
+    assert restarts
 
 
-def test_a_leader_that_began_anew_may_take_a_record_once_more_that_its_follower_had_before() -> None:
-    """KAFKA-7190: it knows nothing of producers whose records retention deleted before it came back."""
-    assert run_plan(retaining("age", "2.4"), 16).verdict.status != VIOLATED
+def test_a_leader_with_a_restarted_log_may_accept_a_duplicate_of_a_deleted_record() -> None:
+    """KAFKA-7190: it lacks the state of producers whose records retention has deleted."""
+    assert run_plan(retention_plan("age", "2.4"), 16).verdict.status != VIOLATED

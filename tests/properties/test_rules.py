@@ -1,4 +1,4 @@
-"""What a correct log does is never held against it; an anomaly that is planted is always found."""
+"""Rules accept everything that a correct cluster does, and find every planted anomaly."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,8 +31,8 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-# Broker 0 has committed offset 0, loses it to a truncation and appends another record there, which is acked
-# and truncated before a high watermark has ever passed it.
+# Broker 0 commits offset 0, loses it to a truncation, and appends another record there. That record
+# is acked, and truncated before a high watermark passes it.
 ACKED_ABOVE_AN_OLD_WATERMARK = [
     (CorrectCluster.send, "t-1", 1),
     (CorrectCluster.fetch, "t-1", 1),
@@ -57,7 +57,7 @@ def play(script: list[Any], **settings: Any) -> CorrectCluster:
 @pytest.mark.soak(size=50, test=1, soak=200)
 @settings(max_examples=50)
 @given(LONG_SCRIPT)
-def test_safe_settings_are_never_accused(script: list[Any]) -> None:
+def test_safe_settings_have_no_findings(script: list[Any]) -> None:
     verdict = judge(play(script).run.evidence())
     assert verdict.status in ("held", "inconclusive"), verdict
     assert all(result.status == "held" for result in verdict.rules.values()), verdict
@@ -68,7 +68,7 @@ def test_safe_settings_are_never_accused(script: list[Any]) -> None:
 @settings(max_examples=50)
 @given(LONG_SCRIPT, SETTINGS)
 @example(ACKED_ABOVE_AN_OLD_WATERMARK, UNFLUSHED_ACKS_1)
-def test_what_the_settings_permit_is_never_a_violation(script: list[Any], drawn: dict[str, Any]) -> None:
+def test_permitted_losses_are_never_violations(script: list[Any], drawn: dict[str, Any]) -> None:
     verdict = judge(play(script, **drawn).run.evidence())
     violated = {name: result for name, result in verdict.rules.items() if result.status == "violated"}
     assert not violated
@@ -76,7 +76,7 @@ def test_what_the_settings_permit_is_never_a_violation(script: list[Any], drawn:
 
 @settings(max_examples=50)
 @given(SCRIPT, SETTINGS)
-def test_a_verdict_is_the_same_each_time(script: list[Any], drawn: dict[str, Any]) -> None:
+def test_the_same_evidence_gives_the_same_verdict(script: list[Any], drawn: dict[str, Any]) -> None:
     assert judge(play(script, **drawn).run.evidence()) == judge(play(script, **drawn).run.evidence())
 
 
@@ -181,24 +181,25 @@ PLANTS: dict[str, Callable[[CorrectCluster, Draw], Evidence]] = {
     "two-leaders": plant_two_leaders,
 }
 
-# Two sends of one session that nothing happens to, so that there is something to break.
+# Two undisturbed sends of one session, so that there is something to break.
 CERTAIN = [(CorrectCluster.send, "t-0", 2), (CorrectCluster.send, "t-0", 4)]
 
 
 NEED_A_RUN = {
-    # What a leader decided, and what a core gave: test_rule_acked_below_min_isr.py and test_core_recovery.py.
+    # Decisions of leaders, and evidence of a core: test_rule_acked_below_min_isr.py and
+    # test_core_recovery.py.
     *("acked-below-min-isr", "unavailable"),
-    # What coordinators decided: test_transaction_rules.py.
+    # Decisions of coordinators: test_transaction_rules.py.
     *("torn-transaction", "unasked-commit", "fenced-write", "read-above-lso", "hanging-transaction"),
     *("lso-stands-still", "offset-regression"),
-    # What applications made of it: test_effect_rules.py.
+    # Effects of applications: test_effect_rules.py.
     *("lost-effect", "doubled-effect", "rebalance-skip", "unconsumed"),
 }
-"""They judge what only a run has, and are planted in runs."""
+"""Rules with evidence that only runs have. Their anomalies are planted in runs."""
 
 
-def test_there_is_a_plant_for_every_rule_that_needs_more_than_the_history() -> None:
-    """What the history shows alone is planted in test_history_rules.py; invariants break in a running cluster."""
+def test_every_rule_that_needs_a_trace_has_a_plant() -> None:
+    """test_history_rules.py plants the anomalies of histories; invariants break in a running cluster."""
     families = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
     assert PLANTS.keys() == RULES.keys() - families - NEED_A_RUN
 

@@ -1,4 +1,4 @@
-"""The public strategies: what they draw can be run and written, and what they find is small."""
+"""The public strategies draw plans that run and can be written, and shrink what they find."""
 
 from dataclasses import fields, replace
 
@@ -48,7 +48,7 @@ def open_plan() -> Plan:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @LOOSE
 @given(plan=plans())
-def test_a_drawn_plan_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
+def test_a_drawn_plan_has_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
     again = load_text(campaign_text(plan), "drawn.yaml").plans[0]
     assert again.digest() == plan.digest()
     assert run_plan(plan, 0).verdict.status != "violated"
@@ -57,7 +57,7 @@ def test_a_drawn_plan_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> N
 @pytest.mark.soak(size=20, test=1, soak=100)
 @LOOSE
 @given(plan=drawn_from(open_plan()))
-def test_an_open_campaign_is_decided_to_the_last_fault(plan: Plan) -> None:
+def test_a_plan_from_an_open_campaign_leaves_no_choice_open(plan: Plan) -> None:
     assert plan.swarm is None
     brokers = {broker.id for broker in plan.cluster.brokers}
     for injection in plan.faults:
@@ -78,7 +78,7 @@ def test_every_kind_of_fault_is_drawn(name: str) -> None:
     assert fault.name == name
 
 
-def test_a_fault_that_nobody_knows() -> None:
+def test_an_unknown_fault_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no fault `meteor`"):
         faults(kinds=["meteor"])
 
@@ -86,7 +86,7 @@ def test_a_fault_that_nobody_knows() -> None:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @LOOSE
 @given(plan=plans(triggered=True, steps=(1, 4)))
-def test_a_drawn_script_is_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
+def test_a_drawn_script_has_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
     again = load_text(campaign_text(plan), "drawn.yaml").plans[0]
     assert again.digest() == plan.digest()
     assert run_plan(plan, 0).verdict.status != "violated"
@@ -94,11 +94,11 @@ def test_a_drawn_script_is_a_campaign_file_and_keeps_its_promises(plan: Plan) ->
 
 Chosen = dict[str, st.SearchStrategy[Value]]
 DRAWN_WITH_THE_CAMPAIGN = {"transactional.id"}
-"""Settings that ask for a topic which the cluster may be too small for."""
+"""Settings that need a topic for which the cluster may be too small."""
 
 
 def any_settings(scope: str) -> st.SearchStrategy[Chosen]:
-    """Draw options for a strategy: settings of a *scope*, with whatever the catalogue allows."""
+    """Draw options for a strategy: settings of a *scope* with all values of the catalogue."""
     names = [name for of, name in SETTINGS if of == scope and name not in DRAWN_WITH_THE_CAMPAIGN]
     return st.lists(st.sampled_from(names), max_size=5, unique=True).map(
         lambda chosen: {name: values_of(SETTINGS[scope, name]) for name in chosen}
@@ -108,7 +108,7 @@ def any_settings(scope: str) -> st.SearchStrategy[Chosen]:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @LOOSE
 @given(data=st.data())
-def test_a_campaign_file_says_whatever_is_drawn_for_any_release(data: st.DataObject) -> None:
+def test_every_plan_drawn_for_any_release_has_a_campaign_file(data: st.DataObject) -> None:
     kafka = data.draw(st.sampled_from(list(RELEASES)))
     drawn = plans(
         kafka=kafka,
@@ -130,7 +130,7 @@ QUIET = settings(database=None, derandomize=True)
 
 
 @pytest.mark.parametrize("name", ["request.timeout.ms", "min.insync.replicas"])
-def test_every_broker_has_what_is_asked_for_all(name: str) -> None:
+def test_every_broker_has_the_settings_for_all(name: str) -> None:
     three = clusters(brokers=(3, 3), replication_factor=(3, 3), broker_settings={name: [2]})
     plan = Plan(campaign="asked", cluster=find(three, lambda _: True, settings=QUIET))
     for cluster in (plan.cluster, load_text(campaign_text(plan), "drawn.yaml").plans[0].cluster):
@@ -144,29 +144,29 @@ def test_only_voters_are_controllers_in_kraft() -> None:
         kafka="4.3",
     )
     controllers = conditions_of(plan).filter(
-        lambda made: any(fact.name == "controller" for fact in made.facts)
+        lambda drawn: any(fact.name == "controller" for fact in drawn.facts)
     )
     (fact, *_) = find(controllers, lambda _: True, settings=QUIET).facts
     assert fact == ControllerIs(broker=plan.cluster.controller_ids()[0])
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_a_condition_can_speak_of_all_that_there_is(name: str) -> None:
-    def says_it(condition: Condition) -> bool:
+def test_every_kind_of_fact_is_drawn(name: str) -> None:
+    def has_fact(condition: Condition) -> bool:
         return any(fact.name == name for fact in condition.facts)
 
-    assert says_it(find(conditions(), says_it, settings=QUIET))
+    assert has_fact(find(conditions(), has_fact, settings=QUIET))
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(ReplicaIs) if f.default is None])
-def test_a_row_can_speak_of_all_that_there_is(name: str) -> None:
-    def says_it(condition: Condition) -> bool:
+def test_every_field_of_a_replica_is_drawn(name: str) -> None:
+    def has_fact(condition: Condition) -> bool:
         return any(getattr(row, name) is not None for row in condition.facts)
 
-    assert says_it(find(conditions(says=["replicas"]), says_it, settings=QUIET))
+    assert has_fact(find(conditions(says=["replicas"]), has_fact, settings=QUIET))
 
 
-def test_conditions_that_nobody_can_have() -> None:
+def test_unknown_keys_and_events_of_conditions_are_refused() -> None:
     with pytest.raises(ValueError, match="conditions have no key `weather`; they have acked, "):
         conditions(says=["weather"])
     with pytest.raises(ValueError, match="traces have no event `rain`"):
@@ -184,11 +184,11 @@ def test_the_records_of_a_script_are_numbered() -> None:
     assert script[0].when is None
 
 
-def test_a_loss_is_made_small_with_its_script() -> None:
-    """With acks=1 a record is lost when both replicas lose power, which many draws do to them.
+def test_a_loss_is_shrunk_with_its_script() -> None:
+    """With acks=1 a record is lost when both replicas lose power, as they do in many draws.
 
-    The aim is easy on purpose. What Hypothesis draws from a seed depends on the constants of all modules that are
-    loaded by then, so a search for something rare may end without a result.
+    The goal is easy on purpose. Hypothesis also draws constants of all loaded modules, so the draws
+    of a seed depend on them, and a search for a rare result may find nothing.
     """
     risky = plans(
         cluster=clusters(brokers=(2, 2), partitions=(1, 1), replication_factor=(2, 2)),
@@ -199,25 +199,25 @@ def test_a_loss_is_made_small_with_its_script() -> None:
         steps=(1, 4),
         survivable=False,
     )
-    scripts_found = []
+    all_actions = []
     for seed in range(3):
-        found = search(risky, seed=seed, examples_max=500).found
-        assert found is not None
-        assert found.verdict.rules["lost-write"].status == "violated"
-        assert len(found.plan.faults) == 2
-        actions = [action for step in found.plan.script for action in step.actions]
+        failure = search(risky, seed=seed, examples_max=500).found
+        assert failure is not None
+        assert failure.verdict.rules["lost-write"].status == "violated"
+        assert len(failure.plan.faults) == 2
+        actions = [action for step in failure.plan.script for action in step.actions]
         assert len(actions) <= 2
-        scripts_found.append(actions)
-    assert [Send(producer="producer-0", value="m0")] in scripts_found
+        all_actions.append(actions)
+    assert [Send(producer="producer-0", value="m0")] in all_actions
 
 
 def test_a_fault_can_wait_for_a_condition() -> None:
-    upon = schedules(faults(kinds=["broker_crash"]), size=(1, 1), waits=conditions(says=["acked"]))
-    (injection,) = find(upon, lambda found: isinstance(found[0].timing, When), settings=QUIET)
+    conditional = schedules(faults(kinds=["broker_crash"]), size=(1, 1), waits=conditions(says=["acked"]))
+    (injection,) = find(conditional, lambda schedule: isinstance(schedule[0].timing, When), settings=QUIET)
     assert injection.timing == When(condition=condition(acked=("m0",)))
 
 
-def test_what_shrinks_is_plain() -> None:
+def test_shrunk_examples_are_simple() -> None:
     quiet = settings(database=None)
     cluster = find(clusters(), lambda _: True, settings=quiet)
     assert (len(cluster.brokers), cluster.partition_names()) == (1, ("t-0",))
@@ -237,14 +237,14 @@ def test_settings_come_from_the_catalogue(producer: ProducerSpec) -> None:
 @pytest.mark.soak(size=20, test=1, soak=100)
 @LOOSE
 @given(data=st.data())
-def test_what_is_given_stays(data: st.DataObject) -> None:
+def test_a_base_plan_keeps_its_cluster_and_producers(data: st.DataObject) -> None:
     base = replace(open_plan(), swarm=None)
     plan = data.draw(plans(base=base, kinds=[BrokerCrash(broker="any")], size=(1, 2)))
     assert (plan.cluster, plan.producers) == (base.cluster, base.producers)
     assert 1 <= len(plan.faults) <= 2
 
 
-def test_a_mutant_is_found_and_made_small() -> None:
+def test_a_mutant_is_found_and_shrunk() -> None:
     pair = clusters(brokers=(2, 3), partitions=(1, 1), replication_factor=(2, 3))
     flawed = plans(behaviours=MUTANT, cluster=pair, kinds=DISASTERS)
     done = search(flawed, examples_max=500)
@@ -253,13 +253,14 @@ def test_a_mutant_is_found_and_made_small() -> None:
     assert len(done.found.plan.faults) <= 3
 
 
-def test_a_mutant_of_an_open_campaign_is_found_again_and_the_same() -> None:
+def test_a_search_of_an_open_campaign_finds_a_mutant_reproducibly() -> None:
     flawed = replace(open_plan(), behaviours=MUTANT)
-    # Which seed finds it hangs on the constants of all modules that are loaded by now: Hypothesis tries those, too.
+    # The first seed that finds it depends on the constants of all loaded modules, which Hypothesis
+    # tries too.
     searches = (
         (seed, search(drawn_from(flawed), seed=seed, examples_max=100).found) for seed in range(5, 15)
     )
-    seed, first = next((seed, found) for seed, found in searches if found is not None)
+    seed, first = next((seed, failure) for seed, failure in searches if failure is not None)
     second = search(drawn_from(flawed), seed=seed, examples_max=100).found
     assert first is not None
     assert second is not None
@@ -271,12 +272,12 @@ def test_a_mutant_of_an_open_campaign_is_found_again_and_the_same() -> None:
 
 
 def test_a_sound_campaign_holds() -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     done = search(
         drawn_from(open_plan()),
         examples_max=15,
-        on_run=lambda examples, shrinks: told.append((examples, shrinks)),
+        on_run=lambda examples, shrinks: progress.append((examples, shrinks)),
     )
     assert done.found is None
     assert (done.examples, done.shrinks) == (15, 0)
-    assert told[-1] == (15, 0)
+    assert progress[-1] == (15, 0)

@@ -1,4 +1,4 @@
-"""With `survivable: true` and settings that promise durability no loss of power, or of a disk, costs an acked record."""
+"""With `survivable: true` and durable settings, no loss of power or of a disk costs an acked record."""
 
 from typing import Final
 
@@ -19,20 +19,20 @@ STRICT: Final = (
 )
 
 RETURNED_TOO_SOON: Final = {"swarm": (5, 79), "swarm-disks": (15, 167)}
-"""Seeds in which a broker was elected that had come back, still in the ISR, with less than was committed."""
+"""Seeds in which a restarted broker in the ISR was elected that lacked committed records."""
 
 TORN: Final = {"swarm-disks": (86,)}
 """Seeds in which a torn batch counted as a copy."""
 
 
-def strict(swarm: str) -> Plan:
+def strict_plan(swarm: str) -> Plan:
     return load_campaign(resolve(swarm)[0], STRICT).plans[0]
 
 
-def lost(swarm: str, seed: int) -> list[object]:
-    """Return the acked records that a run lost with power or with disks."""
-    found = run_plan(strict(swarm), seed).verdict.rules["lost-write"].findings
-    return [finding.value for finding in found if finding.permitted_by in (FLUSH_INTERVAL, DISK_FAILURE)]
+def lost_records(swarm: str, seed: int) -> list[object]:
+    """Return the acked records that a run lost_records with power or with disks."""
+    findings = run_plan(strict_plan(swarm), seed).verdict.rules["lost_records-write"].findings
+    return [finding.value for finding in findings if finding.permitted_by in (FLUSH_INTERVAL, DISK_FAILURE)]
 
 
 @pytest.mark.parametrize(
@@ -40,24 +40,24 @@ def lost(swarm: str, seed: int) -> list[object]:
     [
         (swarm, seed)
         for seeds in (RETURNED_TOO_SOON, TORN)
-        for swarm, known in seeds.items()
-        for seed in known
+        for swarm, numbers in seeds.items()
+        for seed in numbers
     ],
 )
-def test_what_was_lost_before_is_kept(swarm: str, seed: int) -> None:
-    assert lost(swarm, seed) == []
+def test_seeds_with_earlier_losses_lose_nothing(swarm: str, seed: int) -> None:
+    assert lost_records(swarm, seed) == []
 
 
 @pytest.mark.parametrize("swarm", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
 @pytest.mark.soak(size=10, test=1, soak=40)
-def test_a_copy_stays_from_which_a_leader_comes(swarm: str, numbers: range) -> None:
-    assert {seed: values for seed in numbers if (values := lost(swarm, seed))} == {}
+def test_survivable_runs_lose_no_acked_record(swarm: str, numbers: range) -> None:
+    assert {seed: values for seed in numbers if (values := lost_records(swarm, seed))} == {}
 
 
-def test_faults_still_strike_where_a_copy_stays() -> None:
-    wanted = {"disk_loss", "torn_write"}
+def test_survivable_runs_still_have_disk_faults() -> None:
+    missing = {"disk_loss", "torn_write"}
     for seed in range(10, 40):
-        wanted -= {fault.fault for fault in run_plan(strict("swarm-disks"), seed).faults}
-        if not wanted:
+        missing -= {fault.fault for fault in run_plan(strict_plan("swarm-disks"), seed).faults}
+        if not missing:
             break
-    assert not wanted
+    assert not missing

@@ -1,4 +1,4 @@
-"""What ZooKeeper promises its clients holds for an ensemble, whatever happens to its servers and links."""
+"""An ensemble keeps ZooKeeper's promises to clients under any faults of servers and links."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,16 +26,16 @@ SHARED = "/shared"
 
 @dataclass
 class Write:
-    """A znode that a client wants, when, and when it was told that it is there."""
+    """A znode that a client creates, with the times of its request and its answer."""
 
     path: str
-    asked_us: int
+    requested_us: int
     answered_us: int | None = None
 
 
 @dataclass(eq=False)
 class Client:
-    """A client that writes, reads and watches, one thing after the other, without waiting for answers."""
+    """A client that writes, reads and watches in turn, without waiting for answers."""
 
     number: int
     world: "World"
@@ -63,7 +63,7 @@ class Client:
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
         assert (event.path, event.children) == (SHARED, False)
-        assert self.watching > 0, "a watch has fired that was not set"
+        assert self.watching > 0, "a watch fired that was not set"
         self.watching -= 1
         self.fired += 1
         self.watch()
@@ -71,7 +71,7 @@ class Client:
     def watch(self) -> None:
         def answered(response: zk.ZooKeeperResponse) -> None:
             if response.error == zk.OK:
-                self.watching = 1  # However often it is set.
+                self.watching = 1  # Even if set several times.
                 self.read(response)
 
         self.client.submit((zk.GetData(SHARED, watch=True),), answered)
@@ -83,11 +83,11 @@ class Client:
     def act(self, _: Any = None) -> None:
         if self.world.is_over:
             return
-        what = self.world.below(4)
-        if what == 0:
-            self.client.submit((zk.GetData(SHARED),), self.seen)
-        elif what == 1:
-            self.client.submit((zk.SetData(SHARED, self.number), zk.GetData(SHARED)), self.seen)
+        action = self.world.below(4)
+        if action == 0:
+            self.client.submit((zk.GetData(SHARED),), self.maybe_read)
+        elif action == 1:
+            self.client.submit((zk.SetData(SHARED, self.number), zk.GetData(SHARED)), self.maybe_read)
         else:
             write = Write(f"/written/{self.number}-{len(self.writes)}", self.host.clock.now_us)
             self.writes.append(write)
@@ -96,7 +96,7 @@ class Client:
             self.client.submit((read,), lambda answer: self.read_back(write, answer))
         self.host.set_timer(between(self.world.choices.workload, 1, SECOND), self.act)
 
-    def seen(self, response: zk.ZooKeeperResponse) -> None:
+    def maybe_read(self, response: zk.ZooKeeperResponse) -> None:
         if response.error == zk.OK:
             self.read(response)
 
@@ -106,11 +106,11 @@ class Client:
 
     def read_back(self, write: Write, response: zk.ZooKeeperResponse) -> None:
         if response.error == zk.OK and write.answered_us is not None:
-            assert response.results[0].error == zk.OK, "a client does not see what it has written"
+            assert response.results[0].error == zk.OK, "a client does not read its own write"
 
 
 class World:
-    """An ensemble, clients, and somebody who kills, pauses and cuts off servers."""
+    """An ensemble, clients, and faults that kill, pause and isolate servers."""
 
     def __init__(self, seed: int, servers: int, clients: int = 3) -> None:
         self.choices = Choices.from_seed(seed)
@@ -148,7 +148,7 @@ class World:
     def run(self, duration_us: int) -> None:
         self.simulator.run_until(self.simulator.now_us + duration_us)
 
-    # What is done to servers
+    # Faults
 
     def kill(self, node: int) -> None:
         process = self.ensemble.processes[node]
@@ -171,7 +171,7 @@ class World:
             self.simulator.resume(self.ensemble.processes[node])
 
     def await_proposal(self, node: int) -> None:
-        """Go on until a server has logged what it does not know to be committed, which is for some milliseconds at a time."""
+        """Run until a server has logged an uncommitted transaction, which lasts only some milliseconds."""
         store = next(store for store in self.stores() if store.server_id == node)
         until_us = self.simulator.now_us + 3 * SECOND
         while len(store.log) == store.applied and self.simulator.step(until_us):
@@ -184,19 +184,19 @@ class World:
         node = pick(
             self.choices.schedule, nodes if leader is None else (leader, pick(self.choices.schedule, nodes))
         )
-        what = self.choices.schedule.below(7)
-        if what == 0:
+        fault = self.choices.schedule.below(7)
+        if fault == 0:
             self.await_proposal(node)
             self.kill(node)
-        elif what == 1:
+        elif fault == 1:
             self.start(node)
-        elif what == 2 and self.ensemble.processes[node].running:
+        elif fault == 2 and self.ensemble.processes[node].running:
             self.ensemble.processes[node].paused = True
-        elif what == 3:
+        elif fault == 3:
             self.resume(node)
-        elif what == 4:
+        elif fault == 4:
             self.network.cut(self.ensemble.processes[node].name, pick(self.choices.schedule, names))
-        elif what == 5:
+        elif fault == 5:
             other = pick(self.choices.schedule, names)
             self.network.reset(self.ensemble.processes[node].name, other)
         else:
@@ -217,11 +217,11 @@ class World:
                 self.run(between(self.choices.schedule, 1, 5 * SECOND))
 
     def stores(self) -> list[QuorumStore]:
-        found = [member.quorum_store for member in self.ensemble._members.values()]
-        return [store for store in found if store is not None]
+        stores = [member.quorum_store for member in self.ensemble._members.values()]
+        return [store for store in stores if store is not None]
 
 
-def disturbed(seed: int, strikes: int = 25) -> World:
+def disturbed_world(seed: int, strikes: int = 25) -> World:
     world = World(seed, servers=(3, 5)[seed % 2])
     world.disturb(strikes)
     world.heal()
@@ -234,16 +234,16 @@ def disturbed(seed: int, strikes: int = 25) -> World:
 @pytest.mark.soak(size=10, test=1, soak=60)
 def test_an_ensemble_keeps_its_promises_under_any_faults(numbers: range) -> None:
     for seed in numbers:
-        world = disturbed(seed)
+        world = disturbed_world(seed)
         no_change_is_lost(world)
         writes_are_linearizable(world)
-        clients_are_served_in_their_order(world)
+        clients_see_their_order(world)
         watches_fire_once(world)
-        leaders_alone_expire_sessions(world)
+        only_leaders_expire_sessions(world)
 
 
 def no_change_is_lost(world: World) -> None:
-    """Healed, all servers have the same, and what was committed at any time is there."""
+    """After healing all servers have the same data, with every committed change."""
     stores = world.stores()
     assert world.ensemble.leader() is not None
     assert len({store.applied for store in stores}) == 1
@@ -261,11 +261,11 @@ def writes_are_linearizable(world: World) -> None:
     for client in world.clients:
         for write in client.writes:
             if write.answered_us is not None:
-                assert write.asked_us <= world.created[write.path] <= write.answered_us
+                assert write.requested_us <= world.created[write.path] <= write.answered_us
 
 
-def clients_are_served_in_their_order(world: World) -> None:
-    """What a client writes takes effect in the order of its requests, and what it reads is never older than before."""
+def clients_see_their_order(world: World) -> None:
+    """A client's writes take effect in order, and its reads never go back in time."""
     for client in world.clients:
         times = [world.created[write.path] for write in client.writes if write.path in world.created]
         assert times == sorted(times)
@@ -275,7 +275,7 @@ def clients_are_served_in_their_order(world: World) -> None:
 
 
 def watches_fire_once(world: World) -> None:
-    """Each fires once for each time that it was set (`Client.watch_fired`), and none is forgotten."""
+    """Each watch fires once for each time that it was set (`Client.watch_fired`), and none is lost."""
     version = world.shared_writes
     for client in world.clients:
         client.process.kill()
@@ -290,8 +290,8 @@ def watches_fire_once(world: World) -> None:
     assert watcher.fired == before + 1
 
 
-def leaders_alone_expire_sessions(world: World) -> None:
-    """One server leads in an epoch, and a session expires only by the one that led when that was proposed."""
+def only_leaders_expire_sessions(world: World) -> None:
+    """Each epoch has one leader, and only the leader of the proposal's epoch expires a session."""
     elected = list(select(world.trace.events, EnsembleLeaderElected))
     leaders = {event.epoch: event.server for event in elected}
     assert len(leaders) == len(elected)
@@ -301,8 +301,8 @@ def leaders_alone_expire_sessions(world: World) -> None:
             assert leaders[entry.epoch] == world.ensemble.processes[entry.server].name
 
 
-def test_the_faults_of_these_tests_reach_what_they_are_about() -> None:
-    worlds = [disturbed(seed) for seed in range(6)]
+def test_these_faults_cause_elections_expiries_and_reconnections() -> None:
+    worlds = [disturbed_world(seed) for seed in range(6)]
     for kind in (EnsembleServerSuspended, SessionExpired):
         assert any(list(select(world.trace.events, kind)) for world in worlds), kind
     assert any(client.fired > 3 for world in worlds for client in world.clients)
