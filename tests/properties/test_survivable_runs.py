@@ -31,7 +31,7 @@ def strict_plan(swarm: str) -> Plan:
 
 def lost_records(swarm: str, seed: int) -> list[object]:
     """Return the acked records that a run lost_records with power or with disks."""
-    findings = run_plan(strict_plan(swarm), seed).verdict.rules["lost_records-write"].findings
+    findings = run_plan(strict_plan(swarm), seed).verdict.rules["lost-write"].findings
     return [finding.value for finding in findings if finding.permitted_by in (FLUSH_INTERVAL, DISK_FAILURE)]
 
 

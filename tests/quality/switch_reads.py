@@ -1,6 +1,6 @@
-"""A process that prints where `is_met` of a switch is untrue, a line for each switch.
+"""Prints a line for each switch whose `is_met` is wrong.
 
-It watches the attributes of the classes of switches, which only plain Python lets it do (``HARROW_PURE=1``).
+It replaces attributes of the switches' classes, which needs plain Python (``HARROW_PURE=1``).
 """
 
 import sys
@@ -20,7 +20,7 @@ _read: set[str] = set()
 
 
 def watch(declaring: type[Any], name: str) -> None:
-    """Put the name of a switch into ``_read`` whenever the code of the model or of its clients reads it."""
+    """Record in ``_read`` when code of the model or of its clients reads a switch."""
     slot = declaring.__dict__[name]
 
     def value(switches: Any) -> Any:
@@ -43,7 +43,7 @@ def reads(plan: Plan, seed: int) -> set[str]:
 
 @cache
 def unchanged(campaign: str, variant: str | None, seeds: int) -> list[tuple[Plan, int, set[str]]]:
-    """Return what the runs of a campaign read as they are."""
+    """Return the switches that the unchanged runs of a campaign read."""
     return [
         (plan, seed, reads(plan, seed)) for plan, seed in product(plans_of(campaign, variant), range(seeds))
     ]
@@ -54,7 +54,7 @@ def unchanged_of(subject: Subject) -> list[tuple[Plan, int, set[str]]]:
 
 
 def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
-    """Return whether one of the advised runs reads the switch; those come first that do so without it being changed."""
+    """Return whether an advised run reads the switch. Runs that read it unchanged come first."""
     likely_first = sorted(unchanged_of(subject), key=lambda read: name not in read[2])
     changed = (
         (replace(plan, behaviours={**plan.behaviours, name: run.value}), seed)
@@ -64,7 +64,7 @@ def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
 
 
 def main() -> None:
-    """Try all advised runs, and look for switches that have none although runs of their subject read them."""
+    """Try all advised runs, and find switches without one that runs of their subject read."""
     for switch in SWITCHES.values():
         watch(type(getattr(Behaviours(), switch.home)), switch.name)
     for name, switch in SWITCHES.items():

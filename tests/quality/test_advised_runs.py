@@ -1,4 +1,4 @@
-"""`harrow explain SWITCH` advises a run: it has to show something of the switch."""
+"""`harrow explain SWITCH` advises a run that depends on the switch."""
 
 import subprocess
 import sys
@@ -7,8 +7,8 @@ from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT, plain_environment
 
 
-def test_the_run_that_explain_advises_for_a_switch_reads_that_switch() -> None:
-    ended = subprocess.run(
+def test_the_advised_run_of_a_switch_reads_the_switch() -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.quality.switch_reads"],
         cwd=ROOT,
         env={**plain_environment(), "HARROW_PURE": "1"},
@@ -17,4 +17,4 @@ def test_the_run_that_explain_advises_for_a_switch_reads_that_switch() -> None:
         timeout=PATIENCE_S,
         check=False,
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")

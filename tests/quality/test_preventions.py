@@ -1,4 +1,4 @@
-"""Whatever a run of the swarm names as having prevented a finding does prevent it, in every release and with every flaw."""
+"""Every prevention that a swarm run names does prevent the finding, in all releases and mutants."""
 
 from dataclasses import replace
 from itertools import count
@@ -19,7 +19,7 @@ MODELS = (*RELEASES, *MUTANTS)
 
 
 def failing_run(number: int) -> RunResult:
-    """Return a run that broke a promise, or one that nothing had promised otherwise."""
+    """Return a run with a violated or permitted finding."""
     name = MODELS[number * 7 % len(MODELS)]
     plan = swarm_with_mutant(name) if name in MUTANTS else library_swarm()
     if name in RELEASES and plan.swarm is not None:
@@ -33,21 +33,21 @@ def causes(finding: Finding) -> frozenset[str]:
 
 
 @pytest.mark.soak(size=2, test=1, soak=120)
-def test_what_is_named_prevents_the_finding(numbers: range) -> None:
-    named = 0
+def test_a_named_prevention_prevents_the_finding(numbers: range) -> None:
+    checked = 0
     for number in numbers:
         result = proven(failing_run(number))
-        for rule, judged in result.verdict.rules.items():
-            for finding in judged.findings:
+        for rule, rule_result in result.verdict.rules.items():
+            for finding in rule_result.findings:
                 for way in finding.prevented_by:
                     if way.held:
-                        named += 1
-                        assert holds_with(way, result, rule, finding), (result.seed, rule, way.text)
-    assert named
+                        checked += 1
+                        assert prevents(way, result, rule, finding), (result.seed, rule, way.text)
+    assert checked
 
 
-def holds_with(way: Prevention, result: RunResult, rule: str, finding: Finding) -> bool:
-    """Return whether a finding is gone from the same run with a prevention, without a word of how it was proven."""
+def prevents(way: Prevention, result: RunResult, rule: str, finding: Finding) -> bool:
+    """Return whether the same run with a prevention lacks the finding, independent of the proof."""
     plan = WrittenPlan(result.plan).with_options(options_of(way.remedy))
     assert plan is not None
     again = run_plan(plan, result.seed).verdict.rules[rule].findings

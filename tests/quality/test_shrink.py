@@ -1,4 +1,4 @@
-"""What a swarm finds becomes small enough to read, and still fails for the same reason."""
+"""Failures of a swarm shrink to a readable size, and still fail for the same reason."""
 
 from dataclasses import replace
 from itertools import islice
@@ -26,11 +26,11 @@ DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
 FAULTS_MAX = 4
 RECORDS_MAX = 3
 SOME_RUNS = 5_000
-"""A bound for the search that goes wrong: most need some hundred runs."""
+"""A bound for failed searches. Most need some hundred runs."""
 
 
 def data_failure(plan: Plan, number: int) -> int:
-    """Return the seed with which clients lose or double data for the first time, or the next, as *number* says."""
+    """Return the seed of the failure with this *number* in which clients lose or duplicate data."""
     failing = (
         seed
         for seed in range((number + 1) * SEEDS_MAX)
@@ -48,13 +48,13 @@ def shrunk(plan: Plan, seed: int, runs_max: int = SOME_RUNS) -> Shrinker:
     return shrinker
 
 
-# Flaws by which clients lose or double data, or see two records at one offset, and which the swarm finds soon.
+# Mutants that the swarm finds soon, with lost or duplicate data, or two records at one offset.
 @pytest.mark.parametrize(
     "mutant", ["no-truncation", "silent-unclean-election", "ack-before-replication", "no-dedup"]
 )
 @pytest.mark.soak(size=1, test=1, soak=5)
-def test_a_failure_becomes_small(mutant: str, numbers: range) -> None:
-    check_becomes_small(mutant, numbers.start)
+def test_a_failure_shrinks(mutant: str, numbers: range) -> None:
+    check_shrinks(mutant, numbers.start)
 
 
 @pytest.mark.parametrize(
@@ -67,40 +67,40 @@ def test_a_failure_becomes_small(mutant: str, numbers: range) -> None:
     ],
 )
 @pytest.mark.soak(size=1, test=0, soak=5)
-def test_a_failure_of_another_flaw_becomes_small(mutant: str, numbers: range) -> None:
-    check_becomes_small(mutant, numbers.start)
+def test_a_failure_of_another_mutant_shrinks(mutant: str, numbers: range) -> None:
+    check_shrinks(mutant, numbers.start)
 
 
-# Flaws whose failures take thousands of runs to make small.
+# Mutants whose failures need thousands of runs to shrink.
 @pytest.mark.parametrize(
     "mutant", ["hw-truncation", "preferred-leader-outside-isr", "unconditional-isr-write"]
 )
 @pytest.mark.soak(size=1, test=0, soak=2)
-def test_a_failure_becomes_small_in_the_long_run(mutant: str, numbers: range) -> None:
-    # As many as `harrow shrink` takes.
-    check_becomes_small(mutant, numbers.start, RUNS_MAX)
+def test_a_failure_shrinks_in_a_long_search(mutant: str, numbers: range) -> None:
+    # The limit of `harrow shrink`.
+    check_shrinks(mutant, numbers.start, RUNS_MAX)
 
 
-def check_becomes_small(mutant: str, number: int, runs_max: int = SOME_RUNS) -> None:
+def check_shrinks(mutant: str, number: int, runs_max: int = SOME_RUNS) -> None:
     plan = swarm_with_mutant(mutant)
     shrinker = shrunk(plan, data_failure(plan, number), runs_max)
     best = shrinker.best
     faults, records = best.size()
     assert 1 <= faults <= FAULTS_MAX
     assert 1 <= records <= RECORDS_MAX
-    # The flaw, and of what the swarm has repaired only that without which this does not fail.
+    # The mutant, and only those repairs of the swarm without which the run does not fail.
     assert MUTANTS[mutant].switch in best.plan.behaviours
     for name in best.plan.behaviours:
         others = {other: value for other, value in best.plan.behaviours.items() if other != name}
         without = run_plan(replace(best.plan, behaviours=others), best.seed)
         assert same_failure(without, shrinker.signature) is None
-    # The file fails by itself, for the same reason, and says so.
+    # The file alone fails for the same reason, and reports it.
     text = shrunk_text(shrinker, "harrow run swarm")
     (written,) = load_text(text, "shrunk.yaml").plans
     again = run_plan(written, best.seed)
     assert same_failure(again, shrinker.signature) is not None
     assert not again.expected
-    # A loss despite acks=all is no smaller failure when acks=1 loses the record as well.
+    # A loss with acks=1 is no smaller version of a loss with acks=all.
     if shrinker.signature.rule == "lost-write":
         assert f"despite {shrinker.signature.promise}" in text.replace("\n#", "")
 
@@ -112,7 +112,7 @@ def test_the_same_run_shrinks_to_the_same_campaign() -> None:
 
 
 @pytest.mark.parametrize("runs_max", [1, 2, 20])
-def test_what_the_budget_allows_is_a_failure_too(runs_max: int) -> None:
+def test_an_interrupted_search_still_gives_a_failure(runs_max: int) -> None:
     plan, seed = swarm_with_mutant("no-dedup"), first_failing_seed("no-dedup", "duplicate")
     shrinker = Shrinker(plan, seed, runs_max=runs_max)
     best = shrinker.run()
@@ -124,12 +124,12 @@ def test_what_the_budget_allows_is_a_failure_too(runs_max: int) -> None:
     assert same_failure(run_plan(written, best.seed), shrinker.signature) is not None
 
 
-def test_a_run_that_breaks_nothing_cannot_be_shrunk() -> None:
+def test_a_run_without_findings_cannot_be_shrunk() -> None:
     with pytest.raises(NothingToShrinkError, match="held"):
         Shrinker(library_swarm(), first_held_seed())
 
 
-def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
+def test_a_permitted_finding_is_shrunk_on_request() -> None:
     plan = load_campaign(resolve("acks-1-leader-crash")[0]).plans[0]
     with pytest.raises(NothingToShrinkError, match="--rule lost-write"):
         Shrinker(plan, 0)
@@ -139,18 +139,18 @@ def test_what_is_permitted_is_shrunk_when_it_is_asked_for() -> None:
     assert shrinker.run().size() <= (2, 1)
     assert shrinker.signature.permitted_by == "acks=1"
     text = shrunk_text(shrinker, "harrow run")
-    told = [line for line in text.splitlines() if line.startswith("#   ")]
-    # A fault that the finding does not tell of stands where it strikes, healing after the crash.
-    assert "message strikes (action=hold" in told[0]
-    # One that it tells of is not told twice.
-    assert not any("broker_crash strikes" in line for line in told)
-    assert [i for i, line in enumerate(told) if "broker 0 crashed" in line] < [
-        i for i, line in enumerate(told) if "the cluster is healed" in line
+    comments = [line for line in text.splitlines() if line.startswith("#   ")]
+    # A fault outside the chain appears at its time, and healing after the crash.
+    assert "message strikes (action=hold" in comments[0]
+    # A fault in the chain appears only once.
+    assert not any("broker_crash strikes" in line for line in comments)
+    assert [i for i, line in enumerate(comments) if "broker 0 crashed" in line] < [
+        i for i, line in enumerate(comments) if "the cluster is healed" in line
     ]
     (written,) = load_text(text, "shrunk.yaml").plans
     again = run_plan(written, shrinker.best.seed)
     assert same_failure(again, shrinker.signature) is not None
-    # It is a test of what it shows: expected while it is there.
+    # The file is a test that expects the finding.
     assert again.verdict.status == PERMITTED
     assert again.expected
     assert dict(written.expect.rules) == {"lost-write": PERMITTED}

@@ -1,4 +1,4 @@
-"""A sound configuration is never accused, and known flaws are found within a budget of seeds."""
+"""A sound configuration has no findings, and known flaws are found within a budget of seeds."""
 
 from dataclasses import replace
 from functools import cache
@@ -16,8 +16,8 @@ from harrow.faults.disks import BitRot, DiskFull, DiskLoss, LogDirFailure, Stale
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
 
-# The mutants that the yardstick's faults find soon, with the rule that finds them first, and within how many seeds.
-FOUND = {
+# Mutants that the yardstick finds soon, with the first rule to find them and the budget of seeds.
+FOUND_WITHIN = {
     "hw-truncation": ("lost-write", 60),
     "no-truncation": ("log-divergence", 10),
     "no-dedup": ("duplicate", 5),
@@ -34,7 +34,7 @@ def yardstick() -> Plan:
 
 
 @pytest.mark.soak(size=15, test=1, soak=200)
-def test_a_sound_configuration_is_never_accused(numbers: range) -> None:
+def test_a_sound_configuration_has_no_findings(numbers: range) -> None:
     accused = {}
     for seed in numbers:
         result = run_plan(yardstick(), seed)
@@ -43,9 +43,9 @@ def test_a_sound_configuration_is_never_accused(numbers: range) -> None:
     assert not accused
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_a_known_flaw_is_found(name: str) -> None:
-    rule, budget = FOUND[name]
+@pytest.mark.parametrize("name", FOUND_WITHIN)
+def test_a_mutant_is_found_within_its_budget(name: str) -> None:
+    rule, budget = FOUND_WITHIN[name]
     mutant = MUTANTS[name]
     plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
     assert any(run_plan(plan, seed).verdict.rules[rule].status == "violated" for seed in range(budget)), (
@@ -55,7 +55,7 @@ def test_a_known_flaw_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("release", ["2.0", "2.4"])
 @pytest.mark.soak(size=10, test=1, soak=100)
-def test_power_loss_is_never_a_broken_promise(release: str, numbers: range) -> None:
+def test_power_loss_is_never_a_violation(release: str, numbers: range) -> None:
     injection = yardstick().faults[0]
     power_loss = BrokerCrash(
         broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND)
@@ -66,47 +66,48 @@ def test_power_loss_is_never_a_broken_promise(release: str, numbers: range) -> N
         timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
         faults=(*injection.faults, power_loss, power_loss, power_loss),
     )
-    # Without KIP-320 a follower goes on where its leader came back with another log: a flaw of 2.0, and judged as one. So is what
-    # a leader commits that was elected again without having heard of its deposition, which every release does.
-    mended = {"fetch_leader_epoch_fencing": True, "reelected_leader_forgets_positions": True}
-    behaviours = {**yardstick().behaviours, **mended}
+    # Without KIP-320 a follower of 2.0 keeps fetching from a leader that returned with another log,
+    # which is judged as a flaw. So are commits of a reelected leader that missed its deposition, in
+    # any release.
+    repaired = {"fetch_leader_epoch_fencing": True, "reelected_leader_forgets_positions": True}
+    behaviours = {**yardstick().behaviours, **repaired}
     plan = replace(yardstick(), faults=(faults,), kafka=release, behaviours=behaviours)
     statuses = [run_plan(plan, seed).verdict.status for seed in numbers]
     assert "violated" not in statuses
-    # Records do go with the power, or the test shows nothing.
+    # Records must be lost with the power, otherwise the test shows nothing.
     assert statuses.count("permitted") > len(numbers) / 5
 
 
-_BACK = (US_PER_SECOND, 10 * US_PER_SECOND)
-_OF_DISKS: tuple[tuple[Fault, ...], ...] = (
-    (DiskLoss(broker="any", restart_after=_BACK),),
-    (TornWrite(broker="any", after=1, restart_after=_BACK),),
+_RESTART_AFTER = (US_PER_SECOND, 10 * US_PER_SECOND)
+_DISK_FAULTS: tuple[tuple[Fault, ...], ...] = (
+    (DiskLoss(broker="any", restart_after=_RESTART_AFTER),),
+    (TornWrite(broker="any", after=1, restart_after=_RESTART_AFTER),),
     (BitRot(broker="any", partition="t-0"),),
     (
-        StaleCheckpoint(broker="any", restart_after=_BACK),
-        StaleCheckpoint(broker="any", file="recovery-point-offset-checkpoint", restart_after=_BACK),
-        StaleCheckpoint(broker="any", file="leader-epoch-checkpoint", restart_after=_BACK),
+        StaleCheckpoint(broker="any", restart_after=_RESTART_AFTER),
+        StaleCheckpoint(broker="any", file="recovery-point-offset-checkpoint", restart_after=_RESTART_AFTER),
+        StaleCheckpoint(broker="any", file="leader-epoch-checkpoint", restart_after=_RESTART_AFTER),
     ),
-    tuple(LogDirFailure(broker="any", log_dir=number, duration=_BACK) for number in (0, 1)),
-    tuple(DiskFull(broker="any", log_dir=number, room=2_000, duration=_BACK) for number in (0, 1)),
+    tuple(LogDirFailure(broker="any", log_dir=number, duration=_RESTART_AFTER) for number in (0, 1)),
+    tuple(DiskFull(broker="any", log_dir=number, room=2_000, duration=_RESTART_AFTER) for number in (0, 1)),
 )
 
 
-@pytest.mark.parametrize("of_disks", _OF_DISKS, ids=lambda faults: faults[0].name)
+@pytest.mark.parametrize("disk_faults", _DISK_FAULTS, ids=lambda faults: faults[0].name)
 @pytest.mark.soak(size=5, test=1, soak=50)
-def test_a_disk_that_fails_is_never_a_broken_promise(of_disks: tuple[Fault, ...], numbers: range) -> None:
+def test_a_disk_fault_is_never_a_violation(disk_faults: tuple[Fault, ...], numbers: range) -> None:
     injection = yardstick().faults[0]
     assert isinstance(injection.timing, Rate)
     faults = replace(
         injection,
         timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
-        faults=(*injection.faults, *of_disks * 3),
+        faults=(*injection.faults, *disk_faults * 3),
     )
     cluster = yardstick().cluster
     cluster = replace(cluster, disk=replace(cluster.disk, log_dirs=2))
     plan = replace(yardstick(), faults=(faults,), cluster=cluster)
     verdicts = {seed: run_plan(plan, seed).verdict for seed in numbers}
     assert [seed for seed, verdict in verdicts.items() if verdict.status == "violated"] == []
-    if of_disks[0].name == BitRot.name:
-        # What stands behind a damaged batch is read all the same.
+    if disk_faults[0].name == BitRot.name:
+        # Records after a damaged batch are still read.
         assert [seed for seed, verdict in verdicts.items() if verdict.status == "inconclusive"] == []

@@ -1,4 +1,4 @@
-"""The swarm finds the known flaws, and accuses the sound model of nothing."""
+"""The swarm finds all mutants, and nothing in the sound model."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,12 +16,12 @@ from tests.library_swarm import library_swarm, swarm_with_mutant
 from tests.plain_environment import ROOT
 
 BUDGET = 4_000
-"""Within so many seeds a flaw has to be found."""
+"""The number of seeds within which a mutant must be found."""
 
 TABLE = (ROOT / "docs" / "evidence" / "zoo.md").read_text(encoding="utf-8")
 MEASURED = {name: int(seeds) - 1 for name, seeds in re.findall(r"(?m)^\| `([\w-]+)` \| (\d+) \|", TABLE)}
 MEASURED |= {name: int(seed) for name, seed in re.findall(r"(?m)^\| `([\w-]+)` \| seed (\d+) \|", TABLE)}
-"""The seed that found a flaw when the table was made: where to begin, for a change of the swarm makes it another one."""
+"""The seeds that found mutants when the table was made. They are tried first, as changes may move them."""
 
 
 def runs(plan: Plan, seeds: Iterable[int]) -> Iterator[RunResult]:
@@ -29,16 +29,16 @@ def runs(plan: Plan, seeds: Iterable[int]) -> Iterator[RunResult]:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_flaw_is_found(name: str) -> None:
+def test_the_swarm_finds_the_mutant(name: str) -> None:
     seeds = (MEASURED.get(name, 0), *range(BUDGET))
     assert any(run.verdict.status == VIOLATED for run in runs(swarm_with_mutant(name), seeds))
 
 
-def test_as_of_2_8_the_swarm_of_transactions_leaves_one_open_that_no_coordinator_knows() -> None:
+def test_in_2_8_the_transactional_swarm_finds_a_hanging_transaction() -> None:
     """KAFKA-12671, until leaders verified transactions (KIP-890, 3.6)."""
     (plan,) = load_campaign(resolve("swarm-eos")[0], ("kafka=2.8",)).plans
-    found = (run.verdict.rules["hanging-transaction"] for run in runs(plan, (501, *range(BUDGET))))
-    assert any(judged.status == VIOLATED for judged in found)
+    results = (run.verdict.rules["hanging-transaction"] for run in runs(plan, (501, *range(BUDGET))))
+    assert any(rule_result.status == VIOLATED for rule_result in results)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_as_of_2_8_the_swarm_of_transactions_leaves_one_open_that_no_coordinator
     [("swarm", None), ("swarm-kraft", None), ("swarm-eos", None), ("swarm-disks", None), ("swarm-disks", "kraft")],
 )  # fmt: skip
 @pytest.mark.soak(size=50, test=1, soak=400)
-def test_the_sound_model_is_not_accused(swarm: str, variant: str | None, numbers: range) -> None:
+def test_the_sound_model_has_no_findings(swarm: str, variant: str | None, numbers: range) -> None:
     accused = {
-        run.seed: [rule for rule, judged in run.verdict.rules.items() if judged.status == VIOLATED]
+        run.seed: [rule for rule, result in run.verdict.rules.items() if result.status == VIOLATED]
         for run in runs(library_swarm(swarm, variant), numbers)
         if run.verdict.status == VIOLATED
     }

@@ -1,8 +1,9 @@
-"""The plans of the campaigns that ship (each campaign, and each of its variants), and their runs.
+"""The plans of the library's campaigns and variants, and their runs.
 
-Many tests look at the same runs. A test of each plan takes its names from `each_plan`, which puts all tests of a plan, in
-whatever file, into one group: one process of a parallel run takes them one after the other, and `library_run` runs the plan once
-for all of them. A run is a value: who wants another one uses `dataclasses.replace`.
+Many tests check the same runs. A test of each plan takes its names from `each_plan`, which puts all
+tests of a plan, in any file, into one group. One process of a parallel run takes them one after the
+other, and `library_run` runs the plan once for all of them. A run is immutable: use
+`dataclasses.replace` for changes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,15 +23,15 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 
-RUNS_KEPT: Final = 8
-"""More than the tests of one plan have; all runs of the library would fill the memory."""
-TRIED_KEPT: Final = 2
-"""Each has the runs of its trials."""
+RUNS_CACHED: Final = 8
+"""More than the tests of one plan need. All runs of the library would fill the memory."""
+TRIED_RUNS_CACHED: Final = 2
+"""Fewer, because each also holds the runs of its trials."""
 
 
 @cache
 def library_plans(brokers: BrokerRelease | None = None) -> Mapping[str, Plan]:
-    """Return the plans by ``campaign[variant]``; for *brokers* what names no release is as of theirs."""
+    """Return the plans by ``campaign[variant]``. *brokers* decides the release of campaigns without one."""
     plans = [
         plan
         for name in library_names()
@@ -44,53 +45,55 @@ def library_run(name: str, seed: int = 0) -> RunResult:
     return _run(name, seed)
 
 
-class Tried(NamedTuple):
-    """A run with its remedies tried, and the runs of the trials by their digests."""
+class TriedRun(NamedTuple):
+    """A run with tried remedies, and the runs of the trials by digest."""
 
     first: RunResult
     trials: Mapping[str, RunResult]
 
 
-def tried_library_run(name: str, seed: int = 0) -> Tried:
+def tried_library_run(name: str, seed: int = 0) -> TriedRun:
     return _tried_run(name, seed)
 
 
 def proven_library_run(name: str, seed: int = 0) -> RunResult:
-    """Return the run with the remedies of its findings tried."""
+    """Return a run with the remedies of its findings tried."""
     return _tried_run(name, seed).first
 
 
-@lru_cache(maxsize=RUNS_KEPT)
+@lru_cache(maxsize=RUNS_CACHED)
 def _run(name: str, seed: int) -> RunResult:
     return run_plan(library_plans()[name], seed)
 
 
-@lru_cache(maxsize=TRIED_KEPT)
-def _tried_run(name: str, seed: int) -> Tried:
+@lru_cache(maxsize=TRIED_RUNS_CACHED)
+def _tried_run(name: str, seed: int) -> TriedRun:
     trials: dict[str, RunResult] = {}
 
-    def run(tried: Plan, seed: int) -> RunResult:
-        again = run_plan(tried, seed)
-        trials[again.trace_digest] = again
-        return again
+    def run(plan: Plan, seed: int) -> RunResult:
+        result = run_plan(plan, seed)
+        trials[result.trace_digest] = result
+        return result
 
-    return Tried(proven(_run(name, seed), run), MappingProxyType(trials))
+    return TriedRun(proven(_run(name, seed), run), MappingProxyType(trials))
 
 
 def names_with_findings() -> list[str]:
-    """Return the names of the plans that may have findings: `test_library` holds the others to having none."""
+    """Return the names of plans that may have findings. `test_library` checks that the others have none."""
     return [name for name, plan in library_plans().items() if plan.expect.verdict != HELD]
 
 
 def fixed_names() -> list[str]:
-    """Return the names of the plans that leave nothing to the seed but latencies.
+    """Return the names of plans in which the seed decides only latencies.
 
-    A plan for clusters of any release that does not say its verdict leaves open what its faults find.
+    A plan without a release, script and expected verdict leaves its outcome to its random faults.
     """
-    return [name for name, plan in library_plans().items() if plan.swarm is None and not _leaves_open(plan)]
+    return [
+        name for name, plan in library_plans().items() if plan.swarm is None and not _has_open_outcome(plan)
+    ]
 
 
-def _leaves_open(plan: Plan) -> bool:
+def _has_open_outcome(plan: Plan) -> bool:
     return not plan.script and plan.expect.verdict is None and _names_no_release(plan)
 
 
@@ -100,14 +103,14 @@ def _names_no_release(plan: Plan) -> bool:
 
 
 def each_plan(names: Iterable[str] | None = None) -> pytest.MarkDecorator:
-    """Call a test with the ``name`` of each plan, in the group of that plan."""
+    """Parametrize a test with the ``name`` of each plan, in the group of the plan."""
     return pytest.mark.parametrize("name", [in_group(name) for name in names or library_plans()])
 
 
 def in_group(name: str, *parameters: object) -> Any:
-    """Return the parameters of a test that belongs to the tests of a plan; by default its name.
+    """Return the parameters of a test in the group of a plan, by default the plan's name.
 
-    The name of a group stands behind the last bracket of a test's identifier, so it has none itself.
+    A group's name comes after the last bracket of a test's identifier, so it has no bracket itself.
     """
     group = name.removesuffix("]").replace("[", "/")
     return pytest.param(*(parameters or (name,)), marks=pytest.mark.xdist_group(group))

@@ -1,4 +1,4 @@
-"""The smallest campaigns that tell single mutants from Kafka, where none of the library does."""
+"""Minimal campaigns that distinguish single mutants from Kafka where no library campaign does."""
 
 from typing import Final
 
@@ -16,7 +16,8 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: {expect: {not_acked: m1, replicas: {t-0: {0: {log: [m0]}}}}}
         """,
-    # A request waits for a leader that is paused when its batch expires, and has the next one's records when that wakes.
+    # A request waits for a paused leader while its batch expires. When the leader resumes, the
+    # request has the records of the next batch.
     "expired-memory-reused": """
         settings: {acks: all, retry.backoff.ms: 3s, request.timeout.ms: 10s, delivery.timeout.ms: 11s}
         cluster: {brokers: 2, topics: [{name: t, assignment: [[0]]}, {name: u, assignment: [[1]]}]}
@@ -31,7 +32,8 @@ SCRIPTED: Final[dict[str, str]] = {
           - at: 20s
             do: {expect: {replicas: {u-0: {1: {log: [b]}}}}}
         """,
-    # Both are in the log when the answers get lost, and the older one is sent again first.
+    # Both records are in the log when their answers are lost, and the older one is sent again
+    # first.
     "dedup-window-of-one": """
         settings: {acks: all, enable.idempotence: true}
         cluster: {brokers: 2, topics: [{name: t, assignment: [[0, 1]]}]}
@@ -69,7 +71,8 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: {expect: {registered: {1: false}, isr: {t-0: [0]}}}
         """,
-    # The controller finds a broker gone, and is succeeded before it has written what comes of that.
+    # The controller sees that a broker is gone, and is succeeded before it has written the
+    # election.
     "zombie-controller-writes": """
         settings: {acks: all}
         cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1]]}]}
@@ -79,7 +82,7 @@ SCRIPTED: Final[dict[str, str]] = {
           - when: {acked: m0}
             do: [{session_expiry: {broker: 0}}, {controller_failover: {how: delete_znode}}]
         """,
-    # The controller sleeps while the leader goes and comes back.
+    # The controller is paused while the leader restarts.
     "bounce-unnoticed": """
         settings: {acks: all}
         cluster:
@@ -102,7 +105,8 @@ SCRIPTED: Final[dict[str, str]] = {
             do: {expect: {leader: {t-0: 1}, controller: 2}}
         limits: {recovery: 20s}
         """,
-    # Broker 2 dies too, so the controller has something to say to broker 1, and says it until it is heard.
+    # Broker 2 dies too, so the controller has a request for broker 1, and retries it until it
+    # arrives.
     "requests-before-registration": """
         settings: {acks: all}
         cluster:
@@ -123,7 +127,8 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 3s
             do: {expect: {no_event: {leader: {broker: 1}}}}
         """,
-    # Broker 1 leads with a high watermark of 1 though m1 is committed, for broker 3 cannot tell it otherwise.
+    # Broker 1 leads with a high watermark of 1 although m1 is committed, because broker 3 cannot
+    # fetch.
     "early-isr-expansion": """
         settings: {acks: all}
         cluster: {brokers: 5, controller: 4, topics: [{name: t, assignment: [[0, 1, 2, 3]]}]}
@@ -145,7 +150,7 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: [{release: {id: of-3}}, {release: {id: answer-to-2}}]
         """,
-    # Five voters that are slow to hear of each other run for office at once.
+    # Five voters with slow links run for election at once.
     "two-votes-an-epoch": """
         kafka: "4.3"
         settings: {acks: all, controller.quorum.election.timeout.ms: 100, controller.quorum.fetch.timeout.ms: 600}
@@ -159,7 +164,7 @@ SCRIPTED: Final[dict[str, str]] = {
           - rate: 30/m
             any_of: [{controller_failover: {how: crash, restart_after: 100ms..1s}}]
         """,
-    # A whole quorum restarts, and each voter has its latest snapshot alone.
+    # A whole quorum restarts, and each voter has only its latest snapshot.
     "snapshot-cuts-log": """
         kafka: "4.3"
         settings: {acks: all, metadata.log.max.record.bytes.between.snapshots: 500}
@@ -177,7 +182,8 @@ SCRIPTED: Final[dict[str, str]] = {
             do: {send: m0}
           - when: {acked: m0}
         """,
-    # Two sessions are over at once: what becomes of the second broker is decided, and not committed yet when the first is fenced.
+    # Two sessions expire at once: the fencing of the second broker is uncommitted when that of the
+    # first is committed.
     "snapshot-of-uncommitted": """
         kafka: "4.3"
         settings: {acks: all, metadata.log.max.record.bytes.between.snapshots: 1}
@@ -191,7 +197,7 @@ SCRIPTED: Final[dict[str, str]] = {
             do: {send: m0}
           - when: {acked: m0}
         """,
-    # The request for the ISR comes when broker 1 has restarted, and has nothing.
+    # The request for the ISR arrives when broker 1 has restarted with an empty log.
     "former-life-joins-isr": """
         kafka: "4.3"
         settings: {acks: all, replica.lag.time.max.ms: 2s}
@@ -216,7 +222,7 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: [{expect: {isr: {t-0: [0, 2]}}}, {release: {id: new-fetch-of-1}}]
         """,
-    # The marker of the first transaction has not come to the leader yet when the second one begins.
+    # The marker of the first transaction has not reached the leader when the second one starts.
     "next-transaction-unverified": """
         kafka: "4.3"
         settings: {acks: all, min.insync.replicas: 2, auto.leader.rebalance.enable: false, transaction.state.log.num.partitions: 1}
@@ -244,4 +250,4 @@ SCRIPTED: Final[dict[str, str]] = {
           - when: {failed: next}
         """,
 }
-"""Campaigns by mutant; the default release passes them."""
+"""Campaigns by mutant. The default release passes them."""

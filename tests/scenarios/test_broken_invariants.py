@@ -1,4 +1,4 @@
-"""Flaws of the model, of old releases and of mutants are noticed where they break an invariant."""
+"""Invariants notice flaws of the model, of old releases and of mutants."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +52,7 @@ def with_power_loss(plan: Plan) -> Plan:
     )
 
 
-def broken(result: RunResult) -> dict[str, str]:
+def broken_invariants(result: RunResult) -> dict[str, str]:
     """Return the invariants that broke, with the status of their rules."""
     rules = result.verdict.rules
     return {
@@ -64,12 +64,12 @@ def broken(result: RunResult) -> dict[str, str]:
 
 def is_violated(plan: Plan, invariant: str, first: int = 0) -> bool:
     seeds = range(first, first + SEEDS)
-    return any(broken(run_plan(plan, seed)).get(invariant) == VIOLATED for seed in seeds)
+    return any(broken_invariants(run_plan(plan, seed)).get(invariant) == VIOLATED for seed in seeds)
 
 
 # Mutants and releases
 
-MUTANTS_NOTICED = (
+NOTICED_MUTANTS = (
     ("hw-truncation", "isr-holds-committed", 0),
     ("hw-truncation", "log-matching", 57),
     ("hw-truncation", "producer-state-matches-log", 57),
@@ -80,8 +80,8 @@ MUTANTS_NOTICED = (
 )
 
 
-@pytest.mark.parametrize(("mutant", "invariant", "first"), MUTANTS_NOTICED)
-def test_a_mutant_is_noticed(mutant: str, invariant: str, first: int) -> None:
+@pytest.mark.parametrize(("mutant", "invariant", "first"), NOTICED_MUTANTS)
+def test_a_mutant_breaks_its_invariant(mutant: str, invariant: str, first: int) -> None:
     plan = yardstick()
     flaw = {MUTANTS[mutant].switch: MUTANTS[mutant].value}
     assert is_violated(replace(plan, behaviours={**plan.behaviours, **flaw}), invariant, first)
@@ -89,26 +89,26 @@ def test_a_mutant_is_noticed(mutant: str, invariant: str, first: int) -> None:
 
 def test_truncation_to_the_high_watermark_breaks_the_isr() -> None:
     result = run_plan(library_plan("loss-by-hw-truncation"), 0)
-    assert broken(result) == {"isr-holds-committed": VIOLATED}
+    assert broken_invariants(result) == {"isr-holds-committed": VIOLATED}
     finding = result.verdict.rules["isr-holds-committed"].findings[0]
     assert (finding.partition, finding.offset) == ("t-0", 1)
     assert [link.event for link in finding.chain] == ["appended", "truncated", "invariant-broken"]
-    assert broken(run_plan(library_plan("loss-by-hw-truncation", "0.11"), 0)) == {}
+    assert broken_invariants(run_plan(library_plan("loss-by-hw-truncation", "0.11"), 0)) == {}
 
 
-def test_a_diverged_replica_in_the_isr_is_no_consequence_of_power_loss() -> None:
-    assert broken(run_plan(library_plan("divergence-by-hw"), 0))["isr-holds-committed"] == VIOLATED
+def test_power_loss_does_not_excuse_a_diverged_replica_in_the_isr() -> None:
+    assert broken_invariants(run_plan(library_plan("divergence-by-hw"), 0))["isr-holds-committed"] == VIOLATED
     for variant in ("0.11", "2.4"):
-        found = broken(run_plan(library_plan("divergence-by-hw", variant), 0))
-        assert found == {"isr-holds-committed": PERMITTED, "log-matching": PERMITTED}
+        statuses = broken_invariants(run_plan(library_plan("divergence-by-hw", variant), 0))
+        assert statuses == {"isr-holds-committed": PERMITTED, "log-matching": PERMITTED}
 
 
-# Flaws of the model, made for the occasion
+# Flaws of the model, patched in by these tests
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-def _hw_stays_above_what_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def _hw_stays_above_truncated_log(monkeypatch: pytest.MonkeyPatch) -> None:
     original = UnifiedLog.truncate_to
 
     def truncate_to(self: UnifiedLog, offset: int) -> bool:
@@ -120,11 +120,11 @@ def _hw_stays_above_what_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UnifiedLog, "truncate_to", truncate_to)
 
 
-def _everybody_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+def _every_replica_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "_is_in_sync", lambda *_: True)
 
 
-def _entries_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def _entries_are_never_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaderEpochCache, "truncate_from_end", lambda *_: None)
 
 
@@ -136,7 +136,7 @@ def _entries_are_only_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaderEpochCache, "assign", assign)
 
 
-def _producers_are_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def _producer_states_are_not_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProducerStates, "rebuild", lambda self, *_: self.entries.clear())
 
 
@@ -144,11 +144,11 @@ def _everything_counts_as_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UnifiedLog, "flushed_offset", property(lambda self: self.log_end_offset))
 
 
-def _power_loss_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def _power_loss_loses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogFile, "lose_power", lambda self, _torn_after=None: self.truncate_to(0))
 
 
-def _a_crash_takes_what_is_not_flushed(monkeypatch: pytest.MonkeyPatch) -> None:
+def _a_crash_loses_unflushed_records(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Cluster.crash_broker
 
     def crash_broker(self: Cluster, broker: int, *, power_loss: bool) -> None:
@@ -173,21 +173,23 @@ def _unknown_followers_reset_the_hw(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FLAWS: tuple[tuple[Patch, str], ...] = (
-    (_hw_stays_above_what_is_cut_off, "hw-within-log"),
-    (_everybody_is_in_sync, "isr-holds-committed"),
-    (_entries_are_never_cut, "epoch-cache-monotonic"),
+    (_hw_stays_above_truncated_log, "hw-within-log"),
+    (_every_replica_is_in_sync, "isr-holds-committed"),
+    (_entries_are_never_truncated, "epoch-cache-monotonic"),
     (_entries_are_only_added, "epoch-cache-monotonic"),
-    (_producers_are_not_learned_again, "producer-state-matches-log"),
+    (_producer_states_are_not_rebuilt, "producer-state-matches-log"),
     (_everything_counts_as_flushed, "checkpoint-within-log"),
-    (_power_loss_takes_everything, "checkpoint-within-log"),
-    (_a_crash_takes_what_is_not_flushed, "isr-holds-committed"),
+    (_power_loss_loses_everything, "checkpoint-within-log"),
+    (_a_crash_loses_unflushed_records, "isr-holds-committed"),
     (_unknown_followers_reset_the_hw, "hw-monotonic"),
 )
 
 
 @patches_the_model
 @pytest.mark.parametrize(("flaw", "invariant"), FLAWS, ids=[flaw.__name__[1:] for flaw, _ in FLAWS])
-def test_a_flaw_of_the_model_is_noticed(flaw: Patch, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flaw_of_the_model_breaks_its_invariant(
+    flaw: Patch, invariant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flaw(monkeypatch)
     assert is_violated(with_power_loss(yardstick()), invariant)
 
@@ -195,25 +197,25 @@ def test_a_flaw_of_the_model_is_noticed(flaw: Patch, invariant: str, monkeypatch
 # Switches
 
 
-def test_watching_changes_nothing_else() -> None:
+def test_watching_invariants_changes_nothing_else() -> None:
     plan = with_power_loss(yardstick("kafka=4.3"))
     for seed in range(5):
         watched, unwatched = run_plan(plan, seed), run_plan(replace(plan, invariants=()), seed)
         assert [e for e in watched.evidence.trace if e[1] != "invariant_broken"] == unwatched.evidence.trace
-        left_out = watched.verdict.rules.keys() - unwatched.verdict.rules.keys()
-        assert left_out == set(RULE_OF_INVARIANT.values())
+        unwatched_rules = watched.verdict.rules.keys() - unwatched.verdict.rules.keys()
+        assert unwatched_rules == set(RULE_OF_INVARIANT.values())
         assert all(
             unwatched.verdict.rules[name] == watched.verdict.rules[name] for name in unwatched.verdict.rules
         )
 
 
 @pytest.mark.parametrize("invariant", INVARIANTS)
-def test_one_alone_is_judged_alone(invariant: str) -> None:
+def test_a_single_watched_invariant_is_the_only_one_judged(invariant: str) -> None:
     plan = replace(library_plan("loss-by-hw-truncation"), kafka="4.3", invariants=(invariant,))
     result = run_plan(plan, 0)
     judged = {name for name, rule in RULE_OF_INVARIANT.items() if rule in result.verdict.rules}
     assert judged == {invariant}
-    assert set(broken(result)) <= {invariant}
+    assert set(broken_invariants(result)) <= {invariant}
 
 
 # What Kafka permits
@@ -226,7 +228,8 @@ def test_one_alone_is_judged_alone(invariant: str) -> None:
         ("unclean.leader.election.enable=true", "min.insync.replicas=1"),
         (
             "kafka=2.0",
-            # Without KIP-320 a follower goes on where its leader came back with another log: a flaw, and judged as one.
+            # Without KIP-320 a follower keeps fetching from a leader that returned with another
+            # log, which is judged as a flaw.
             "behaviours.fetch_leader_epoch_fencing=true",
             "unclean.leader.election.enable=true",
             "min.insync.replicas=1",
@@ -234,14 +237,14 @@ def test_one_alone_is_judged_alone(invariant: str) -> None:
     ],
 )
 @pytest.mark.soak(size=15, test=1, soak=40)
-def test_unclean_elections_and_power_loss_break_invariants_by_permission(
+def test_unclean_elections_and_power_loss_are_permitted_to_break_invariants(
     options: tuple[str, ...], numbers: range
 ) -> None:
     plan = with_power_loss(yardstick(*options))
-    found: dict[str, set[str]] = {}
+    statuses: dict[str, set[str]] = {}
     for seed in numbers:
-        for name, status in broken(run_plan(plan, seed)).items():
-            found.setdefault(name, set()).add(status)
-    assert found.pop("isr-holds-committed") == {PERMITTED}
-    assert found.pop("log-matching") == {PERMITTED}
-    assert all(statuses == {PERMITTED} for statuses in found.values()), found
+        for name, status in broken_invariants(run_plan(plan, seed)).items():
+            statuses.setdefault(name, set()).add(status)
+    assert statuses.pop("isr-holds-committed") == {PERMITTED}
+    assert statuses.pop("log-matching") == {PERMITTED}
+    assert all(of_invariant == {PERMITTED} for of_invariant in statuses.values()), statuses

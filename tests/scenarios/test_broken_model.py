@@ -1,4 +1,4 @@
-"""Break the model, and the campaigns that ship notice: their expectations are more than decoration."""
+"""Library campaigns notice a broken model: their expectations are effective."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.scenarios.library_plans import library_plans
 
-# A campaign whose script waits in vain need not wait long to be of no use here.
+# A script that waits in vain shows nothing, so it may stop early.
 LIMIT_US = 120 * US_PER_SECOND
 
-# What is broken, and a campaign that is there to notice it.
+# A switch, its broken value, and a campaign that notices it.
 BROKEN: tuple[tuple[str, Value, str], ...] = (
     ("follower_truncation", "none", "unclean-election[base]"),
     ("producer_batches_retained", 0, "ack-lost[idempotent]"),
@@ -28,7 +28,7 @@ BROKEN: tuple[tuple[str, Value, str], ...] = (
 
 
 @pytest.mark.parametrize(("switch", "value", "campaign"), BROKEN, ids=[switch for switch, *_ in BROKEN])
-def test_broken_model_is_noticed(switch: str, value: Value, campaign: str) -> None:
+def test_a_library_campaign_notices_the_broken_model(switch: str, value: Value, campaign: str) -> None:
     plans = library_plans()
     if not _misses(plans[campaign], switch, value):
         noticed = [name for name, plan in plans.items() if _misses(plan, switch, value)]
@@ -36,7 +36,7 @@ def test_broken_model_is_noticed(switch: str, value: Value, campaign: str) -> No
 
 
 def _misses(plan: Plan, switch: str, value: Value) -> bool:
-    """Return whether a plan misses its expectations; one that gets nowhere does not count."""
+    """Return whether a plan misses its expectations with a conclusive verdict."""
     broken = replace(
         plan,
         behaviours={**plan.behaviours, switch: value},

@@ -1,4 +1,4 @@
-"""A topic leaves settings to its brokers, and the brokers differ: the leader's count, and the controller's."""
+"""If a topic leaves settings to its brokers, those of the leader or of the controller apply."""
 
 from dataclasses import replace
 
@@ -51,8 +51,8 @@ script:
 """
 
 
-def ran(text: str, **given: object) -> RunResult:
-    (plan,) = load_text(text.format(**given), "campaign.yaml").plans
+def run(text: str, **values: object) -> RunResult:
+    (plan,) = load_text(text.format(**values), "campaign.yaml").plans
     return run_plan(plan, 0)
 
 
@@ -65,21 +65,21 @@ def ran(text: str, **given: object) -> RunResult:
         (2, 2, "min.insync.replicas: 1", False),
     ],
 )
-def test_the_leaders_min_insync_replicas_counts_unless_the_topic_has_its_own(
+def test_the_leaders_min_insync_replicas_apply_unless_the_topic_has_its_own(
     first: int, leader: int, topic: str, refused: bool
 ) -> None:
-    result = ran(MIN_ISR, first=first, leader=leader, topic=topic)
+    result = run(MIN_ISR, first=first, leader=leader, topic=topic)
     rejected = {event.error for event in select(result.evidence.trace, RequestRejected)}
     assert (errors.NOT_ENOUGH_REPLICAS in rejected) is refused
     assert result.verdict.rules["acked-below-min-isr"].status == "held"
 
 
 @pytest.mark.parametrize(("leaders", "others", "findings"), [(1, 2, 0), (2, 1, 1)])
-def test_the_judge_holds_a_leader_to_its_own_min_insync_replicas(
+def test_the_judge_applies_the_leaders_own_min_insync_replicas(
     leaders: int, others: int, findings: int
 ) -> None:
     # Broker 1 leads by its own setting of 1, and acknowledges with an ISR of one.
-    acked = ran(MIN_ISR, first=2, leader=1, topic="").evidence
+    acked = run(MIN_ISR, first=2, leader=1, topic="").evidence
     settings = acked.partitions["t-0"]
     by_min_isr = {own.min_insync_replicas: own for own in settings.on_broker.values()}
     stated = replace(settings, on_broker={0: by_min_isr[others], 1: by_min_isr[leaders]})
@@ -88,8 +88,8 @@ def test_the_judge_holds_a_leader_to_its_own_min_insync_replicas(
 
 
 @pytest.mark.parametrize(("controller", "unclean"), [(0, False), (3, True)])
-def test_the_controllers_own_unclean_leader_election_counts(controller: int, unclean: bool) -> None:
-    evidence = ran(UNCLEAN, controller=controller).evidence
+def test_the_controllers_own_unclean_leader_election_applies(controller: int, unclean: bool) -> None:
+    evidence = run(UNCLEAN, controller=controller).evidence
     assert any(event.unclean for event in select(evidence.trace, LeaderElected)) is unclean
     settings = evidence.partitions["t-0"]
     assert settings.unclean_leader_election

@@ -1,7 +1,7 @@
-"""The law of chains (`harrow.checks.link`): each link after the first is a fault, or follows from an earlier one.
+"""The law of chains (`harrow.checks.link`): each later link is a fault, or follows from an earlier one.
 
-The law is checked for every finding of the library, and what chains claim is compared with the logs of that moment. The mutants,
-and more seeds of the swarms, are in `make soak`.
+These tests check the law for every finding of the library, and compare claims of chains with the
+logs of that moment. `make soak` also checks the mutants, and more seeds of the swarms.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ ALL = -1
 
 
 def findings(result: RunResult) -> Iterator[Finding]:
-    for judged in result.verdict.rules.values():
-        yield from judged.findings
+    for rule_result in result.verdict.rules.values():
+        yield from rule_result.findings
 
 
 def assert_all_lawful(result: RunResult) -> None:
@@ -39,7 +39,7 @@ def assert_all_lawful(result: RunResult) -> None:
 
 
 @each_plan()
-def test_each_link_follows_from_an_earlier_one_or_is_a_fault_and_none_is_idle(name: str) -> None:
+def test_each_link_is_a_fault_or_follows_from_an_earlier_one_and_none_is_idle(name: str) -> None:
     assert_all_lawful(library_run(name))
 
 
@@ -56,25 +56,27 @@ def test_each_fault_of_a_chain_names_its_strike(name: str) -> None:
 
 
 @each_plan(fixed_names())
-def test_a_chain_claims_no_copy_that_a_log_did_not_have_at_that_moment(name: str) -> None:
+def test_a_chain_claims_only_copies_that_logs_had_at_that_moment(name: str) -> None:
     result = library_run(name)
     for finding in findings(result):
         for link in finding.chain:
             value = link.operand("value")
             if link.kind.name == "acked" and link.operand("acks") == ALL:
-                having = copies(result.evidence, finding, link, "acknowledged", link.operand("offset"))
+                copies_by_broker = copies(
+                    result.evidence, finding, link, "acknowledged", link.operand("offset")
+                )
                 claimed = dict.fromkeys(link.operand("having"), True)
                 claimed |= dict.fromkeys(link.operand("missing"), False)
-                assert claimed.items() <= having.items(), because(finding)
+                assert claimed.items() <= copies_by_broker.items(), because(finding)
             elif link.event in ("elected", "elected-uncleanly") and value == finding.value is not None:
-                having = copies(result.evidence, finding, link, "election", None)
-                assert having[link.broker] == link.operand("has_it"), because(finding)
+                copies_by_broker = copies(result.evidence, finding, link, "election", None)
+                assert copies_by_broker[link.broker] == link.operand("has_it"), because(finding)
 
 
 def copies(
     evidence: Evidence, finding: Finding, link: Link, event_name: str, offset: int | None
 ) -> dict[int | None, bool]:
-    """Return which brokers had a record right before the event of a link."""
+    """Return which brokers had a record just before the event of a link."""
     state = ClusterState({})
     value = str(link.operand("value"))
     for number, event in enumerate(evidence.trace, 1):
@@ -86,19 +88,19 @@ def copies(
     else:
         raise AssertionError(link)
     partition = state.partition(finding.partition)
-    having: dict[int | None, bool] = {}
+    copies_by_broker: dict[int | None, bool] = {}
     for broker in evidence.partitions[finding.partition].replicas:
         replica = partition.replica(broker)
         deleted = any(
-            (gone.entry.offset, gone.entry.value) == (offset, value)
-            and gone.cause in ("retention", "compaction")
-            for gone in replica.removed
+            (removal.entry.offset, removal.entry.value) == (offset, value)
+            and removal.cause in ("retention", "compaction")
+            for removal in replica.removed
         )
-        stands = any(
+        is_stored = any(
             (offset is None or entry.offset == offset) and entry.value == value for entry in replica.log
         )
-        having[broker] = stands or (deleted and event_name == "acknowledged")
-    return having
+        copies_by_broker[broker] = is_stored or (deleted and event_name == "acknowledged")
+    return copies_by_broker
 
 
 @pytest.mark.parametrize(
@@ -117,16 +119,16 @@ def copies(
         ("ack-lost[base]", "retried"),
     ],
 )
-def test_a_chain_without_a_link_that_decides_breaks_the_law(name: str, kind: str) -> None:
+def test_a_chain_without_a_decisive_link_breaks_the_law(name: str, kind: str) -> None:
     chains = [finding.chain for finding in findings(library_run(name))]
-    told = [chain for chain in chains if any(link.kind.name == kind for link in chain[:-1])]
-    assert told, "nothing to leave out"
+    with_link = [chain for chain in chains if any(link.kind.name == kind for link in chain[:-1])]
+    assert with_link, "no chain has the link"
     assert any(
-        list(unmet([link for link in chain if link.kind.name != kind], of_first=True)) for chain in told
+        list(unmet([link for link in chain if link.kind.name != kind], of_first=True)) for chain in with_link
     )
 
 
-def test_a_broken_invariant_names_the_change_of_the_isr_that_a_leader_forgot() -> None:
+def test_a_broken_invariant_names_the_isr_change_that_a_leader_forgot() -> None:
     options = ("kafka=3.9", "behaviours.isr_change_survives_known_state=false")
     (plan,) = load_campaign(resolve("standard")[0], options).plans
     (finding,) = run_plan(plan, 9_710_299).verdict.rules["isr-holds-committed"].findings
@@ -136,7 +138,7 @@ def test_a_broken_invariant_names_the_change_of_the_isr_that_a_leader_forgot() -
         *("committed-alone", "invariant-broken"),
     ]
     assert_lawful(finding)
-    # A leader that had not forgotten would not have committed without the follower.
+    # A leader that remembers the change would not commit without the follower.
     assert list(unmet(link for link in finding.chain if link.kind.name != "isr-forgotten"))
 
 
@@ -153,7 +155,7 @@ def test_each_link_of_a_swarms_findings_follows_from_an_earlier_one(numbers: ran
             assert_all_lawful(run_plan(library_swarm(name), seed))
 
 
-def test_a_refused_change_of_the_isr_is_told_where_a_high_watermark_stands_still() -> None:
+def test_a_stuck_high_watermark_is_explained_by_a_refused_isr_change() -> None:
     (plan,) = load_text(dedent(REFUSED), "campaign.yaml").plans
     (finding,) = run_plan(plan, 0).verdict.rules["unavailable"].findings
     assert "the ISR shrank from [0, 1] to [0]" in because(finding)
@@ -175,12 +177,12 @@ REFUSED = """
 
 def reasons(campaign: str) -> list[str]:
     (plan,) = load_text(dedent(campaign), "campaign.yaml").plans
-    told = [because(finding) for finding in findings(run_plan(plan, 0))]
-    assert told, "nothing to explain"
-    return told
+    sentences = [because(finding) for finding in findings(run_plan(plan, 0))]
+    assert sentences, "no findings to explain"
+    return sentences
 
 
-def test_what_was_over_before_a_request_was_sent_does_not_explain_that_it_got_no_answer() -> None:
+def test_a_fault_that_ended_before_a_request_does_not_explain_its_missing_answer() -> None:
     for reason in reasons(HELD_FETCHES):
         assert "p got no answer from broker 0" in reason
         assert "was paused" not in reason
@@ -205,13 +207,13 @@ HELD_FETCHES = """
 """
 
 
-def test_a_fault_between_brokers_does_not_explain_that_a_leader_with_acks_1_gave_no_answer() -> None:
-    for reason in reasons(PAUSED_AND_PARTED):
+def test_a_fault_between_brokers_does_not_explain_a_missing_answer_with_acks_1() -> None:
+    for reason in reasons(PAUSED_AND_PARTITIONED):
         assert "broker 0 was paused" in reason
         assert "partition" not in reason
 
 
-PAUSED_AND_PARTED = """
+PAUSED_AND_PARTITIONED = """
     name: paused-and-parted
     kafka: "3.6"
     settings: {acks: "1", enable.idempotence: false, request.timeout.ms: 2s, delivery.timeout.ms: 60s}
@@ -226,7 +228,7 @@ PAUSED_AND_PARTED = """
 """
 
 
-def test_what_came_before_a_broker_began_to_lead_does_not_explain_that_it_was_succeeded() -> None:
+def test_events_before_a_leadership_do_not_explain_its_end() -> None:
     for reason in reasons(MOVED_EARLIER):
         assert "1.608s broker 0 crashed" in reason
         assert "the replicas became" not in reason
@@ -257,9 +259,9 @@ def test_broken_promises_of_the_library_have_chains() -> None:
     violated = [
         finding
         for name in PLANS
-        for judged in library_run(name).verdict.rules.values()
-        for finding in judged.findings
-        if judged.status == VIOLATED and finding.permitted_by is None
+        for rule_result in library_run(name).verdict.rules.values()
+        for finding in rule_result.findings
+        if rule_result.status == VIOLATED and finding.permitted_by is None
     ]
     assert len(violated) > 20
     assert all(finding.chain for finding in violated)

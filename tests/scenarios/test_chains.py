@@ -1,7 +1,7 @@
-"""Why it happened: each finding of the campaigns that ship has the chain that its scenario tells.
+"""Causal chains of the library: each finding has the chain of its scenario.
 
-A chain is compared by its links' kinds, brokers and facts, in order; what stands between
-them may change. An invariant that breaks on the way has a chain of its own.
+The expected links must appear in order, with their kinds, brokers and texts. Other links may come
+between them. An invariant that breaks has its own chain.
 """
 
 import json
@@ -13,8 +13,8 @@ from harrow.checks.finding import Finding
 from harrow.checks.link import Link
 from tests.scenarios.library_plans import each_plan, fixed_names, proven_library_run
 
-Wanted = tuple[str, int | None, str]
-"""The kind of a link, its broker, and what its text has."""
+ExpectedLink = tuple[str, int | None, str]
+"""The kind of a link, its broker, and a part of its text."""
 
 RULES: Final = ("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen")
 RULES_OF_LOGS: Final = ("read-above-hw", "log-divergence", "two-leaders")
@@ -24,14 +24,16 @@ FLUSHING: Final = "log.flush.interval.messages=1"
 KIP_101: Final = "KIP-101, from 0.11 on"
 KAFKA_9338: Final = "KAFKA-9338, from 2.5 on"
 NO_UNCLEAN: Final = ("unclean.leader.election.enable=false",)
-"""With min.insync.replicas=2 the record is refused, sent again, and doubled."""
+"""Without min.insync.replicas=2, with which the record is refused, sent again, and duplicated."""
 
 CLEAN: Final = ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 
 
-def unclean(record: str, *others: Wanted, isr: str = "[0, 1] to [0]", cut: bool = True) -> tuple[Wanted, ...]:
-    """Return the chain of an acked record that an unclean leader did not have."""
-    end: Wanted = (
+def unclean(
+    record: str, *others: ExpectedLink, isr: str = "[0, 1] to [0]", cut: bool = True
+) -> tuple[ExpectedLink, ...]:
+    """Return the chain of an acked record that an unclean leader lacked."""
+    end: ExpectedLink = (
         ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and cut off {record}")
         if cut
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
@@ -47,9 +49,9 @@ def unclean(record: str, *others: Wanted, isr: str = "[0, 1] to [0]", cut: bool 
     )
 
 
-def forgotten(record: str, *others: Wanted, cut: bool = True) -> tuple[Wanted, ...]:
-    """Return the chain of m2 of divergence-by-hw: B had not flushed it, and led first."""
-    end: Wanted = (
+def lost_unflushed(record: str, *others: ExpectedLink, cut: bool = True) -> tuple[ExpectedLink, ...]:
+    """Return the chain of m2 of divergence-by-hw: broker 1 lost it unflushed, and led first."""
+    end: ExpectedLink = (
         ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and cut off {record}")
         if cut
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
@@ -66,8 +68,8 @@ def forgotten(record: str, *others: Wanted, cut: bool = True) -> tuple[Wanted, .
     )
 
 
-def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...]:
-    """Return the chain of a record that everybody had and nobody had flushed."""
+def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[ExpectedLink, ...]:
+    """Return the chain of a record that all replicas had, but none had flushed."""
     return (
         ("appended", 0, f"{record} at offset {offset}"),
         ("copied", None, record),
@@ -76,8 +78,8 @@ def all_lost_power(record: str, offset: int, *brokers: int) -> tuple[Wanted, ...
     )
 
 
-def m2_where_m1_is() -> tuple[Wanted, ...]:
-    """Return how two records of reverted-log-start came to the same offset, both committed."""
+def two_records_at_one_offset() -> tuple[ExpectedLink, ...]:
+    """Return the chain of two committed records of reverted-log-start at one offset."""
     return (
         ("appended", 0, "m1 at offset 1 (epoch 0)"),
         ("elected", 1, "without m1 (epoch 1)"),
@@ -88,8 +90,8 @@ def m2_where_m1_is() -> tuple[Wanted, ...]:
     )
 
 
-def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
-    """Return the chain of a record that one disk had."""
+def lost_with_only_disk(record: str) -> tuple[ExpectedLink, ...]:
+    """Return the chain of a record that only one disk had."""
     return (
         ("appended", 0, record),
         ("stopped", 0, f"crashed, the only one with {record}"),
@@ -98,8 +100,8 @@ def lost_with_only_disk(record: str) -> tuple[Wanted, ...]:
     )
 
 
-def acked_by_former_leader(record: str) -> tuple[Wanted, ...]:
-    """Return the chain of a record that waited for the disk of a leader while the leadership went to another broker."""
+def acked_by_former_leader(record: str) -> tuple[ExpectedLink, ...]:
+    """Return the chain of a record that waited for a leader's disk while another broker became leader."""
     return (
         ("elected", 0, "was elected as the preferred leader (epoch 2)"),
         ("appended", 1, f"{record} at offset"),
@@ -108,8 +110,8 @@ def acked_by_former_leader(record: str) -> tuple[Wanted, ...]:
     )
 
 
-def rotten(why: str = "") -> tuple[Wanted, ...]:
-    """Return the chain of m1 of bit-rot, which nobody can read."""
+def damaged(why: str = "") -> tuple[ExpectedLink, ...]:
+    """Return the chain of m1 of bit-rot, which is unreadable."""
     return (
         ("appended", 0, "m1 at offset 1"),
         ("damaged", 0, "has damaged bytes in m1"),
@@ -117,8 +119,8 @@ def rotten(why: str = "") -> tuple[Wanted, ...]:
     )
 
 
-def expired(record: str, setting: str) -> tuple[Wanted, ...]:
-    """Return the chain of a record that nobody read while its topic kept it."""
+def expired(record: str, setting: str) -> tuple[ExpectedLink, ...]:
+    """Return the chain of a record that no consumer read before its topic deleted it."""
     return (
         ("appended", 0, record),
         ("acked", 0, "all of the ISR [0, 1, 2] had it"),
@@ -127,8 +129,8 @@ def expired(record: str, setting: str) -> tuple[Wanted, ...]:
     )
 
 
-def deleted_by_request(record: str) -> tuple[Wanted, ...]:
-    """Return the chain of a record that an administrator had deleted before somebody read it."""
+def deleted_by_request(record: str) -> tuple[ExpectedLink, ...]:
+    """Return the chain of a record that an administrator deleted before a consumer read it."""
     return (
         ("appended", 0, record),
         ("acked", 0, "all of the ISR [0, 1] had it"),
@@ -138,7 +140,7 @@ def deleted_by_request(record: str) -> tuple[Wanted, ...]:
     )
 
 
-COMPACTED_ABOVE_HW: Final[tuple[Wanted, ...]] = (
+COMPACTED_ABOVE_HW: Final[tuple[ExpectedLink, ...]] = (
     ("appended", 0, "price-1 at offset 0 (epoch 0)"),
     ("acked", 0, "all of the ISR [0, 1, 2] had it"),
     ("compacted", 0, "without price-1 of offset 0: price-2 at offset 1 has the same key"),
@@ -149,8 +151,8 @@ COMPACTED_ABOVE_HW: Final[tuple[Wanted, ...]] = (
 )
 
 
-def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
-    """Return the chain of m1 of fetch-session-forgets-epoch: its leader dropped it, and broker 1 never did."""
+def kept_by_one_replica(*end: ExpectedLink) -> tuple[ExpectedLink, ...]:
+    """Return the chain of m1 of fetch-session-forgets-epoch: its leader truncated it, broker 1 never did."""
     return (
         ("appended", 0, "m1 at offset 1 (epoch 0)"),
         ("copied", 1, "m1"),
@@ -163,8 +165,8 @@ def rewritten(*end: Wanted) -> tuple[Wanted, ...]:
     )
 
 
-M3: Final[Wanted] = ("appended", 1, "m3 at offset 1")
-LAST_IN_ISR: Final[tuple[Wanted, ...]] = (
+M3: Final[ExpectedLink] = ("appended", 1, "m3 at offset 1")
+LAST_IN_ISR: Final[tuple[ExpectedLink, ...]] = (
     ("acked", 0, "all of the ISR [0, 1, 2] had it"),
     ("disk-lost", 0, "lost its disk, and its log, with m0"),
     ("elected", 0, "from the ISR [0], without m0"),
@@ -174,9 +176,9 @@ LAST_IN_ISR: Final[tuple[Wanted, ...]] = (
         "brokers 1 and 2, which had it, could not be elected from outside the ISR (KIP-966)",
     ),
 )
-BOTH_CLAIM_1: Final[Wanted] = ("conclusion", None, "offset 1 is m2")
+BOTH_CLAIM_1: Final[ExpectedLink] = ("conclusion", None, "offset 1 is m2")
 
-CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[str, ...]]]] = {
+CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], tuple[str, ...]]]] = {
     ("bit-rot[base]", "lost-write", "m1"): (
         (
             ("acked", 0, "acked m1 when the ISR had shrunk to [0]"),
@@ -229,16 +231,16 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ("cluster.topics.0.assignment=[[0, 1, 2]]",),
     ),
     ("bit-rot[older-segment]", "lost-write", "m1"): (
-        rotten("every replica that had m1"),
+        damaged("every replica that had m1"),
         (),
     ),
     ("bit-rot[stopped]", "lost-write", "m1"): (
-        rotten("every replica that had m1"),
+        damaged("every replica that had m1"),
         (),
     ),
     ("bit-rot[leads-on]", "lost-write", "m1"): (
         (
-            *rotten()[:2],
+            *damaged()[:2],
             ("kept", 1, "still has m1"),
             ("conclusion", None, "and the broker goes on leading although brokers 1 and 2"),
         ),
@@ -410,23 +412,23 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("controller_epoch_fencing=true", "leader_epoch_fencing=true"),
     ),
-    ("divergence-by-hw[base]", "lost-write", "m2"): (forgotten("m2", cut=False), (FLUSHING,)),
+    ("divergence-by-hw[base]", "lost-write", "m2"): (lost_unflushed("m2", cut=False), (FLUSHING,)),
     ("divergence-by-hw[base]", "inconsistent-offsets", "m2"): (
-        (*forgotten("m2", M3, cut=False), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3, cut=False), BOTH_CLAIM_1),
         (FLUSHING,),
     ),
     ("divergence-by-hw[base]", "log-divergence", None): (
-        (*forgotten("m2", M3, cut=False), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3, cut=False), BOTH_CLAIM_1),
         (KIP_101,),
     ),
-    ("divergence-by-hw[0.11]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("divergence-by-hw[0.11]", "lost-write", "m2"): (lost_unflushed("m2"), (FLUSHING,)),
     ("divergence-by-hw[0.11]", "inconsistent-offsets", "m2"): (
-        (*forgotten("m2", M3), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3), BOTH_CLAIM_1),
         (FLUSHING,),
     ),
-    ("divergence-by-hw[2.4]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("divergence-by-hw[2.4]", "lost-write", "m2"): (lost_unflushed("m2"), (FLUSHING,)),
     ("divergence-by-hw[2.4]", "inconsistent-offsets", "m2"): (
-        (*forgotten("m2", M3), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3), BOTH_CLAIM_1),
         (FLUSHING,),
     ),
     ("fetch-session-forgets-epoch[base]", "lost-write", "m2"): (
@@ -441,11 +443,11 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         (KAFKA_9338,),
     ),
     ("fetch-session-forgets-epoch[base]", "inconsistent-offsets", "m1"): (
-        rewritten(("conclusion", None, "offset 1 is m1 (broker 1's log, polled) and m2")),
+        kept_by_one_replica(("conclusion", None, "offset 1 is m1 (broker 1's log, polled) and m2")),
         (KAFKA_9338,),
     ),
     ("fetch-session-forgets-epoch[base]", "log-divergence", None): (
-        rewritten(
+        kept_by_one_replica(
             ("conclusion", None, "offset 1 is m2 (epoch 3) on brokers 0 and 2 and m1 (epoch 0) on broker 1"),
         ),
         (KAFKA_9338,),
@@ -512,10 +514,10 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
             ("ack-lost", 0, "dropped the answer of broker 0"),
             ("client-stopped", None, "producer-0 died before it had an answer"),
             ("sent", None, "again, in a new session"),
-            # 1, or 1000 if another broker was asked for it, which is drawn.
+            # 1, or 1000 if a random choice sent the request to another broker.
             ("appended", 0, "at offset 1 (epoch 0, producer id 1"),
         ),
-        (),  # The model has no transactions, so nothing that would help can be tried.
+        (),  # Only transactions would help, which cannot be tried here.
     ),
     ("partial-isr-then-crash[base]", "duplicate", "m1"): (
         (
@@ -672,12 +674,12 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ("reverted_epochs_recovered=true",),
     ),
     ("reverted-log-start[base]", "inconsistent-offsets", "m1"): (
-        (*m2_where_m1_is(), ("conclusion", None, "offset 1 is m1 (broker 0's log, acked) and m2")),
+        (*two_records_at_one_offset(), ("conclusion", None, "offset 1 is m1 (broker 0's log, acked) and m2")),
         ("reverted_epochs_recovered=true",),
     ),
     ("reverted-log-start[base]", "log-divergence", None): (
         (
-            *m2_where_m1_is(),
+            *two_records_at_one_offset(),
             ("conclusion", None, "offset 1 is m1 (epoch 0) on broker 0 and m2 (epoch 1) on brokers 1 and 2"),
         ),
         ("reverted_epochs_recovered=true",),
@@ -701,15 +703,15 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         ),
         ("enable.idempotence=true", "max.in.flight.requests.per.connection=1"),
     ),
-    ("log-truncation-not-allowed[base]", "lost-write", "m2"): (forgotten("m2", cut=False), (FLUSHING,)),
+    ("log-truncation-not-allowed[base]", "lost-write", "m2"): (lost_unflushed("m2", cut=False), (FLUSHING,)),
     ("log-truncation-not-allowed[unclean-elections-on]", "lost-write", "m2"): (
         (
-            *forgotten("m2")[:-1],
+            *lost_unflushed("m2")[:-1],
             ("truncated", 0, "truncated to 1, where its leader's log ends, and cut off m2"),
         ),
         (FLUSHING,),
     ),
-    ("log-truncation-not-allowed[0.11]", "lost-write", "m2"): (forgotten("m2"), (FLUSHING,)),
+    ("log-truncation-not-allowed[0.11]", "lost-write", "m2"): (lost_unflushed("m2"), (FLUSHING,)),
     ("paused-leader[base]", "lost-write", "m1"): (
         (
             ("appended", 0, "m1 at offset 1 (epoch 0)"),
@@ -783,14 +785,14 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[Wanted, ...], tuple[
         for offset, value in enumerate(("m0", "m1", "m2"))
     },
 }
-"""What a chain must have, in order, and what was tried and prevents it."""
+"""The expected links of each chain in order, and the preventions that held."""
 
-_WITHOUT_IDEMPOTENCE: Final[Wanted] = (
+_WITHOUT_IDEMPOTENCE: Final[ExpectedLink] = (
     "conclusion",
     None,
     "with enable.idempotence=false the leader cannot tell a retry from a new record",
 )
-ALIKE: dict[tuple[str, str], tuple[tuple[Wanted, ...], tuple[str, ...]]] = {
+ALIKE: dict[tuple[str, str], tuple[tuple[ExpectedLink, ...], tuple[str, ...]]] = {
     ("slow-follower-by-count[leader-dies]", "lost-write"): (
         (
             ("acked", 0, "(acks=1) before any follower had it"),
@@ -830,7 +832,7 @@ ALIKE: dict[tuple[str, str], tuple[tuple[Wanted, ...], tuple[str, ...]]] = {
         ("enable.idempotence=true",),
     ),
 }
-"""The same of campaigns that have a rule broken by hundreds of records, each in the same way."""
+"""The same for campaigns in which hundreds of records break a rule in the same way."""
 
 
 def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]:
@@ -844,35 +846,35 @@ def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]
 
 @each_plan(fixed_names())
 def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
-    wanted = {key: chain for key, chain in CHAINS.items() if key[0] == name}
+    expected = {key: chain for key, chain in CHAINS.items() if key[0] == name}
     for seed in SEEDS:
-        found = findings(name, seed)
-        alike = {key: ALIKE[key[:2]] for key in found if key[:2] in ALIKE}
+        by_key = findings(name, seed)
+        alike = {key: ALIKE[key[:2]] for key in by_key if key[:2] in ALIKE}
         assert {key[:2] for key in alike} == {key for key in ALIKE if key[0] == name}, f"seed {seed}"
-        assert found.keys() - alike.keys() == wanted.keys(), f"seed {seed}"
-        for key, (links, prevented) in (wanted | alike).items():
-            finding = found[key]
+        assert by_key.keys() - alike.keys() == expected.keys(), f"seed {seed}"
+        for key, (links, prevented) in (expected | alike).items():
+            finding = by_key[key]
             missing = first_missing(links, finding.chain)
             assert missing is None, f"seed {seed}, {key}: {missing} is not in its place in {because(finding)}"
             assert len(finding.chain) <= 28
-            named = held_by(finding)
+            preventions_held = held_by(finding)
             for way in prevented:
-                assert any(text.startswith(way) for text in named), (
-                    f"seed {seed}, {key}: {way} not in {named}"
+                assert any(text.startswith(way) for text in preventions_held), (
+                    f"seed {seed}, {key}: {way} not in {preventions_held}"
                 )
-            assert bool(named) == bool(prevented), f"seed {seed}, {key}: {named}"
+            assert bool(preventions_held) == bool(prevented), f"seed {seed}, {key}: {preventions_held}"
 
 
 def held_by(finding: Finding) -> list[str]:
-    """Return what was tried and held, in its words and as it is typed."""
-    held = [(way.text, way.trial) for way in finding.prevented_by if way.held]
-    return [text for way, trial in held if trial is not None for text in (way, *trial.options)]
+    """Return the texts and options of the preventions that held."""
+    held_ways = [(way.text, way.trial) for way in finding.prevented_by if way.held]
+    return [text for way, trial in held_ways if trial is not None for text in (way, *trial.options)]
 
 
-def first_missing(wanted: tuple[Wanted, ...], chain: tuple[Link, ...]) -> Wanted | None:
-    """Return the first of the wanted links that does not follow the one before it."""
+def first_missing(expected: tuple[ExpectedLink, ...], chain: tuple[Link, ...]) -> ExpectedLink | None:
+    """Return the first expected link that does not come after the one before it."""
     links = iter(chain)
-    for event, broker, text in wanted:
+    for event, broker, text in expected:
         if not any(
             link.event == event and (broker is None or link.broker == broker) and text in timed_sentence(link)
             for link in links

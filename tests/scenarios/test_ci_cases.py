@@ -1,4 +1,4 @@
-"""What a CI system is told of the library is what the exit code says, whatever is expected."""
+"""The cases for CI systems agree with the exit code, for any expectations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -39,13 +39,13 @@ ONE_OF_EACH = {plan.expect.verdict: name for name, plan in PLANS.items() if plan
 
 
 @each_plan()
-def test_a_suite_is_what_its_run_is(name: str) -> None:
+def test_a_suite_has_the_status_of_its_run(name: str) -> None:
     check_suite(library_run(name))
 
 
 @pytest.mark.parametrize("verdict", [HELD, PERMITTED, VIOLATED, INCONCLUSIVE])
 @pytest.mark.parametrize("expected", EXPECTED)
-def test_a_suite_is_what_its_run_is_whatever_is_expected(verdict: str, expected: str) -> None:
+def test_a_suite_has_the_status_of_its_run_for_any_expectation(verdict: str, expected: str) -> None:
     check_suite(run_plan(replace(PLANS[ONE_OF_EACH[verdict]], expect=EXPECTED[expected]), 0))
 
 

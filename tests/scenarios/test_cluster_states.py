@@ -1,4 +1,4 @@
-"""What is replayed from a run's events is what the run ended with, for every campaign that ships."""
+"""Replaying the events of a run gives its final state, for every library campaign."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,15 +23,15 @@ from tests.scenarios.library_plans import each_plan, library_run
 SWARM_SEEDS = range(12)
 
 
-def check_end(result: RunResult) -> None:
-    """Compare the replayed end of a run with the evidence that it left."""
+def check_final_state(result: RunResult) -> None:
+    """Compare the replayed final state of a run with its evidence."""
     state = state_at(events_of_result(result))
     replicas = result.evidence.replicas
     assert {name: partition.assigned for name, partition in state.partitions.items()} == {
         name: settings.replicas for name, settings in result.evidence.partitions.items()
     }
-    # A broker that was down when it should have deleted a replica has its log still, and is no replica. What coordinators keep is
-    # no log of a client.
+    # A broker that was down when its replica was removed still has the log, but is not a replica.
+    # The logs of coordinators are not client logs.
     assert {
         name: partition.replicas.keys() & set(partition.assigned)
         for name, partition in state.partitions.items()
@@ -47,7 +47,7 @@ def check_end(result: RunResult) -> None:
                 for offset, value in batch.records()
                 if offset >= log.log_start
             ]
-            found = [
+            replayed = [
                 (
                     e.offset,
                     e.value,
@@ -57,7 +57,7 @@ def check_end(result: RunResult) -> None:
                 )
                 for e in replica.log
             ]
-            assert found == stored, (name, broker)
+            assert replayed == stored, (name, broker)
             high_watermark = replica.high_watermark if replica.is_open else 0
             assert (replica.leo, high_watermark, replica.flushed) == (log.leo, log.hw, log.flushed), (
                 name,
@@ -72,7 +72,7 @@ def check_end(result: RunResult) -> None:
 
 
 def first_sequence(offset: int, batches: Iterable[RecordBatch], sequence: int) -> int:
-    """Return the sequence of the first record of the batch that a record is in."""
+    """Return the sequence of the first record in a record's batch."""
     for batch in batches:
         if any(offset == stored for stored, _ in batch.records()):
             return sequence if sequence < 0 else sequence - (offset - batch.base_offset)
@@ -80,18 +80,18 @@ def first_sequence(offset: int, batches: Iterable[RecordBatch], sequence: int) -
 
 
 @each_plan()
-def test_the_replayed_end_is_the_end_of_every_library_campaign(name: str) -> None:
-    check_end(library_run(name))
+def test_replay_gives_the_final_state_of_a_library_campaign(name: str) -> None:
+    check_final_state(library_run(name))
 
 
 @pytest.mark.parametrize("seed", SWARM_SEEDS)
-def test_the_replayed_end_is_the_end_of_a_swarm_run(seed: int) -> None:
-    check_end(run_plan(library_swarm(), seed))
+def test_replay_gives_the_final_state_of_a_swarm_run(seed: int) -> None:
+    check_final_state(run_plan(library_swarm(), seed))
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "2.4"])
-def test_the_replayed_end_is_the_end_where_a_lot_happens(release: str) -> None:
-    check_end(run_plan(eventful_plan(release), 3))
+def test_replay_gives_the_final_state_of_an_eventful_run(release: str) -> None:
+    check_final_state(run_plan(eventful_plan(release), 3))
 
 
 def recorded(result: RunResult, folder: Path, text: str) -> RunEvents:
@@ -104,7 +104,7 @@ def snapshot(state: RunState) -> object:
         state.at_us,
         state.number,
         state.controller,
-        {broker: str(known) for broker, known in state.brokers.items()},
+        {broker: str(broker_state) for broker, broker_state in state.brokers.items()},
         state.faults,
         {
             name: (
@@ -123,13 +123,13 @@ def snapshot(state: RunState) -> object:
 def test_a_run_on_disk_gives_the_same_states_as_in_memory(tmp_path: Path) -> None:
     text = Path("campaigns/library/swarm.yaml").read_text(encoding="utf-8")
     result = run_plan(library_swarm(), 4)
-    there, here = recorded(result, tmp_path, text), events_of_result(result)
-    assert (there.events, there.numbers) == (here.events, here.numbers)
-    for number in (0, 1, here.last_number // 3, here.last_number):
-        assert snapshot(state_at(there, number=number)) == snapshot(state_at(here, number=number))
+    on_disk, in_memory = recorded(result, tmp_path, text), events_of_result(result)
+    assert (on_disk.events, on_disk.numbers) == (in_memory.events, in_memory.numbers)
+    for number in (0, 1, in_memory.last_number // 3, in_memory.last_number):
+        assert snapshot(state_at(on_disk, number=number)) == snapshot(state_at(in_memory, number=number))
 
 
-def test_moving_forward_is_the_same_as_going_there() -> None:
+def test_advancing_event_by_event_gives_the_state_of_each_moment() -> None:
     plan: Plan = eventful_plan("2.4")
     run = events_of_result(run_plan(plan, 1))
     state = RunState(run.replicas, (broker.id for broker in plan.cluster.brokers))
@@ -140,13 +140,13 @@ def test_moving_forward_is_the_same_as_going_there() -> None:
             assert snapshot(state) == snapshot(state_at(run, number=number))
 
 
-def test_what_a_client_is_told_comes_before_what_a_script_does_thereupon() -> None:
+def test_a_clients_answer_comes_before_the_scripts_reaction() -> None:
     run = events_of_result(library_run("loss-by-hw-truncation[base]"))
     acked = next(p for p, event in enumerate(run.events) if event[1] == "client_ended" and event[4] == "m1")
-    told, thereupon = run.events[acked], run.events[acked + 1]
-    assert (thereupon[0], thereupon[1]) == (told[0], "fault")
+    answer, reaction = run.events[acked], run.events[acked + 1]
+    assert (reaction[0], reaction[1]) == (answer[0], "fault")
     number = run.numbers[acked]
     assert run.numbers[acked + 1] == number + 1
-    assert run.trace_event(number + 1) == thereupon
+    assert run.trace_event(number + 1) == reaction
     assert run.trace_event(0) is None
     assert run.trace_event(run.last_number + 1) is None

@@ -1,4 +1,4 @@
-"""Compaction that takes a record from one of its offsets is no reason to accuse anybody."""
+"""Compaction that removes one of two copies of a record causes no findings."""
 
 from typing import Final
 
@@ -28,10 +28,13 @@ script:
   - {when: {consumed: x0, acked: x0}, do: [{send: {value: x2, key: b}}]}
   - {when: {acked: [x2]}, after: 5s, do: {wait: {}}}
 """
-"""The only log is lost. Where m0 stood a producer sends x0, and again because the answer is lost; the second one makes the first one go."""
+"""The only log is lost. At the offset of m0 a producer sends x0, and repeats it after a lost answer.
+
+Then compaction removes the first x0 because of the second.
+"""
 
 
-def test_a_record_that_was_compacted_for_its_own_duplicate_is_not_lost() -> None:
+def test_a_record_that_compaction_replaces_by_its_duplicate_is_not_lost() -> None:
     result = run_plan(load_text(SENT_TWICE, "compacted.yaml").plans[0], 0)
     assert result.verdict.status == PERMITTED
     reused = result.verdict.rules["inconsistent-offsets"]
@@ -42,8 +45,8 @@ def test_a_record_that_was_compacted_for_its_own_duplicate_is_not_lost() -> None
     ]
 
 
-def test_a_campaign_of_the_library_notices_an_empty_batch_that_compaction_leaves_behind() -> None:
-    """KAFKA-20452: with what 4.3 does, broker 2 never comes to the size that the campaign waits for."""
+def test_a_library_campaign_notices_an_empty_batch_after_compaction() -> None:
+    """KAFKA-20452: with the behaviour of 4.3, broker 2 never reaches the size that the campaign waits for."""
     for options, status in (
         ((), HELD),
         (("behaviours.cleaner_retains_batch_at_hw=false", "limits.script=60s"), INCONCLUSIVE),

@@ -1,4 +1,4 @@
-"""What groups whose coordinator assigns (KIP-848) do with the applications that are their members."""
+"""Groups with assignment by the coordinator (KIP-848) and their member applications."""
 
 from collections import Counter
 from typing import Any
@@ -80,24 +80,24 @@ def events(result: RunResult, kind: type[Event]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
-def test_who_commits_after_processing_leaves_nothing_out(kafka: str, assignor: str, fault: str) -> None:
+def test_commits_after_processing_skip_no_record(kafka: str, assignor: str, fault: str) -> None:
     result = run(FAULTY.format(kafka=kafka, assignor=assignor, fault=fault, commit="after"))
     assert result.verdict.status == HELD
     assert not acked(result) - set(processed(result))
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
-def test_who_commits_before_processing_processes_nothing_twice(kafka: str, assignor: str, fault: str) -> None:
+def test_commits_before_processing_repeat_no_record(kafka: str, assignor: str, fault: str) -> None:
     result = run(FAULTY.format(kafka=kafka, assignor=assignor, fault=fault, commit="before"))
     assert result.verdict.status == HELD
     assert max(processed(result).values()) == 1
 
 
-def test_who_gives_a_partition_up_has_committed_it_before_where_that_is_automatic() -> None:
+def test_a_member_with_automatic_commits_commits_a_partition_before_it_revokes_it() -> None:
     result = small("[{name: a}, {name: b, start: 7s}]")
     assert max(processed(result).values()) == 1
     (revoked,) = events(result, PartitionsRevoked)
-    found = {
+    offsets = {
         event.partition: event.offset for event in events(result, GroupOffsetFound) if event.client == "b"
     }
     read = {
@@ -105,15 +105,15 @@ def test_who_gives_a_partition_up_has_committed_it_before_where_that_is_automati
         for event in events(result, RecordsProcessed)
         if event.client == "a" and event.at_us < revoked.at_us
     }
-    assert revoked.partitions == tuple(found) == ("t-1",)
-    assert found["t-1"] == read["t-1"] > 0
+    assert revoked.partitions == tuple(offsets) == ("t-1",)
+    assert offsets["t-1"] == read["t-1"] > 0
 
 
-def test_a_member_that_is_busy_gives_up_at_once_what_it_does_not_commit_by_itself() -> None:
+def test_a_busy_member_without_automatic_commits_revokes_at_once() -> None:
     result = small("[{name: a, commit: after, poll_interval: 9s}, {name: b, start: 7s, commit: after}]")
     (revoked,) = events(result, PartitionsRevoked)
     polls = [event.at_us for event in events(result, RecordsProcessed) if event.client == "a"]
-    # It hears of it with a heartbeat at 10 s, in the middle of what it does.
+    # It learns of it with a heartbeat at 10 s, during its processing.
     assert revoked.client == "a"
     assert revoked.at_us < 11_000_000
     assert not [at_us for at_us in polls if abs(at_us - revoked.at_us) < 500_000]
@@ -123,7 +123,7 @@ def test_a_member_that_is_busy_gives_up_at_once_what_it_does_not_commit_by_itsel
     assert any(0 <= revoked.at_us - end_us < 1_000_000 for end_us in ends)
 
 
-def test_nobody_commits_what_it_has_given_up() -> None:
+def test_no_member_commits_a_revoked_partition() -> None:
     result = small(
         "[{name: a, commit: after, poll_interval: 9s}, {name: b, start: 7s, commit: after}]", "30s"
     )
@@ -134,16 +134,16 @@ def test_nobody_commits_what_it_has_given_up() -> None:
     )
 
 
-def test_who_polls_too_seldom_leaves_its_group_and_joins_again_with_its_next_poll() -> None:
+def test_a_member_that_polls_too_rarely_leaves_its_group_and_rejoins_with_its_next_poll() -> None:
     result = small("[{commit: after, poll_interval: 7s}]", more=", max.poll.interval.ms: 4s")
-    lost = [event.reason for event in events(result, MembershipLost)]
-    assert lost[0] == "max.poll.interval.ms"
+    losses = [event.reason for event in events(result, MembershipLost)]
+    assert losses[0] == "max.poll.interval.ms"
     assert len(events(result, PartitionsAssigned)) > 1
-    gone = [event for event in events(result, MemberReconciled) if event.epoch == -1]
-    assert gone[0].at_us < 10_000_000, "it has not said that it leaves"
+    departures = [event for event in events(result, MemberReconciled) if event.epoch == -1]
+    assert departures[0].at_us < 10_000_000, "it did not announce that it leaves"
 
 
-def test_a_topic_that_gets_partitions_has_them_assigned() -> None:
+def test_added_partitions_are_assigned() -> None:
     text = SMALL.format(consumers="[{name: a}, {name: b}]", duration="30s", more="")
     text += "script: [{at: 12s, do: {add_partitions: {topic: t, partitions: 5}}}]\n"
     result = run(text)
@@ -153,7 +153,7 @@ def test_a_topic_that_gets_partitions_has_them_assigned() -> None:
     assert reads == {f"t-{number}" for number in range(5)}
 
 
-def test_a_static_member_that_is_closed_has_its_partitions_again_and_nobody_else_notices() -> None:
+def test_a_restarted_static_member_gets_its_partitions_back_without_a_rebalance() -> None:
     consumers = (
         "[{name: a, settings: {group.instance.id: one}}, {name: b, start: 1s, stop: 12s, settings: {group.instance.id: two}},"
         " {name: again, start: 20s, settings: {group.instance.id: two}}]"
@@ -165,22 +165,26 @@ def test_a_static_member_that_is_closed_has_its_partitions_again_and_nobody_else
 
 def test_a_consumer_with_the_other_protocol_cannot_join() -> None:
     result = small("[{name: a}, {name: b, start: 5s, settings: {group.protocol: classic}}]")
-    lost = [(event.client, event.reason) for event in events(result, MembershipLost)]
-    assert lost == [("b", "INCONSISTENT_GROUP_PROTOCOL")]
+    losses = [(event.client, event.reason) for event in events(result, MembershipLost)]
+    assert losses == [("b", "INCONSISTENT_GROUP_PROTOCOL")]
     result = small("[{name: a, start: 5s}, {name: b, settings: {group.protocol: classic}}]")
-    lost = [(event.client, event.reason) for event in events(result, MembershipLost)]
-    assert lost == [("a", "GROUP_ID_NOT_FOUND")]
+    losses = [(event.client, event.reason) for event in events(result, MembershipLost)]
+    assert losses == [("a", "GROUP_ID_NOT_FOUND")]
 
 
-def test_who_has_partitions_of_its_own_only_commits() -> None:
+def test_a_consumer_with_assigned_partitions_only_commits() -> None:
     result = small("[{name: a, partitions: [t-1]}]", more=", auto.commit.interval.ms: 1s")
-    commits = [each for each in result.evidence.operations if each.f == "commit" and each.type == OK]
+    commits = [
+        operation
+        for operation in result.evidence.operations
+        if operation.f == "commit" and operation.type == OK
+    ]
     assert len(commits) > 5
     assert not events(result, TargetAssigned)
     assert not [event for event in events(result, RequestRejected) if event.api == "OffsetCommit"]
 
 
-def test_a_release_before_4_0_has_no_such_protocol() -> None:
+def test_a_release_before_4_0_lacks_the_consumer_protocol() -> None:
     text = SMALL.format(consumers="[{}]", duration="9s", more="").replace("4.3", "3.9")
     with pytest.raises(
         CampaignError, match=r"groups.yaml:2:\d+: Kafka 3.9 has no group.protocol; it came with 4.0"
@@ -188,7 +192,7 @@ def test_a_release_before_4_0_has_no_such_protocol() -> None:
         load_text(text, "groups.yaml")
 
 
-def test_settings_of_the_classic_protocol_are_refused_beside_it() -> None:
+def test_settings_of_the_classic_protocol_are_refused_with_the_consumer_protocol() -> None:
     text = SMALL.format(consumers="[{settings: {session.timeout.ms: 9s}}]", duration="9s", more="")
     expected = (
         r"groups.yaml:8:\d+: session.timeout.ms cannot be set with group.protocol=consumer: brokers set it"

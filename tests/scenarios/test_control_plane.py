@@ -1,4 +1,4 @@
-"""The control plane is a seam: one that is no ZooKeeper serves a cluster, its clients and its observers."""
+"""The control plane is replaceable: a cluster, its clients and its observers work with another one."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -37,7 +37,7 @@ CONTROLLER_EPOCH = 1
 
 
 class Oracle:
-    """A control plane that is a process of its own, knows everything at once and elects nobody."""
+    """A control plane in its own process that knows everything at once and elects no leaders."""
 
     process_names: tuple[str, ...] = ("oracle",)
     servers: Mapping[int, Process] = MappingProxyType({})
@@ -48,13 +48,13 @@ class Oracle:
         self.states: dict[str, LeaderAndIsr] = {}
         self.registered: dict[int, int] = {}
         self.producer_ids = 0
-        self.did: list[str] = []
+        self.actions: list[str] = []
 
     def start(self) -> None:
-        """There is nothing to start."""
+        """Do nothing: there are no processes to start."""
 
     def lose_disk(self, broker: int) -> None:
-        """It keeps what there is to know."""
+        """Do nothing: the oracle needs no disk."""
 
     def has_metadata_log(self, node: int) -> bool:
         return False
@@ -75,11 +75,11 @@ class Oracle:
         config: BrokerConfig,
         topic_config: Callable[[str], TopicConfig],
         listener: LifecycleListener,
-    ) -> "Believer":
-        return Believer(self, broker, host, listener)
+    ) -> "OracleBrokerLifecycle":
+        return OracleBrokerLifecycle(self, broker, host, listener)
 
     def register(self, broker: int) -> None:
-        """Take a broker for alive, and tell all who is."""
+        """Register a broker, and send all live brokers the list."""
         self.registered[broker] = 1
         self.channels.add_broker(broker, 1)
         live = tuple(self.registered)
@@ -104,14 +104,14 @@ class Oracle:
         return None
 
     def elect_preferred_leaders(self) -> None:
-        self.did.append("elect")
+        self.actions.append("elect")
 
     def expire_session(self, broker: int) -> None:
-        self.did.append(f"expire {broker}")
+        self.actions.append(f"expire {broker}")
         del self.registered[broker]
 
     def remove_controller(self) -> None:
-        self.did.append("remove controller")
+        self.actions.append("remove controller")
 
     def controller(self) -> int | None:
         return 0
@@ -139,8 +139,8 @@ class Oracle:
         return 0
 
 
-class Believer:
-    """A broker's part in it: it is registered at once, and gets every ISR that it asks for."""
+class OracleBrokerLifecycle:
+    """A broker's part: it is registered at once, and gets every ISR that it requests."""
 
     def __init__(self, oracle: Oracle, broker: int, host: Host, listener: LifecycleListener) -> None:
         self.oracle = oracle
@@ -149,7 +149,7 @@ class Believer:
         self.listener = listener
 
     @property
-    def alter_partition_manager(self) -> "Believer":
+    def alter_partition_manager(self) -> "OracleBrokerLifecycle":
         return self
 
     @property
@@ -179,7 +179,7 @@ class Believer:
         request: ControlledShutdownRequest,
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
-        """Nobody asks for that."""
+        """Do nothing: no broker sends this request."""
 
     def handle_alter_partition(
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
@@ -202,17 +202,17 @@ class Believer:
         broker_epochs: Mapping[int, int],
     ) -> None:
         assert controller_epoch == CONTROLLER_EPOCH
-        known = self.oracle.states[partition]
-        if known.partition_epoch != state.partition_epoch:
+        current = self.oracle.states[partition]
+        if current.partition_epoch != state.partition_epoch:
             self.host.set_timer(1, on_altered, None)
             return
-        epoch = known.partition_epoch + 1
+        epoch = current.partition_epoch + 1
         self.oracle.states[partition] = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, epoch)
         self.host.set_timer(1, on_altered, epoch)
 
 
-class Believing:
-    """Two brokers under an oracle, with an idempotent producer that wants acks=all."""
+class OracleCluster:
+    """Two brokers with an oracle, and an idempotent producer with acks=all."""
 
     def __init__(self) -> None:
         spec = ClusterSpec(
@@ -238,36 +238,36 @@ class Believing:
 
 
 @pytest.fixture
-def believing() -> Believing:
-    return Believing()
+def oracle_cluster() -> OracleCluster:
+    return OracleCluster()
 
 
-def test_brokers_serve_under_any_control_plane(believing: Believing) -> None:
-    believing.clients.sender("p").send("m0", "t-0")
-    believing.run(2)
-    assert believing.observer.is_acked("m0")
-    leader, _, isr = believing.observer.partition_state("t-0") or (None, None, ())
-    assert (leader, set(isr)) == (believing.cluster.replicas_of("t-0")[0], {0, 1})
-    assert (believing.observer.controller(), believing.observer.is_registered(1)) == (0, True)
+def test_brokers_serve_with_any_control_plane(oracle_cluster: OracleCluster) -> None:
+    oracle_cluster.clients.sender("p").send("m0", "t-0")
+    oracle_cluster.run(2)
+    assert oracle_cluster.observer.is_acked("m0")
+    leader, _, isr = oracle_cluster.observer.partition_state("t-0") or (None, None, ())
+    assert (leader, set(isr)) == (oracle_cluster.cluster.replicas_of("t-0")[0], {0, 1})
+    assert (oracle_cluster.observer.controller(), oracle_cluster.observer.is_registered(1)) == (0, True)
 
 
-def test_a_leader_shrinks_and_expands_its_isr_under_any_control_plane(believing: Believing) -> None:
-    leader, follower = believing.cluster.replicas_of("t-0")
-    believing.cluster.network.cut(f"broker-{leader}", f"broker-{follower}")
-    believing.clients.sender("p").send("m0", "t-0")
-    believing.run(20)
-    assert believing.observer.is_acked("m0")
-    assert believing.planes[0].states["t-0"].isr == (leader,)
-    believing.cluster.heal()
-    believing.run(40)
-    assert set(believing.planes[0].states["t-0"].isr) == {leader, follower}
-    changes = [event.change for event in select(believing.cluster.trace.events, IsrChanged)]
+def test_a_leader_shrinks_and_expands_its_isr_with_any_control_plane(oracle_cluster: OracleCluster) -> None:
+    leader, follower = oracle_cluster.cluster.replicas_of("t-0")
+    oracle_cluster.cluster.network.cut(f"broker-{leader}", f"broker-{follower}")
+    oracle_cluster.clients.sender("p").send("m0", "t-0")
+    oracle_cluster.run(20)
+    assert oracle_cluster.observer.is_acked("m0")
+    assert oracle_cluster.planes[0].states["t-0"].isr == (leader,)
+    oracle_cluster.cluster.heal()
+    oracle_cluster.run(40)
+    assert set(oracle_cluster.planes[0].states["t-0"].isr) == {leader, follower}
+    changes = [event.change for event in select(oracle_cluster.cluster.trace.events, IsrChanged)]
     assert changes == ["shrink", "expand"]
 
 
-def test_faults_and_administrators_act_through_the_control_plane(believing: Believing) -> None:
-    believing.cluster.expire_session(1)
-    believing.cluster.delete_controller_znode()
-    believing.cluster.elect_preferred_leaders()
-    assert believing.planes[0].did == ["expire 1", "remove controller", "elect"]
-    assert not believing.observer.is_registered(1)
+def test_faults_and_administrators_act_through_the_control_plane(oracle_cluster: OracleCluster) -> None:
+    oracle_cluster.cluster.expire_session(1)
+    oracle_cluster.cluster.delete_controller_znode()
+    oracle_cluster.cluster.elect_preferred_leaders()
+    assert oracle_cluster.planes[0].actions == ["expire 1", "remove controller", "elect"]
+    assert not oracle_cluster.observer.is_registered(1)

@@ -1,4 +1,4 @@
-"""Brokers that are stopped in good order: what they hand over, to whom, and what happens where nobody can take it."""
+"""Controlled shutdowns: which leaderships move, where to, and what happens if none can."""
 
 from typing import Final
 
@@ -26,10 +26,10 @@ script:
         t-0: {{0: {{role: leader, leo: 1, hw: 1}}, 1: {{role: follower, leo: 1, hw: 1}}}}
         t-1: {{0: {{role: follower, leo: 1, hw: 1}}, 1: {{role: leader, leo: 1, hw: 1}}}}
     do: {{broker_stop: {{broker: 0}}}}
-  - note: what broker 0 leads goes to broker 1, before it stops
+  - note: broker 1 takes over the leadership of broker 0 before it stops
     when: {{event: {{election: {{partition: t-0, leader: 1, isr: [1], reason: controlled shutdown}}}}}}
     do: {{expect: {{brokers: {{0: up}}, registered: {{0: true}}}}}}
-  - note: what it follows it leaves; of what nobody else has it stays the leader
+  - note: it leaves the ISRs of others, and stays leader of a partition without other replicas
     when: {{event: [{{isr_reduced: {{partition: t-1, isr: [1]}}}}, {{controlled_shutdown_answered: {{broker: 0, error: NONE}}}}]}}
     do: {{expect: {{leader: {{t-0: 1, t-1: 1, u-0: 0}}, leader_epoch: {{t-0: 1, t-1: 1, u-0: 0}}}}}}
   - when: {{event: {{broker_stopped: {{broker: 0, cause: shutdown}}}}}}
@@ -58,9 +58,9 @@ script:
   - do: {{send: m0}}
   - when: {{acked: m0}}
     do: {{broker_stop: {{broker: 0}}}}
-  - note: it asks itself, and elects for the last time
+  - note: it sends the request to itself, and elects a last time
     when: {{event: [{{controlled_shutdown: {{controller: 0, broker: 0}}}}, {{election: {{controller: 0, leader: 1, isr: [1]}}}}]}}
-  - note: it resigns while its session lives; with that goes its office
+  - note: it resigns, but its session keeps it in /controller
     when: {{event: {{controller_resigned: {{broker: 0}}}}}}
     do: {{expect: {{controller: 0}}}}
   - when: {{event: [{{session_closed: {{broker: 0}}}}, {{controller_changed: {{controller: -1}}}}]}}
@@ -85,7 +85,7 @@ script:
     do: {{broker_stop: {{broker: 0}}}}
   - when: {{event: {{message_rule: {{rule: question}}}}}}
     do: {{broker_crash: {{broker: 2}}}}
-  - note: the first attempt is lost with the controller, the second finds the one that is dead
+  - note: the first attempt is lost with the controller, the second goes to the dead one
     when:
       event:
         - {{controlled_shutdown_answered: {{attempt: 1, controller: 2, error: NETWORK_EXCEPTION}}}}
@@ -116,12 +116,12 @@ script:
     do: {{broker_stop: {{broker: 0}}}}
   - when: {{event: {{controlled_shutdown_answered: {{attempt: 2, error: NETWORK_EXCEPTION}}}}}}
     do: [{{expect: {{brokers: {{0: up}}, leader: {{t-0: 0}}, no_event: {{controlled_shutdown: {{broker: 0}}}}}}}}, {{send: m1}}]
-  - note: until it stops it serves
+  - note: it serves until it stops
     when: {{acked: m1}}
     do: {{expect: {{brokers: {{0: up}}, leader: {{t-0: 0}}}}}}
   - when: {{event: [{{controlled_shutdown_given_up: {{broker: 0, attempts: 2}}}}, {{broker_stopped: {{broker: 0, cause: shutdown}}}}]}}
     do: {{expect: {{registered: {{0: false}}, replicas: {{t-0: {{1: {{role: follower}}}}}}}}}}
-  - note: its session was closed, so nobody waits for the end of that
+  - note: its session is closed, so the election does not wait for its timeout
     when: {{event: {{election: {{leader: 1, isr: [1], reason: broker failure}}}}}}
 expect:
   verdict: held
@@ -140,11 +140,11 @@ script:
     do: {{broker_stop: {{broker: 0}}}}
   - when: {{event: {{controlled_shutdown_answered: {{broker: 0, attempt: 1, error: NONE, remaining: t-0}}}}}}
     do: [{{send: m1}}]
-  - note: nobody else is in sync, so it leads until it stops
+  - note: no other replica is in sync, so it leads until it stops
     when: {{acked: m1}}
     do: {{expect: {{leader: {{t-0: 0}}, leader_epoch: {{t-0: 0}}, isr: {{t-0: [0]}}, replicas: {{t-0: {{0: {{role: leader, leo: 2, hw: 2}}, 1: {{leo: 0}}}}}}}}}}
   - when: {{event: [{{controlled_shutdown_given_up: {{attempts: 3}}}}, {{broker_stopped: {{broker: 0, cause: shutdown}}}}]}}
-  - note: then nobody leads, and it stays the only one in the ISR
+  - note: then there is no leader, and it stays the only member of the ISR
     when: {{leader: {{t-0: -1}}}}
     do: [{{expect: {{isr: {{t-0: [0]}}, replicas: {{t-0: {{1: {{role: follower, leo: 0}}}}}}}}}}, {{broker_restart: {{broker: 0}}}}]
   - when: {{leader: {{t-0: 0}}, replicas: {{t-0: {{0: {{role: leader, leo: 2, hw: 2}}}}}}}}
@@ -173,23 +173,25 @@ SCENARIOS: Final = {
 }
 
 
-def ran(text: str, release: str = "2.4", seed: int = 0) -> RunResult:
-    # The controller of ZooKeeper, whose broker's session ends as fast in every release.
+def run(text: str, release: str = "2.4", seed: int = 0) -> RunResult:
+    # ZooKeeper's controller, with the same session timeout in every release.
     options = [f"cluster.metadata={ZOOKEEPER}", "zookeeper.session.timeout.ms=6000"]
     (plan,) = load_text(text.format(release=release), "campaign.yaml", options).plans
     return run_plan(plan, seed)
 
 
-@pytest.mark.parametrize("release", [name for name, known in RELEASES.items() if ZOOKEEPER in known.modes])
+@pytest.mark.parametrize(
+    "release", [name for name, release in RELEASES.items() if ZOOKEEPER in release.modes]
+)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_becomes_of_leaders_when_a_broker_is_stopped(name: str, release: str) -> None:
+def test_a_stopping_broker_hands_over_its_leaderships(name: str, release: str) -> None:
     for seed in (0, 1):
-        result = ran(SCENARIOS[name], release, seed)
+        result = run(SCENARIOS[name], release, seed)
         assert result.expected, [missed.message for missed in result.missed]
 
 
 @pytest.mark.parametrize(("how", "lost"), [("broker_stop", ()), ("broker_crash", ("m0",))])
-def test_what_a_stopped_broker_had_is_safe_from_power_loss(how: str, lost: tuple[str, ...]) -> None:
+def test_a_controlled_shutdown_flushes_logs(how: str, lost: tuple[str, ...]) -> None:
     text = """
 settings: {{acks: all}}
 cluster: {{brokers: 1, topics: [{{name: t, replication_factor: 1}}]}}
@@ -201,7 +203,7 @@ script:
   - when: {{event: [{{broker_stopped: {{}}}}, {{broker_started: {{}}}}], leader: {{t-0: 0}}, replicas: {{t-0: {{0: {{leo: 1}}}}}}}}
     do: {{broker_crash: {{broker: 0, kind: power_loss}}}}
 """
-    result = ran(text.replace("HOW", how))
+    result = run(text.replace("HOW", how))
     assert tuple(finding.value for finding in result.verdict.rules["lost-write"].findings) == lost
 
 
@@ -228,11 +230,11 @@ expect: {{verdict: {verdict}}}
     ("release", "leader", "verdict"),
     [("0.10.2", 0, "held"), ("0.11", 0, "held"), ("2.0", 1, "permitted"), ("2.4", 1, "permitted")],
 )
-def test_a_leader_that_is_about_to_stop_counts_as_gone_when_another_broker_goes(
+def test_from_2_0_on_a_leader_in_shutdown_counts_as_dead_when_another_broker_stops(
     release: str, leader: int, verdict: str
 ) -> None:
     text = UNCLEANLY.replace("{leader}", str(leader)).replace("{verdict}", verdict)
-    result = ran(text, release)
+    result = run(text, release)
     assert result.expected, [missed.message for missed in result.missed]
 
 
@@ -246,7 +248,7 @@ script:
   - do: {{send: m0}}
   - when: {{acked: m0}}
     do: {{broker_bounce: {{broker: 1}}}}
-  - note: the controller sleeps while the broker stops and starts
+  - note: the controller is paused while the broker restarts
     when: {{event: {{controlled_shutdown_answered: {{broker: 1, error: NONE}}}}}}
     do: {{broker_pause: {{broker: 2, duration: 3s}}}}
   - when: {{event: [{{broker_stopped: {{broker: 1}}}}, {{broker_registered: {{broker: 1}}}}, {{broker_resumed: {{broker: 2}}}}]}}
@@ -259,18 +261,18 @@ script:
     ("release", "isr", "verdict"),
     [("2.0", "[0]", "inconclusive"), ("2.4", "[0, 1]", "held")],
 )
-def test_a_broker_that_restarts_behind_the_controllers_back_stays_out_before_kip_380(
+def test_before_kip_380_a_broker_that_restarts_unnoticed_stays_out_of_isrs(
     release: str, isr: str, verdict: str
 ) -> None:
-    """KAFKA-1120: the controller goes on to take it for one that shuts down, and tells it nothing."""
-    result = ran(TOO_QUICK.replace("{isr}", isr), release)
+    """KAFKA-1120: the controller still considers it in shutdown, and sends it nothing."""
+    result = run(TOO_QUICK.replace("{isr}", isr), release)
     assert not [missed.message for missed in result.missed if "ISR" in missed.message]
     assert result.verdict.status == verdict
 
 
-def test_a_broker_that_has_not_started_up_yet_is_killed_by_the_signal() -> None:
-    """Kafka cannot shut down what is still starting up, and halts (``KafkaServerStartable.shutdown``)."""
-    result = ran("""
+def test_the_signal_kills_a_broker_that_is_still_starting() -> None:
+    """Kafka cannot shut down during startup, and halts (``KafkaServerStartable.shutdown``)."""
+    result = run("""
 settings: {{acks: all}}
 cluster: {{brokers: 2, topics: [{{name: t, replication_factor: 2}}]}}
 workload: {{producers: [{{name: producer-0}}]}}
@@ -282,8 +284,8 @@ script:
     assert not list(select(result.evidence.trace, events.ControlledShutdownAnswered))
 
 
-def test_a_paused_broker_stops_when_it_goes_on() -> None:
-    result = ran("""
+def test_a_paused_broker_stops_when_it_resumes() -> None:
+    result = run("""
 settings: {{acks: all}}
 cluster: {{brokers: 2, topics: [{{name: t, replication_factor: 2}}]}}
 workload: {{producers: [{{name: producer-0}}]}}
@@ -299,11 +301,9 @@ expect: {{verdict: held}}
     assert result.expected, [missed.message for missed in result.missed]
 
 
-def test_a_broker_without_zookeeper_waits_for_it_and_one_that_has_lost_it_in_the_end_stops_all_the_same() -> (
-    None
-):
+def test_a_broker_without_zookeeper_waits_for_it_and_finally_stops() -> None:
     """In the releases before KAFKA-9189 the broker asks ZooKeeper for the controller and hangs."""
-    result = ran("""
+    result = run("""
 settings: {{acks: all, zookeeper.session.timeout.ms: 6s}}
 cluster: {{brokers: 3, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}
 workload: {{duration: 60s, producers: [{{name: producer-0}}]}}
@@ -311,7 +311,7 @@ script:
   - do: [{{send: m0}}, {{broker_isolation: {{broker: 0, from: zookeeper, duration: 30s}}}}]
   - when: {{acked: m0}}
     do: {{broker_stop: {{broker: 0}}}}
-  - note: its session expires, its leadership is gone, and it still waits
+  - note: its session expires, it loses its leadership, and it still waits
     when: {{event: {{session_expired: {{broker: 0}}}}, leader: {{t-0: 1}}}}
   - after: 15s
     do: {{expect: {{brokers: {{0: up}}, no_event: {{controlled_shutdown: {{broker: 0}}}}}}}}
@@ -321,9 +321,9 @@ expect: {{verdict: held}}
     assert result.expected, [missed.message for missed in result.missed]
 
 
-def test_sockets_are_closed_before_the_session_is() -> None:
-    """Clients hear at once that a broker is gone, however long it takes to close its session."""
-    result = ran(
+def test_sockets_close_before_the_session() -> None:
+    """Clients notice at once that a broker has stopped, even if closing its session takes long."""
+    result = run(
         """
 kafka: "{release}"
 settings: {{acks: all, retries: 0}}
@@ -335,7 +335,7 @@ script:
     do: {{broker_stop: {{broker: 0}}}}
   - when: {{event: {{controlled_shutdown_answered: {{broker: 0, error: NONE}}}}}}
     do: [{{broker_isolation: {{broker: 0, from: zookeeper, duration: 10s}}}}, {{send: m1}}]
-  - note: nobody knows yet but those who were connected
+  - note: only connected clients know it so far
     when: {{failed: m1}}
     do: {{expect: {{brokers: {{0: up}}, registered: {{0: true}}}}}}
   - when: {{event: {{broker_stopped: {{broker: 0, cause: shutdown}}}}}}

@@ -1,14 +1,14 @@
-"""A controller that dies or sleeps between its write to ZooKeeper and the answer: what it decided holds meanwhile."""
+"""Controllers that die or pause between a write to ZooKeeper and its answer: their decisions hold."""
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, PERMITTED
 
-UNHEARD = """
+UNANSWERED = """
 name: unheard-election
 description: >
-  The only member of the ISR dies, and the controller elects uncleanly. It dies before it hears that ZooKeeper
-  has the election; its successor finds the new leader there.
+  The only member of the ISR dies, and the controller elects uncleanly. It dies before ZooKeeper answers its
+  write. Its successor finds the new leader there.
 kafka: "2.4"
 settings: {acks: all, unclean.leader.election.enable: true, replica.lag.time.max.ms: 2s}
 cluster:
@@ -34,8 +34,8 @@ expect: {verdict: permitted, lost: [m0]}
 """
 
 
-def test_an_election_that_nobody_heard_of_took_place_when_zookeeper_had_it() -> None:
-    (plan,) = load_text(UNHEARD, "unheard-election.yaml").plans
+def test_an_unanswered_election_takes_effect_when_zookeeper_has_it() -> None:
+    (plan,) = load_text(UNANSWERED, "unheard-election.yaml").plans
     result = run_plan(plan, 0)
     assert result.expected, [missed.message for missed in result.missed]
     (finding,) = result.verdict.rules["lost-write"].findings
@@ -44,11 +44,11 @@ def test_an_election_that_nobody_heard_of_took_place_when_zookeeper_had_it() -> 
     assert "elected-uncleanly" in [link.event for link in finding.chain]
 
 
-HEARD_LATE = """
+ANSWERED_LATE = """
 name: heard-late
 description: >
-  A controller takes a dead broker out of the ISR, and is paused before it hears that ZooKeeper has it. Its successor
-  goes on from there, and the leader takes another out. Then the first one wakes, and hears of its ISR of the past.
+  A controller removes a dead broker from the ISR, and is paused before ZooKeeper answers. Its successor
+  continues from there, and the leader removes another broker. Then the first one resumes, and gets the late answer.
 kafka: "2.4"
 settings: {acks: all, replica.lag.time.max.ms: 2s}
 cluster:
@@ -73,8 +73,8 @@ script:
 """
 
 
-def test_what_a_controller_hears_late_is_no_isr_of_today() -> None:
-    (plan,) = load_text(HEARD_LATE, "heard-late.yaml").plans
+def test_a_late_answer_to_a_controller_does_not_change_the_current_isr() -> None:
+    (plan,) = load_text(ANSWERED_LATE, "heard-late.yaml").plans
     result = run_plan(plan, 0)
     assert result.expected, [missed.message for missed in result.missed]
     assert "isr-holds-committed" in result.verdict.rules

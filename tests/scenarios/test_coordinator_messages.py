@@ -1,4 +1,4 @@
-"""Messages of clients and coordinators are lost, late and repeated, and nothing that was promised is broken."""
+"""Lost, late and duplicate messages of clients and coordinators break no promise."""
 
 import pytest
 
@@ -25,14 +25,14 @@ faults:
 {faults}
   - {{at: 6s, do: {{client_crash: {{client: app, restart_after: 1s}}}}}}
 """
-"""The producer begins anew, a member joins and leaves: each of the requests is sent again and again."""
+"""The producer restarts, a member joins and leaves. So each request is sent repeatedly."""
 
-OF_CLIENTS = (
+CLIENT_REQUESTS = (
     *("FindCoordinator", "InitProducerId", "EndTxn", "JoinGroup", "SyncGroup"),
     *("Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
 )
-OF_V1 = ("AddPartitionsToTxn",)
-OF_BROKERS = ("WriteTxnMarkers",)
+REQUESTS_BEFORE_TRANSACTION_V2 = ("AddPartitionsToTxn",)
+BROKER_REQUESTS = ("WriteTxnMarkers",)
 STRIKES = (
     ("1ms", "message: {{action: drop, api: {api}, kind: response, count: 1}}"),
     ("5s", "message: {{action: delay, api: {api}, kind: request, count: 1, delay: 4s}}"),
@@ -40,13 +40,13 @@ STRIKES = (
     ("9s", "message: {{action: drop, api: {api}, kind: request, count: 1}}"),
     ("11s", "message: {{action: delay, api: {api}, kind: response, count: 1, delay: 4s}}"),
 )
-"""Its answer is lost, it is late, it comes twice, it is lost, its answer is late."""
+"""A lost answer, a late request, a duplicate, a lost request, a late answer."""
 
 
-@pytest.mark.parametrize("api", [*OF_CLIENTS, *OF_V1, *OF_BROKERS])
-def test_what_happens_to_messages_of_coordinators_breaks_no_promise(api: str) -> None:
+@pytest.mark.parametrize("api", [*CLIENT_REQUESTS, *REQUESTS_BEFORE_TRANSACTION_V2, *BROKER_REQUESTS])
+def test_faults_of_coordinator_messages_break_no_promise(api: str) -> None:
     strikes = [f"  - {{at: {at}, do: {{{fault.format(api=api)}}}}}" for at, fault in STRIKES]
-    kafka = "3.9" if api in OF_V1 else "4.3"
+    kafka = "3.9" if api in REQUESTS_BEFORE_TRANSACTION_V2 else "4.3"
     text = CAMPAIGN.format(kafka=kafka, faults="\n".join(strikes))
     (plan,) = load_text(text, "messages.yaml").plans
     result = run_plan(plan, 0)

@@ -1,4 +1,4 @@
-"""A core that suffices is healed and has to serve; a model that is broken on purpose is noticed, on every path."""
+"""A sufficient core is healed and must serve. Each deliberate flaw of the model is noticed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,8 +61,8 @@ def core_of(result: RunResult) -> HealedCore:
     return result.evidence.core
 
 
-def found_in(text: str) -> Finding:
-    """Return the one finding of the rule."""
+def finding_of(text: str) -> Finding:
+    """Return the only finding of the rule."""
     result = run_plan(plan_of(text), 0)
     (finding,) = result.verdict.rules["unavailable"].findings
     assert finding.permitted_by is None
@@ -74,16 +74,16 @@ def lacks(finding: Finding) -> Any:
 
 
 @pytest.mark.parametrize(("text", "core"), [(LEADER_DIES, (1,)), (FOLLOWER_IS_STUCK, (0,))])
-def test_a_core_serves_while_the_others_stay_as_they_are(text: str, core: tuple[int, ...]) -> None:
+def test_a_core_serves_while_other_brokers_keep_their_faults(text: str, core: tuple[int, ...]) -> None:
     result = run_plan(plan_of(text), 0)
     assert result.expected, result.missed
-    found = core_of(result)
-    assert found.brokers == core
-    assert found.looked_us - found.healed_us > 5_000_000, "nothing had to be waited for"
-    assert found.partitions["t-0"].leader == core[0]
+    healed_core = core_of(result)
+    assert healed_core.brokers == core
+    assert healed_core.looked_us - healed_core.healed_us > 5_000_000, "the core recovered without a wait"
+    assert healed_core.partitions["t-0"].leader == core[0]
 
 
-ELIGIBLE_ARE_DOWN = """
+ELIGIBLE_REPLICAS_ARE_DOWN = """
     kafka: 4.3
     settings: {acks: all, min.insync.replicas: 2}
     cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}]}
@@ -104,18 +104,18 @@ ELIGIBLE_ARE_DOWN = """
     ("first", "core"),
     [("{broker_stop: {broker: 1}}", (1,)), ("{broker_crash: {broker: 1}}", (0, 1))],
 )
-def test_with_an_empty_isr_a_core_has_who_is_eligible_and_waits_for_all_that_stopped_uncleanly(
+def test_with_an_empty_isr_a_core_needs_all_eligible_replicas_that_stopped_uncleanly(
     first: str, core: tuple[int, ...]
 ) -> None:
-    """KIP-966: who stops uncleanly is eligible until it registers again."""
-    result = run_plan(plan_of(ELIGIBLE_ARE_DOWN.replace("FIRST", first)), 0)
+    """KIP-966: a replica that stops uncleanly stays eligible until it registers again."""
+    result = run_plan(plan_of(ELIGIBLE_REPLICAS_ARE_DOWN.replace("FIRST", first)), 0)
     assert result.expected, result.missed
-    found = core_of(result)
-    assert sorted(found.brokers) == list(core)
-    assert found.partitions["t-0"].leader in core
+    healed_core = core_of(result)
+    assert sorted(healed_core.brokers) == list(core)
+    assert healed_core.partitions["t-0"].leader in core
 
 
-def test_nothing_that_was_planned_happens_to_the_others() -> None:
+def test_planned_ends_of_faults_do_not_happen_outside_the_core() -> None:
     result = run_plan(plan_of(LEADER_DIES), 0)
     core = core_of(result)
     started = [event.at_us for event in select(result.evidence.trace, BrokerStarted) if event.broker == 0]
@@ -124,12 +124,12 @@ def test_nothing_that_was_planned_happens_to_the_others() -> None:
 
 
 @patches_the_model
-def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_without_elections_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_self: KafkaController, _brokers: list[int]) -> Iterator[None]:
         return iter(())
 
     monkeypatch.setattr(KafkaController, "_on_broker_failure", nothing)
-    finding = found_in(LEADER_DIES)
+    finding = finding_of(LEADER_DIES)
     assert lacks(finding) == "no-leader"
     assert [link.event for link in finding.chain] == ["elected", "stopped", "core-healed", "conclusion"]
     assert because(finding).endswith("the leader of t-0 was still broker 0, which was down")
@@ -138,7 +138,7 @@ def test_a_controller_that_replaces_no_leader_is_noticed(monkeypatch: pytest.Mon
 @patches_the_model
 def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
-    finding = found_in(FOLLOWER_IS_STUCK)
+    finding = finding_of(FOLLOWER_IS_STUCK)
     assert lacks(finding) == "hw-behind"
     assert finding.value == "m0"
     assert "2 records of t-0, 2 of them acked, could not be read" in because(finding)
@@ -146,17 +146,17 @@ def test_an_isr_that_never_shrinks_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 @patches_the_model
-def test_a_leader_that_serves_no_consumer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_serves_no_consumers_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def readable_end(self: Partition, isolation: int) -> int:
         return self.log.log_end_offset if isolation == LOG_END else 0
 
     monkeypatch.setattr(Partition, "readable_end", readable_end)
-    finding = found_in(LEADER_DIES)
+    finding = finding_of(LEADER_DIES)
     assert lacks(finding) == "not-readable"
     assert finding.value == "m0"
 
 
-def test_a_leader_that_nobody_has_told_is_noticed() -> None:
+def test_a_leader_that_does_not_know_its_leadership_is_noticed() -> None:
     mutant = MUTANTS["bounce-unnoticed"]
     assert "unavailable" in mutant.noticed_by
     plan = plan_of(SCRIPTED["bounce-unnoticed"])
@@ -169,8 +169,8 @@ def test_a_leader_that_nobody_has_told_is_noticed() -> None:
     assert "broker 0 still did not know that it leads t-0" in because(finding)
 
 
-def test_a_leader_that_is_left_in_its_place_is_healed() -> None:
-    """Broker 0 keeps its session, so it leads on, and nobody can reach it."""
+def test_a_leader_that_keeps_its_leadership_is_healed() -> None:
+    """Broker 0 keeps its session and its leadership, but its producer cannot reach it."""
     plan = plan_of("""
         settings: {acks: all}
         cluster: {brokers: 3, controller: 2, topics: [{name: t, assignment: [[0, 1]]}]}
@@ -186,37 +186,38 @@ def test_a_leader_that_is_left_in_its_place_is_healed() -> None:
     assert result.verdict.status == "held"
 
 
-def test_with_unclean_elections_any_replica_is_enough() -> None:
+def test_with_unclean_elections_any_replica_suffices() -> None:
     text = LEADER_DIES.replace("acks: all", "acks: all, unclean.leader.election.enable: true")
-    apart = text.replace(
+    separate_failures = text.replace(
         "do: {broker_crash",
         "do: [{broker_crash: {broker: 1}}, {wait: {}}]\n      - after: 20s\n        do: {broker_crash",
     )
-    plan = plan_of(apart)
+    plan = plan_of(separate_failures)
     result = run_plan(plan, 0)
     core = core_of(result)
     assert core.brokers == (1,)
     assert core.partitions["t-0"].leader == 1
     assert result.verdict.rules["unavailable"].status == "held"
-    clean = run_plan(plan_of(apart.replace("enable: true", "enable: false")), 0)
+    clean = run_plan(plan_of(separate_failures.replace("enable: true", "enable: false")), 0)
     assert core_of(clean).brokers == (0,)
 
 
-def test_a_run_that_does_not_get_so_far_cannot_tell() -> None:
+def test_a_run_that_ends_before_the_healing_is_inconclusive() -> None:
     result = run_plan(replace(plan_of(LEADER_DIES), events_limit=200), 0)
     assert result.verdict.rules["unavailable"].status == "inconclusive"
 
 
-def test_a_run_without_a_core_is_not_judged_by_it() -> None:
+def test_a_run_without_a_core_is_not_judged_for_availability() -> None:
     result = run_plan(replace(plan_of(LEADER_DIES), core=None, expect=Expectation()), 0)
     assert "unavailable" not in result.verdict.rules
     assert result.evidence.core is None
 
 
-def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
-    """Broker 2, in the core, tells the first consumer of broker 0, which was told of no successor either.
+def test_a_consumer_that_stays_with_a_former_leader_causes_no_finding() -> None:
+    """Broker 2, in the core, sends the first consumer to broker 0, which does not know its successor.
 
-    Broker 0 cannot take broker 1 out of the ISR any more, so it commits nothing, and refuses nobody.
+    Broker 0 can no longer remove broker 1 from the ISR, so it commits nothing, but refuses no
+    fetch.
     """
     plan = plan_of("""
         settings: {acks: 1}
@@ -246,7 +247,7 @@ def test_a_consumer_that_stays_with_a_former_leader_accuses_nobody() -> None:
 
 
 @patches_the_model
-def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_a_core_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "maybe_shrink_isr", lambda _self: None)
     shrunk = Shrinker(plan_of(FOLLOWER_IS_STUCK), 0).run()
     assert shrunk.size() == (1, 1)
@@ -258,15 +259,15 @@ def test_a_failure_of_a_core_is_made_small(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("also", "core", "impaired"),
     [
-        # The leader keeps its session and its place, so it has to be healed itself.
+        # The leader keeps its session and its leadership, so it must be healed itself.
         ("broker_pause: {broker: 3}", (0,), (1,)),
-        # Its session ends, and another takes its place.
+        # Its session ends, and another broker takes over.
         ("broker_isolation: {broker: 0, from: zookeeper}", (1,), ()),
         ("broker_pause: {broker: 0}", (1,), ()),
         ("broker_crash: {broker: 0}", (1,), ()),
     ],
 )
-def test_who_is_disturbed_and_keeps_its_place_belongs_to_the_core(
+def test_a_disturbed_leader_that_keeps_its_leadership_belongs_to_the_core(
     also: str, core: tuple[int, ...], impaired: tuple[int, ...]
 ) -> None:
     text = f"""
@@ -285,8 +286,8 @@ def test_who_is_disturbed_and_keeps_its_place_belongs_to_the_core(
 
 
 @pytest.mark.parametrize("action", ["drop", "hold", "delay"])
-def test_a_fault_that_names_only_brokers_of_the_core_ends_with_them(action: str) -> None:
-    """The controller is well and stays outside. Its LeaderAndIsr requests reach the broker that it elects."""
+def test_a_fault_that_names_only_brokers_of_the_core_ends_at_the_healing(action: str) -> None:
+    """The controller works and stays outside. Its LeaderAndIsr requests reach the broker that it elects."""
     plan = plan_of(f"""
         settings: {{acks: all, controller.socket.timeout.ms: 1500}}
         cluster: {{brokers: 3, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}
@@ -300,8 +301,8 @@ def test_a_fault_that_names_only_brokers_of_the_core_ends_with_them(action: str)
         core: {{order: [1]}}
         """)
     result = run_plan(plan, 0)
-    found = core_of(result)
-    assert (found.brokers, found.impaired, found.controller) == ((1,), (), 2)
+    healed_core = core_of(result)
+    assert (healed_core.brokers, healed_core.impaired, healed_core.controller) == ((1,), (), 2)
     assert result.verdict.rules["unavailable"].status == "held"
 
 
@@ -312,7 +313,7 @@ def test_a_fault_that_names_only_brokers_of_the_core_ends_with_them(action: str)
         ("kafka: 4.3\ncluster: {TOPICS}", "controller-3000"),
     ],
 )
-def test_a_leader_that_one_server_of_several_does_not_reach_keeps_its_session(
+def test_a_leader_that_only_one_of_several_servers_cannot_reach_keeps_its_session(
     cluster: str, server: str
 ) -> None:
     text = cluster.replace("TOPICS", "topics: [{name: t, assignment: [[0, 1]]}]")
@@ -333,8 +334,8 @@ core: {{order: [1, 2, 0]}}
 
 
 @pytest.mark.parametrize("kafka", ["4.0", "4.3"])
-def test_a_controller_that_a_majority_of_the_voters_reaches_stays_in_office_and_is_healed(kafka: str) -> None:
-    """It is a broker. The one that it does not reach has the only replica, is fenced, and the third broker elects nobody else."""
+def test_a_controller_that_reaches_a_majority_of_voters_stays_active_and_is_healed(kafka: str) -> None:
+    """It is a broker. The broker that it cannot reach has the only replica, and is fenced."""
     plan = plan_of(f"""
         kafka: {kafka}
         cluster: {{kraft: {{combined: true}}, topics: [{{name: t, assignment: [[2]]}}]}}
@@ -352,7 +353,7 @@ def test_a_controller_that_a_majority_of_the_voters_reaches_stays_in_office_and_
 
 
 @pytest.mark.parametrize("seed", [1008, 2155, 2215])
-def test_no_core_is_blamed_for_a_controller_that_some_voters_do_not_reach(seed: int) -> None:
+def test_a_controller_that_some_voters_cannot_reach_is_no_fault_of_the_core(seed: int) -> None:
     overrides = ("kafka=4.3", "cluster.kraft.combined=true")
     (plan,) = load_campaign(resolve("swarm-kraft")[0], overrides).plans
     assert run_plan(plan, seed).verdict.rules["unavailable"].status == "held"

@@ -1,4 +1,4 @@
-"""`demand` overrides what settings permit, and not what the script of a campaign asks an administrator for."""
+"""`demand` overrides what settings permit, but not a deletion by the campaign's own script."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def demanded_lost_write(campaign: str, variant: str = "base") -> RuleResult:
     return run_plan(demanding, 0).verdict.rules["lost-write"]
 
 
-def test_a_record_that_the_script_deletes_is_not_accused_even_if_its_loss_is_demanded_not_to_happen() -> None:
+def test_a_record_that_the_script_deletes_is_no_violation_even_with_a_demand() -> None:
     result = demanded_lost_write("delete-records")
     assert (result.status, result.promise) == (PERMITTED, DEMANDED)
     assert {finding.value: finding.permitted_by for finding in result.findings} == {
@@ -26,7 +26,7 @@ def test_a_record_that_the_script_deletes_is_not_accused_even_if_its_loss_is_dem
     }
 
 
-def test_a_record_that_retention_deletes_unread_is_accused_if_that_is_demanded_not_to_happen() -> None:
+def test_a_record_that_retention_deletes_unread_violates_a_demand() -> None:
     result = demanded_lost_write("short-retention")
     assert result.status == VIOLATED
     assert {finding.permitted_by for finding in result.findings} == {None}
@@ -35,8 +35,6 @@ def test_a_record_that_retention_deletes_unread_is_accused_if_that_is_demanded_n
     }
 
 
-def test_a_record_that_compaction_removes_for_a_later_one_of_its_key_is_not_lost_whatever_is_demanded() -> (
-    None
-):
+def test_a_record_that_compaction_replaces_by_a_later_one_is_not_lost_despite_a_demand() -> None:
     result = demanded_lost_write("compaction-above-hw", "repaired")
     assert (result.status, result.findings) == (HELD, ())

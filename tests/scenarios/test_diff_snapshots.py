@@ -1,7 +1,7 @@
-"""What `harrow diff` shows of the library's losses, divergences and duplicates, to the letter.
+"""Snapshots of `harrow diff` for the library's losses, divergences and duplicates.
 
-``HARROW_WRITE_SNAPSHOTS=1 pytest tests/scenarios/test_diff_snapshots.py`` writes the files anew, to be read
-before they are committed.
+``HARROW_WRITE_SNAPSHOTS=1 pytest tests/scenarios/test_diff_snapshots.py`` rewrites the files. Read
+them before you commit them.
 """
 
 import os
@@ -39,7 +39,7 @@ RUNS = (
     "controller-disk-loss[base]",
 )
 COMBINED = "quorum-lost[combined]"
-"""No plan of the library: its controllers are brokers."""
+"""Not a plan of the library: its controllers are brokers."""
 
 Recorded = Callable[[str], RecordedRun]
 
@@ -79,7 +79,7 @@ def text_on(console: Console) -> str:
 
 
 def check(name: str, width: int, text: str) -> None:
-    """Compare a text with its file; nothing may be wider than the terminal but what is to be copied."""
+    """Compare a text with its file. Only text for copying may be wider than the terminal."""
     size = "piped" if width == PIPED else str(width)
     path = SNAPSHOTS / f"{name.replace('[', '.').replace(']', '')}.{size}.txt"
     if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
@@ -92,14 +92,14 @@ def check(name: str, width: int, text: str) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @each_plan(RUNS)
-def test_the_logs_of_a_run_are_shown_as_ever(name: str, width: int, recorded: Recorded) -> None:
+def test_the_diff_of_a_run_matches_its_snapshot(name: str, width: int, recorded: Recorded) -> None:
     console = console_of(width)
     show_run_diff(console, diff_run(recorded(name), DiffMoment()), "results/latest", only_different=False)
     check(name, width, text_on(console))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorded) -> None:
+def test_the_diff_before_the_loss_matches_its_snapshot(width: int, recorded: Recorded) -> None:
     run = recorded("loss-by-hw-truncation[base]")
     moment = diff_run(run, DiffMoment()).partitions[0].moments()[0]
     console = console_of(width)
@@ -117,13 +117,13 @@ def test_a_moment_before_the_loss_is_shown_as_ever(width: int, recorded: Recorde
         (COMBINED, "broker 1 down"),
     ],
 )
-def test_controllers_are_controllers_and_brokers_are_brokers(
+def test_a_diff_distinguishes_controllers_and_brokers(
     name: str, down: str, width: int, recorded: Recorded
 ) -> None:
     """While two of three controllers are down the third is live; with combined roles they are brokers."""
     console = console_of(width)
-    found = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
-    show_run_diff(console, found, "results/latest", only_different=False)
+    diff = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
+    show_run_diff(console, diff, "results/latest", only_different=False)
     text = text_on(console)
     assert f"  then {down}\n" in text
     assert "broker 30" not in text
@@ -133,7 +133,7 @@ def test_controllers_are_controllers_and_brokers_are_brokers(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
+def test_the_diff_of_two_releases_matches_its_snapshot(width: int, recorded: Recorded) -> None:
     runs = (recorded("loss-by-hw-truncation[base]"), recorded("loss-by-hw-truncation[0.11]"))
     console = console_of(width)
     show_runs_diff(console, diff_runs(*runs, DiffMoment()), only_different=False)
@@ -141,27 +141,27 @@ def test_two_releases_are_shown_as_ever(width: int, recorded: Recorded) -> None:
 
 
 @each_plan((*fixed_names(), COMBINED))
-def test_every_lost_record_of_the_library_is_told_of(name: str, recorded: Recorded) -> None:
+def test_a_diff_notes_every_lost_and_doubled_record(name: str, recorded: Recorded) -> None:
     run = recorded(name)
     lost = {
         str(finding.value)
         for finding in (run.rules["lost-write"].findings if "lost-write" in run.rules else ())
     }
-    found = diff_run(run, DiffMoment())
-    told = {
+    run_diff = diff_run(run, DiffMoment())
+    noted_as_lost = {
         value
-        for diff in found.partitions
+        for diff in run_diff.partitions
         for note in diff.notes
         if note.kind == "lost"
         for value in note.values
     }
-    assert told == lost
+    assert noted_as_lost == lost
     doubled = {str(finding.value) for finding in run.rules["duplicate"].findings}
-    stand_twice = {
+    noted_as_doubled = {
         value
-        for diff in found.partitions
+        for diff in run_diff.partitions
         for note in diff.notes
         if note.kind == "doubled"
         for value in note.values
     }
-    assert stand_twice == doubled
+    assert noted_as_doubled == doubled

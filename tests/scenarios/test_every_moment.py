@@ -1,4 +1,4 @@
-"""What is replayed from a run's events is what the model had, at every moment of the run."""
+"""Replaying the events of a run gives the state of the model at every moment."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
 
 LOGS_EVERY: Final = 50
-"""After how many comparisons the records themselves are compared, not only how far the logs go."""
+"""After how many comparisons the records are compared too, not only the ends of logs."""
 
 DOUBLE_RESTART: Final = """
 name: double-restart
@@ -74,7 +74,7 @@ faults:
   - {at: 5s, do: {broker_crash: {broker: 0}}}
   - {at: 5500ms, do: {broker_restart: {broker: 0}}}
 """
-"""The session of the broker's second life expires last, and holds nothing."""
+"""The session of the broker's second incarnation expires last, without any registration."""
 
 TWO_LOSSES: Final = """
 name: two-losses
@@ -89,7 +89,7 @@ faults:
   - {at: 2s, do: {network_ack_loss: {count: 3, skip: 8}}}
   - {at: 2s, do: {network_ack_loss: {api: Fetch, count: 3}}}
 """
-"""Two faults of one kind in force, of which the second is used up first."""
+"""Two active faults of one kind. The second is used up first."""
 
 STOPS: Final = """
 name: stops
@@ -114,7 +114,7 @@ faults:
   - {at: 58s, do: {broker_isolation: {broker: 0, from: zookeeper, duration: 10s}}}
   - {at: 59s, do: {broker_stop: {broker: 0}}}
 """
-"""Brokers that stop while they are paused, while they are killed, while others are stopped, and without ZooKeeper."""
+"""Brokers that shut down while paused, while killed, while others shut down, and without ZooKeeper."""
 
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
@@ -127,15 +127,15 @@ RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
 
 
 def node_of(fault: FaultInForce) -> int:
-    """Return the node that a fault strikes; a server of the control plane goes by its name."""
-    struck = fault.detail("broker")
-    node = node_id(struck) if isinstance(struck, str) else struck
+    """Return the node that a fault strikes. A server of the control plane has a name instead of an id."""
+    target = fault.detail("broker")
+    node = node_id(target) if isinstance(target, str) else target
     assert isinstance(node, int)
     return node
 
 
 class Moments:
-    """Compares a cluster with what is replayed, each time after something has happened."""
+    """Compares a cluster with the replayed state after each event."""
 
     def __init__(self, plan: Plan, cluster: Cluster, injector: FaultInjector) -> None:
         self._cluster = cluster
@@ -145,7 +145,7 @@ class Moments:
             (broker.id for broker in plan.cluster.brokers),
             reelection_forgets_remote=plan.behaviour_switches().replication.reelected_leader_forgets_positions,
         )
-        self._taken = 0
+        self._replayed = 0
         self._isr_at_ack: list[tuple[str, tuple[int, ...]]] = []
         cluster.trace.subscribe(BatchAcknowledged, self._acknowledged)
         self._raised: dict[str, dict[int, LeaderAndIsr]] = {name: {} for name in self._state.partitions}
@@ -165,17 +165,17 @@ class Moments:
         if state.leader_epoch > before.leader_epoch:
             self._raised.setdefault(partition, {})[state.leader_epoch] = state
 
-    def look(self) -> None:
-        """Take what has happened since into account, and compare."""
+    def compare(self) -> None:
+        """Replay new events, and compare."""
         events = self._cluster.trace.events
-        if self._taken == len(events):
+        if self._replayed == len(events):
             return
-        for event in events[self._taken :]:
+        for event in events[self._replayed :]:
             self._state.advance(event)
             self._is_core_healed = self._is_core_healed or event[1] == "core_healed"
-        self._taken = len(events)
+        self._replayed = len(events)
         if self._cluster.simulator.now_us < 0:
-            # Before time zero brokers are started, one after the other.
+            # Before time zero brokers start one after the other.
             return
         self.compared += 1
         self._compare_brokers()
@@ -184,16 +184,16 @@ class Moments:
 
     def _compare_brokers(self) -> None:
         cluster, state = self._cluster, self._state
-        where = (self._taken, cluster.trace.events[-1])
-        assert (state.number, state.at_us) == (self._taken, cluster.trace.events[-1][0]), where
+        where = (self._replayed, cluster.trace.events[-1])
+        assert (state.number, state.at_us) == (self._replayed, cluster.trace.events[-1][0]), where
         for broker, process in cluster.processes.items():
-            known, life = state.brokers[broker], cluster.brokers.get(broker)
-            assert (known.is_live, known.is_paused) == (process.running, process.paused), where
-            assert known.is_stopping == cluster.is_stopping(broker), where
-            assert known.stopped_by in stopped_by(process, cluster.disks[broker]), where
-            is_active = life is not None and life.is_active_controller
-            assert known.is_active_controller == is_active, (*where, broker)
-            assert known.is_registered == cluster.is_registered(broker), (*where, broker)
+            replayed, incarnation = state.brokers[broker], cluster.brokers.get(broker)
+            assert (replayed.is_live, replayed.is_paused) == (process.running, process.paused), where
+            assert replayed.is_stopping == cluster.is_stopping(broker), where
+            assert replayed.stopped_by in stopped_by(process, cluster.disks[broker]), where
+            is_active = incarnation is not None and incarnation.is_active_controller
+            assert replayed.is_active_controller == is_active, (*where, broker)
+            assert replayed.is_registered == cluster.is_registered(broker), (*where, broker)
         controller, plane = cluster.controller(), cluster.control_plane
         assert state.controller == (NO_CONTROLLER if controller is None else controller), where
         if isinstance(plane, QuorumControlPlane):
@@ -206,10 +206,10 @@ class Moments:
         cluster = self._cluster
         for name, partition in self._state.partitions.items():
             znode = cluster.partition_state(name)
-            where = (self._taken, cluster.trace.events[-1], name)
+            where = (self._replayed, cluster.trace.events[-1], name)
             if znode is not None:
-                found = (partition.leader, partition.leader_epoch, partition.isr)
-                assert found == (znode.leader, znode.leader_epoch, znode.isr), where
+                replayed = (partition.leader, partition.leader_epoch, partition.isr)
+                assert replayed == (znode.leader, znode.leader_epoch, znode.isr), where
             for replica in partition.replicas.values():
                 self._compare_replica(name, replica, (*where, replica.broker))
             if self.compared % LOGS_EVERY == 0:
@@ -221,8 +221,8 @@ class Moments:
         assert (replica.leo, replica.flushed) == (file.log_end_offset, file.flushed_offset), where
         checkpointed = cluster.disks[broker].checkpoint(REPLICATION_OFFSET_CHECKPOINT, name)
         assert replica.checkpointed_high_watermark == checkpointed, where
-        life = cluster.brokers.get(broker)
-        live = None if life is None else life.replicas.partitions.get(name)
+        incarnation = cluster.brokers.get(broker)
+        live = None if incarnation is None else incarnation.replicas.partitions.get(name)
         if live is not None and live.is_offline:
             live = None
         assert replica.is_open == (live is not None), where
@@ -241,50 +241,53 @@ class Moments:
             assert [record_of(entry) for entry in replica.log] == stored, where
 
     def _compare_remote(self, replica: ReplicaState, live: Partition, where: tuple[Any, ...]) -> None:
-        """Compare what a leader knows of its followers; no event tells that one up to 2.3 forgets it after a failed fetch."""
-        for follower, known in live.remote_replicas.items():
-            if known.log_end_offset != UNKNOWN_OFFSET:
-                assert replica.remote.get(follower) == known.log_end_offset, (*where, follower)
+        """Compare a leader's view of its followers.
+
+        No event reports that a leader up to 2.3 forgets it after a failed fetch.
+        """
+        for follower, remote in live.remote_replicas.items():
+            if remote.log_end_offset != UNKNOWN_OFFSET:
+                assert replica.remote.get(follower) == remote.log_end_offset, (*where, follower)
             elif live.switches.failed_fetch_leaves_follower:
                 assert follower not in replica.remote, (*where, follower)
 
     def _compare_copies(self, partition: PartitionState, where: tuple[Any, ...]) -> None:
-        """Compare what there was once with what is there, and acks with what leaders went by."""
+        """Compare present and removed copies of records with the logs."""
         copies = [entry for copies in partition.by_value.values() for entry in copies]
         for replica in partition.replicas.values():
             of_broker = [entry for entry in copies if entry.broker == replica.broker]
-            there = [entry for entry in of_broker if entry.removed is None]
-            assert sorted(map(record_of, there)) == [record_of(entry) for entry in replica.log], where
-            gone = [entry.removed for entry in of_broker if entry.removed is not None]
-            assert sorted(map(id, gone)) == sorted(map(id, replica.removed)), where
+            present = [entry for entry in of_broker if entry.removed is None]
+            assert sorted(map(record_of, present)) == [record_of(entry) for entry in replica.log], where
+            removed = [entry.removed for entry in of_broker if entry.removed is not None]
+            assert sorted(map(id, removed)) == sorted(map(id, replica.removed)), where
             if replica.is_open:
                 committed = [entry for entry in replica.log if entry.offset < replica.high_watermark]
                 assert all(entry.is_committed for entry in committed), where
 
     def compare_elections(self) -> None:
-        """Compare elections with what was written: of raised epochs those that only reduce the ISR are left out."""
+        """Compare elections with written states, except raised epochs that only reduce the ISR."""
         for name, partition in self._state.partitions.items():
             raised = dict(self._raised.get(name, {}))
             for _, election in partition.elections:
                 state = raised.pop(election.leader_epoch, None)
-                if state is not None:  # else the partition was created with it
+                if state is not None:  # otherwise the partition was created with it
                     assert (election.leader, election.isr) == (state.leader, state.isr), name
             reduced = {
                 e.leader_epoch for e in select(self._cluster.trace.events, IsrReduced) if e.partition == name
             }
-            # In KRaft a leader goes on in its epoch when its ISR is reduced.
+            # In KRaft a leader keeps its epoch when its ISR is reduced.
             in_kraft = isinstance(self._cluster.control_plane, QuorumControlPlane)
             assert raised.keys() <= reduced if in_kraft else raised.keys() == reduced, name
 
     def compare_acks(self) -> None:
-        """Compare acks with the ISRs that their leaders had."""
+        """Compare acks with the ISRs of their leaders at the time."""
         for partition in self._state.partitions.values():
             for value, acks in partition.acks.items():
                 isrs = [isr for acked, isr in self._isr_at_ack if acked == value]
                 assert [ack.isr for ack in acks] == isrs, value
 
     def _ended_without_metadata(self) -> set[int]:
-        """Return the brokers that have ended by themselves, for they would have to cut off committed metadata."""
+        """Return brokers that stopped by themselves instead of truncating committed metadata."""
         lost = False
         ended = set()
         for event in select(self._cluster.trace.events, InvariantBroken, BrokerStopped, BrokerStarted):
@@ -297,27 +300,29 @@ class Moments:
         return ended
 
     def _compare_faults(self) -> None:
-        """Compare the faults in force with what stands still, is dead, is cut, and with the rules for messages."""
+        """Compare active faults with paused and dead processes, cut links and message rules."""
         cluster, faults = self._cluster, self._state.faults
-        where = (self._taken, cluster.trace.events[-1])
-        struck = {node_of(fault) for fault in faults if fault.fault in STOPPING}
-        struck = {broker for broker in struck if not cluster.is_stopping(broker)}
-        # One that is to join the cluster later has not been started yet, and is not down.
-        down = {node for node, known in cluster.nodes.items() if not known.running and known.incarnation}
-        # A rolling restart has one broker down at a time, and does not say which.
+        where = (self._replayed, cluster.trace.events[-1])
+        stopped = {node_of(fault) for fault in faults if fault.fault in STOPPING_FAULTS}
+        stopped = {broker for broker in stopped if not cluster.is_stopping(broker)}
+        # A broker that joins the cluster later has not started yet, so it is not down.
+        down = {
+            node for node, process in cluster.nodes.items() if not process.running and process.incarnation
+        }
+        # A rolling restart has one broker down at a time, without naming it.
         is_rolling = any(fault.fault == "rolling_restart" for fault in faults)
-        assert struck <= down, where
-        # One whose only log directory fails ends by itself.
+        assert stopped <= down, where
+        # A broker whose only log directory fails stops by itself.
         without_disk = {
             fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
         }
-        unexplained = down - struck - without_disk
-        # They are looked for only where there is something to explain: it takes a look at the whole trace.
+        unexplained = down - stopped - without_disk
+        # Looked for only if needed, because it reads the whole trace.
         assert len(unexplained) <= is_rolling or unexplained <= self._ended_without_metadata(), where
         paused = sorted(node_of(fault) for fault in faults if fault.fault == "broker_pause")
-        assert paused == sorted(node for node, known in cluster.nodes.items() if known.paused), where
+        assert paused == sorted(node for node, process in cluster.nodes.items() if process.paused), where
         if self._is_core_healed:
-            # Of what goes on with the others, links within the core are free, and no end is planned.
+            # The remaining faults spare links within the core, and have no planned end.
             return
         self._compare_strikes()
         cuts: Counter[tuple[str, str]] = Counter()
@@ -328,7 +333,7 @@ class Moments:
         assert {fault.strike for fault in faults if fault.fault in RULES} == rules, where
 
     def _cut_links(self, fault: FaultInForce) -> Iterator[tuple[str, str]]:
-        """Yield the links that a fault cuts; the control plane may be several processes."""
+        """Yield the links that a fault cuts. The control plane may be several processes."""
 
         def processes_at(end: str) -> tuple[str, ...]:
             return self._cluster.control_plane.process_names if end == ZOOKEEPER else (end,)
@@ -339,22 +344,26 @@ class Moments:
                     yield one, other
 
     def _compare_strikes(self) -> None:
-        """Compare which faults are in force with what was injected, and for how long."""
+        """Compare active faults and their durations with the injected ones."""
         for fault in self._state.faults:
             assert fault.strike is not None
-            struck = self._injector.injected[fault.strike - 1]
-            assert (struck.at_us, struck.fault, struck.details) == (fault.at_us, fault.fault, fault.details)
-            # Such a fault lasts from when its step is reached.
-            if isinstance(struck.concrete, StepFault):
+            injected = self._injector.injected[fault.strike - 1]
+            assert (injected.at_us, injected.fault, injected.details) == (
+                fault.at_us,
+                fault.fault,
+                fault.details,
+            )
+            # The duration of such a fault starts when the client reaches the step.
+            if isinstance(injected.concrete, StepFault):
                 continue
-            lasts = [getattr(struck.concrete, name, None) for name in ("duration", "restart_after")]
-            for low_us, high_us in filter(None, lasts):
+            durations = [getattr(injected.concrete, name, None) for name in ("duration", "restart_after")]
+            for low_us, high_us in filter(None, durations):
                 assert low_us == high_us
-                assert struck.at_us + high_us >= self._cluster.simulator.now_us, fault
+                assert injected.at_us + high_us >= self._cluster.simulator.now_us, fault
 
 
 METADATA_KEPT: Final = "committed-metadata-kept"
-STOPPING: Final = frozenset(
+STOPPING_FAULTS: Final = frozenset(
     {
         *("broker_crash", "broker_stop", "controller_failover"),
         *("disk_loss", "torn_write", "stale_checkpoint"),
@@ -379,7 +388,7 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
 
 
 def stopped_by(process: Process, disk: Disk) -> tuple[str, ...]:
-    """Return what may have stopped a process: one can be killed while it has nothing to do but to end."""
+    """Return the possible causes of a stop: a process can be killed at the very end of its shutdown."""
     if process.running or not process.incarnation:
         return ("",)
     if not process.powered:
@@ -400,23 +409,23 @@ def records_in(batches: Iterable[RecordBatch]) -> Iterator[tuple[int, str, int, 
 
 
 def compare_clients(result: RunResult) -> None:
-    """Compare what clients know of their records with what the history says."""
+    """Compare the replayed operations of clients with the history."""
     partitions = state_at(events_of_result(result)).partitions.values()
-    found: Counter[Any] = Counter()
+    replayed: Counter[Any] = Counter()
     for partition in partitions:
         for sends in partition.sends.values():
             for s in sends:
-                found[
+                replayed[
                     partition.name, s.client, s.value, s.invoked_us, s.status, s.ended_us, s.offset, s.error
                 ] += 1
         for record, by_client in partition.reads.items():
             for client, read in by_client.items():
-                found[partition.name, client, record] += read.times
-    assert found == known_to_clients(result)
+                replayed[partition.name, client, record] += read.times
+    assert replayed == operations_in_history(result)
 
 
-def known_to_clients(result: RunResult) -> Counter[Any]:
-    known: Counter[Any] = Counter()
+def operations_in_history(result: RunResult) -> Counter[Any]:
+    operations: Counter[Any] = Counter()
     invoked: dict[Any, int] = {}
     for operation in result.evidence.operations:
         client = result.evidence.process_names[operation.process]
@@ -427,31 +436,31 @@ def known_to_clients(result: RunResult) -> Counter[Any]:
             else:
                 status = {OK: ACKED, FAIL: FAILED}.get(operation.type, UNKNOWN)
                 sent_us = invoked.pop((partition, client, value))
-                known[partition, client, value, sent_us, status, at_us, offset, operation.error] += 1
+                operations[partition, client, value, sent_us, status, at_us, offset, operation.error] += 1
         for partition, offset, value in operation.polls():
-            known[partition, client, (offset, value)] += 1
+            operations[partition, client, (offset, value)] += 1
     for (partition, client, value), sent_us in invoked.items():
-        known[partition, client, value, sent_us, SENDING, None, None, None] += 1
-    return known
+        operations[partition, client, value, sent_us, SENDING, None, None, None] += 1
+    return operations
 
 
-def compare_every_moment(given: Plan, seed: int) -> None:
-    plan = draw_for_seed(given, seed).plan
+def compare_every_moment(campaign: Plan, seed: int) -> None:
+    plan = draw_for_seed(campaign, seed).plan
     choices = Choices.from_seed(seed)
     target = ModelTarget(plan, choices, watched_in(plan.invariants, plan.kafka, plan.demand))
     run = Run(plan, seed, choices, target)
     moments = Moments(plan, target.cluster, run.injector)
-    one_step, to_the_end = target.step, target.advance
+    original_step, original_advance = target.step, target.advance
 
     def step(end_us: int) -> bool:
-        handled = one_step(end_us)
-        moments.look()
+        handled = original_step(end_us)
+        moments.compare()
         return handled
 
     def advance(end_us: int) -> None:
         while step(end_us):
             pass
-        to_the_end(end_us)
+        original_advance(end_us)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target, "step", step)
@@ -464,11 +473,11 @@ def compare_every_moment(given: Plan, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_what_is_replayed_is_what_there_was(name: str) -> None:
+def test_replay_gives_the_state_of_the_model_at_every_moment(name: str) -> None:
     compare_every_moment(*RUNS[name])
 
 
 @pytest.mark.soak(size=25, test=2, soak=800)
-def test_what_is_replayed_of_swarms_is_what_there_was(numbers: range) -> None:
+def test_replay_gives_the_state_of_the_model_at_every_moment_of_a_swarm_run(numbers: range) -> None:
     for seed in numbers:
         compare_every_moment(library_swarm(), seed)

@@ -1,4 +1,4 @@
-"""A fetch of another leader epoch is refused from 2.1 on (KIP-320), and the trace says so."""
+"""From 2.1 on fetches with another leader epoch are refused (KIP-320), with an event in the trace."""
 
 from dataclasses import replace
 from itertools import chain
@@ -16,7 +16,7 @@ def trace(release: str, seed: int) -> list[TraceEvent]:
     return list(run_plan(replace(library_swarm(), kafka=release), seed).evidence.trace)
 
 
-def test_each_fetch_that_is_refused_by_its_epoch_is_an_event() -> None:
+def test_each_fetch_refused_for_its_epoch_has_an_event() -> None:
     for seed in range(SEEDS):
         events = trace("2.4", seed)
         fenced = list(select(events, FetchFenced))
@@ -31,5 +31,5 @@ def test_each_fetch_that_is_refused_by_its_epoch_is_an_event() -> None:
     raise AssertionError("no fetch was fenced")
 
 
-def test_before_no_fetch_is() -> None:
+def test_before_2_1_no_fetch_is_fenced() -> None:
     assert not list(chain.from_iterable(select(trace("2.0", seed), FetchFenced) for seed in range(3)))

@@ -1,4 +1,4 @@
-"""What groups promise to the applications that are their members, whatever happens to these and to brokers."""
+"""Promises of classic groups to their member applications under faults of both and of brokers."""
 
 from collections import Counter
 from itertools import pairwise
@@ -80,14 +80,14 @@ def faulty(kafka: str, assignor: str, fault: str, commit: str) -> str:
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
-def test_who_commits_after_processing_leaves_nothing_out(kafka: str, assignor: str, fault: str) -> None:
+def test_commits_after_processing_skip_no_record(kafka: str, assignor: str, fault: str) -> None:
     result = run(faulty(kafka, assignor, fault, "after"))
     assert result.verdict.status == HELD
     assert not acked(result) - set(processed(result))
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
-def test_who_commits_before_processing_processes_nothing_twice(kafka: str, assignor: str, fault: str) -> None:
+def test_commits_before_processing_repeat_no_record(kafka: str, assignor: str, fault: str) -> None:
     result = run(faulty(kafka, assignor, fault, "before"))
     assert result.verdict.status == HELD
     assert max(processed(result).values()) == 1
@@ -115,7 +115,7 @@ workload:
 """
 
 
-def test_who_polls_too_seldom_leaves_its_group_and_cannot_commit() -> None:
+def test_a_member_that_polls_too_rarely_leaves_its_group_and_cannot_commit() -> None:
     result = run(
         SMALL.format(
             more=", max.poll.interval.ms: 4s",
@@ -123,30 +123,34 @@ def test_who_polls_too_seldom_leaves_its_group_and_cannot_commit() -> None:
             consumers="[{commit: after, poll_interval: 7s}]",
         )
     )
-    lost = [event.reason for event in select(result.evidence.trace, MembershipLost)]
-    assert "max.poll.interval.ms" in lost
+    losses = [event.reason for event in select(result.evidence.trace, MembershipLost)]
+    assert "max.poll.interval.ms" in losses
     assert list(select(result.evidence.trace, CommitFailed))
     assert any(event.lost for event in select(result.evidence.trace, PartitionsRevoked))
 
 
-def test_of_two_with_one_instance_id_the_former_ends() -> None:
+def test_the_earlier_of_two_members_with_one_instance_id_is_fenced() -> None:
     consumers = "[{name: former, settings: {group.instance.id: one}}, {name: latter, start: 10s, settings: {group.instance.id: one}}]"
     result = run(SMALL.format(more="", duration="20s", consumers=consumers))
-    lost = [(event.client, event.reason) for event in select(result.evidence.trace, MembershipLost)]
-    assert lost == [("former", "FENCED_INSTANCE_ID")]
+    losses = [(event.client, event.reason) for event in select(result.evidence.trace, MembershipLost)]
+    assert losses == [("former", "FENCED_INSTANCE_ID")]
 
 
-def test_who_has_partitions_of_its_own_only_commits() -> None:
+def test_a_consumer_with_assigned_partitions_only_commits() -> None:
     consumers = "[{name: a, partitions: [t-1]}]"
     result = run(SMALL.format(more=", auto.commit.interval.ms: 1s", duration="10s", consumers=consumers))
     refused = {event.api for event in select(result.evidence.trace, RequestRejected)}
     assert not refused & {"OffsetCommit", "JoinGroup", "Heartbeat"}
-    commits = [each for each in result.evidence.operations if each.f == COMMIT and each.type == OK]
+    commits = [
+        operation
+        for operation in result.evidence.operations
+        if operation.f == COMMIT and operation.type == OK
+    ]
     assert len(commits) > 5
-    assert {micro[1] for each in commits for micro in each.value} == {"t-1"}
+    assert {micro[1] for commit in commits for micro in commit.value} == {"t-1"}
 
 
-def test_a_topic_that_gets_partitions_has_its_group_rebalance() -> None:
+def test_added_partitions_cause_a_rebalance() -> None:
     consumers = "[{name: a}, {name: b}]"
     text = SMALL.format(more=", metadata.max.age.ms: 2s", duration="25s", consumers=consumers)
     result = run(f"{text}script:\n  - at: 10s\n    do: {{add_partitions: {{topic: t, partitions: 3}}}}\n")
@@ -156,15 +160,17 @@ def test_a_topic_that_gets_partitions_has_its_group_rebalance() -> None:
     assert "t-2" in assigned
 
 
-def test_the_history_has_what_a_consumer_reads_and_commits() -> None:
+def test_the_history_has_subscriptions_assignments_and_commits() -> None:
     result = run(SMALL.format(more="", duration="15s", consumers="[{name: a}, {name: b, start: 6s}]"))
-    operations = [each for each in result.evidence.operations if each.type == OK]
-    subscribed: list[tuple[Any, ...]] = [each.value for each in operations if each.f == SUBSCRIBE]
+    operations = [operation for operation in result.evidence.operations if operation.type == OK]
+    subscribed: list[tuple[Any, ...]] = [
+        operation.value for operation in operations if operation.f == SUBSCRIBE
+    ]
     assert subscribed == [("t-0", "t-1")] * 2
     reads: dict[int, list[tuple[Any, ...]]] = {}
-    for each in operations:
-        if each.f == ASSIGN:
-            reads.setdefault(each.process, []).append(each.value)
+    for operation in operations:
+        if operation.f == ASSIGN:
+            reads.setdefault(operation.process, []).append(operation.value)
     assert list(reads.values()) == [[("t-0", "t-1"), (), ("t-0",)], [("t-1",)]]
-    assert [each for each in operations if each.f == COMMIT]
+    assert [operation for operation in operations if operation.f == COMMIT]
     assert result.verdict.status == HELD

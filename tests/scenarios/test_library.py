@@ -1,4 +1,4 @@
-"""Every campaign that ships turns out as it says, in each of its variants and whatever the latencies."""
+"""Every campaign of the library has its expected outcome, in each variant and with any latencies."""
 
 from dataclasses import replace
 
@@ -16,32 +16,35 @@ SEEDS = (0, 1, 2)
 
 
 @each_plan()
-def test_campaign_turns_out_as_expected(name: str) -> None:
+def test_a_campaign_has_its_expected_outcome(name: str) -> None:
     for seed in SEEDS:
         result, plan = library_run(name, seed), PLANS[name]
         because = [line.message for line in result.missed] + list(result.verdict.reasons)
         assert not [line for line in because if "waited in vain" in line], f"seed {seed}: {because}"
         if plan.expect.verdict != INCONCLUSIVE:
-            assert result.verdict.status != INCONCLUSIVE, f"seed {seed} got nowhere: {because}"
-        assert result.expected, f"seed {seed} missed what the campaign expects: {because}"
+            assert result.verdict.status != INCONCLUSIVE, f"seed {seed} is inconclusive: {because}"
+        assert result.expected, f"seed {seed} missed expectations: {because}"
         assert result.verdict.status != HELD or not any(
-            judged.findings for judged in result.verdict.rules.values()
-        ), f"seed {seed} holds and has findings"
+            rule_result.findings for rule_result in result.verdict.rules.values()
+        ), f"seed {seed} holds despite findings"
         assert reason(result) or result.verdict.status == HELD, f"seed {seed} gives no reason"
 
 
 @each_plan()
-def test_campaign_says_what_it_shows_and_what_it_expects(name: str) -> None:
+def test_a_campaign_has_a_description_and_expectations(name: str) -> None:
     plan = PLANS[name]
-    assert plan.description, "it does not say what happens and why"
-    # Of what each seed draws nobody can say more than that no promise is broken.
-    says = plan.expect.verdict or plan.expect.rules or plan.swarm is not None
-    assert says, "it does not say which verdict it expects, or what holds"
+    assert plan.description, "the campaign has no description"
+    # An open campaign can only promise that no promise is broken.
+    has_expectation = plan.expect.verdict or plan.expect.rules or plan.swarm is not None
+    assert has_expectation, "the campaign expects neither a verdict nor the status of a rule"
 
 
 @pytest.mark.parametrize("variant", ["base", "highest-finished"])
-def test_workers_may_commit_once_more_before_they_are_struck(variant: str) -> None:
-    """On real brokers a commit is seen a moment later, when the next poll has begun: the application dies a loop later, and commits before."""
+def test_workers_may_commit_again_before_the_fault_strikes(variant: str) -> None:
+    """On real brokers the application sees a commit a moment later, during the next poll.
+
+    So it dies one loop later, after another commit.
+    """
     plan = PLANS[f"parallel-workers-watermark[{variant}]"]
     late = tuple(
         replace(

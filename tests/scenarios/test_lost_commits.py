@@ -1,4 +1,4 @@
-"""Commits that a coordinator acknowledged and its successor aborts: what each rule says of what came of them."""
+"""Commits that a coordinator acknowledged and its successor aborts, as each rule judges them."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ cluster:
   topics:
     - {{name: t, assignment: [[3, 4]]}}
     - {{name: u, assignment: [[4, 3]]}}
-    - {{name: __transaction_state, assignment: [[0, 1, 2]], settings: {{cleanup.policy: compact, {of_states}}}}}
+    - {{name: __transaction_state, assignment: [[0, 1, 2]], settings: {{cleanup.policy: compact, {state_topic_settings}}}}}
 workload:
   producers: [{{name: app, settings: {{transactional.id: app, transaction.timeout.ms: 120s}}}}]
   consumers: [{{name: committed, settings: {{isolation.level: read_committed}}}}, {{name: dirty}}]
@@ -104,8 +104,12 @@ def run(text: str) -> RunResult:
 
 
 @cache
-def records(behaviours: str, of_states: str, before: str = "", after: str = "") -> RunResult:
-    return run(RECORDS.format(behaviours=behaviours, of_states=of_states, before=before, after=after))
+def records(behaviours: str, state_topic_settings: str, before: str = "", after: str = "") -> RunResult:
+    return run(
+        RECORDS.format(
+            behaviours=behaviours, state_topic_settings=state_topic_settings, before=before, after=after
+        )
+    )
 
 
 @cache
@@ -117,20 +121,20 @@ def violated(result: RunResult) -> list[str]:
     return [name for name, rule in result.verdict.rules.items() if rule.status == VIOLATED]
 
 
-def test_an_acked_transaction_that_is_aborted_as_a_whole_is_lost_though_others_read_it_uncommitted() -> None:
+def test_an_acked_transaction_that_is_aborted_as_a_whole_is_lost_even_if_read_uncommitted() -> None:
     result = records(FORGETFUL, "min.insync.replicas: 2")
     assert violated(result) == ["lost-write"]
     findings = result.verdict.rules["lost-write"].findings
     assert [finding.value for finding in findings] == ["a", "b"]
-    told = because(findings[0])
-    assert "wrote PrepareCommit for app" in told
-    assert "as aborted" in told
-    assert told.endswith(
+    sentences = because(findings[0])
+    assert "wrote PrepareCommit for app" in sentences
+    assert "as aborted" in sentences
+    assert sentences.endswith(
         "a in t-0 was aborted, although the application was told that the transaction had committed"
     )
 
 
-def test_an_unclean_election_permits_that_what_its_coordinator_had_decided_is_aborted() -> None:
+def test_an_unclean_election_permits_aborting_a_decided_commit() -> None:
     result = records(
         "",
         "min.insync.replicas: 1, unclean.leader.election.enable: true",
@@ -152,7 +156,7 @@ def test_offsets_are_part_of_their_transaction() -> None:
     assert lost.value == "second"
 
 
-def test_a_result_that_is_aborted_in_the_log_is_none_and_neither_is_its_commit() -> None:
+def test_an_aborted_result_and_its_aborted_offset_commit_do_not_count() -> None:
     for then in (AGAIN, NEVER_AGAIN):
         result = offsets(held=True, then=then)
         assert result.verdict.rules["doubled-effect"].status == HELD
@@ -161,7 +165,7 @@ def test_a_result_that_is_aborted_in_the_log_is_none_and_neither_is_its_commit()
 
 
 @pytest.mark.parametrize("rule", ["poll-skip", "int-poll-skip"])
-def test_who_passes_over_what_is_aborted_is_told_which_marker_did_that(rule: str) -> None:
+def test_a_skip_of_aborted_records_is_explained_by_their_marker(rule: str) -> None:
     (finding,) = offsets(held=False, then=THIRD).verdict.rules[rule].findings
     stored = [link.operands["value"] for link in finding.chain if link.kind.name == "appended"]
     assert stored == ["billing:1(second)"]

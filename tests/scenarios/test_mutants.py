@@ -1,4 +1,4 @@
-"""Every mutant is noticed: by a campaign of the library, by one of its own, or by chance within a few seeds."""
+"""Every mutant is noticed by a library campaign, its own campaign, or random faults in a few seeds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,16 +16,16 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.library_swarm import library_swarm
-from tests.quality.test_yardstick import FOUND
+from tests.quality.test_yardstick import FOUND_WITHIN
 from tests.scenarios.dense_plan import dense_plan, yardstick
 from tests.scenarios.library_plans import library_plans
 from tests.scenarios.mutant_campaigns import SCRIPTED
 from tests.scenarios.transactional_plan import ZOMBIE, orders
 
-# A campaign whose script waits in vain need not wait long to be of no use here.
+# A script that waits in vain shows nothing, so it may stop early.
 LIMIT_US = 120 * US_PER_SECOND
 
-# A campaign that ships, and the rule that it breaks; none where the campaign's own expectations tell.
+# A library campaign and the rule that it breaks, or None if its own expectations notice the mutant.
 BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "hw-truncation": ("divergence-by-hw[0.11]", "isr-holds-committed"),
     "no-truncation": ("divergence-by-hw[0.11]", "log-divergence"),
@@ -74,8 +74,8 @@ def library() -> Mapping[str, Plan]:
     return library_plans()
 
 
-def back_by_the_high_watermark() -> Plan:
-    """Return a plan in which it depends on latencies whether the ISR is written before its member has what it lacks."""
+def early_isr_write_plan() -> Plan:
+    """Return a plan where latencies decide whether an ISR is written before its new member has caught up."""
     return library()["slow-follower[back-by-the-high-watermark]"]
 
 
@@ -87,12 +87,12 @@ def eos_swarm() -> Plan:
     return library_swarm("swarm-eos")
 
 
-# Random faults, the rule that they break, and the seed from which it does so within a few.
+# Random faults, the rule that they break, and the first of the seeds within which they break it.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "isr-counted-before-commit": (yardstick, "lost-write", 25),
     "zombie-keeps-its-isr": (yardstick, "lost-write", 25),
     "deposed-leader-acks-pending": (yardstick, "lost-write", 0),
-    "isr-join-below-hw": (back_by_the_high_watermark, "isr-holds-committed", 27),
+    "isr-join-below-hw": (early_isr_write_plan, "isr-holds-committed", 27),
     "hw-may-fall": (yardstick, "hw-monotonic", 0),
     "epoch-answer-without-epoch": (dense_plan, "log-divergence", 82),
     "unconditional-isr-write": (dense_plan, "two-leaders", 22),
@@ -112,7 +112,7 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
 SEEDS = 20
-"""So many seeds are tried."""
+"""The number of seeds that are tried."""
 
 
 def run_mutant(plan: Plan, name: str, seed: int = 0) -> RunResult:
@@ -125,7 +125,7 @@ def run_mutant(plan: Plan, name: str, seed: int = 0) -> RunResult:
 
 
 @pytest.mark.parametrize("name", BY_LIBRARY)
-def test_a_campaign_of_the_library_notices(name: str) -> None:
+def test_a_library_campaign_notices_the_mutant(name: str) -> None:
     campaign, rule = BY_LIBRARY[name]
     result = run_mutant(library()[campaign], name)
     assert outcome(result) == UNEXPECTED, result.verdict
@@ -135,18 +135,18 @@ def test_a_campaign_of_the_library_notices(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
-def test_a_campaign_of_its_own_notices(name: str) -> None:
+def test_the_mutants_own_campaign_notices_it(name: str) -> None:
     (plan,) = load_text(dedent(SCRIPTED[name]), "campaign.yaml").plans
     assert outcome(run_plan(plan, 0)) == AS_EXPECTED
     result = run_mutant(plan, name)
     assert outcome(result) == UNEXPECTED, result.verdict
-    broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == "violated"}
+    broken = {rule for rule, rule_result in result.verdict.rules.items() if rule_result.status == "violated"}
     assert broken <= set(MUTANTS[name].noticed_by)
     assert broken or result.missed
 
 
 @pytest.mark.parametrize("name", BY_CHANCE)
-def test_random_faults_notice(name: str) -> None:
+def test_random_faults_notice_the_mutant(name: str) -> None:
     plan, rule, first = BY_CHANCE[name]
     assert rule in MUTANTS[name].noticed_by
     results = (run_mutant(plan(), name, seed) for seed in range(first, first + SEEDS))
@@ -160,11 +160,11 @@ def test_dense_faults_accuse_no_sound_configuration() -> None:
 
 
 def test_nothing_goes_unnoticed() -> None:
-    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND} == set(MUTANTS)
+    assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND_WITHIN} == set(MUTANTS)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_what_a_mutant_says_of_itself(name: str) -> None:
+def test_a_mutant_declares_its_flaw_source_and_rules(name: str) -> None:
     mutant = MUTANTS[name]
     assert mutant.doc.endswith(".")
     assert mutant.source

@@ -1,4 +1,4 @@
-"""How a run keeps its trace and its history changes nothing of what comes out of it."""
+"""The results of a run do not depend on how it stores its trace and history."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ _RUNS = [
         for seed in range(3)
     ],
 ]
-"""Campaigns of the library, and the swarm with flaws, each with a seed."""
+"""Library campaigns, and the swarm with mutants, each with a seed."""
 
 
 def _plan(name: str) -> Plan:
@@ -38,7 +38,7 @@ def _plan(name: str) -> Plan:
 
 
 @pytest.mark.parametrize(("name", "seed"), _RUNS)
-def test_a_run_that_is_packed_all_the_time_is_the_run_that_never_is(
+def test_a_run_with_constant_packing_has_the_results_of_one_without(
     name: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = _plan(name)

@@ -1,4 +1,4 @@
-"""Every probe can be reached: by a campaign that ships, or by the yardstick, sound or with a flaw."""
+"""Every probe can be reached, by a library campaign or by the yardstick, sound or with a mutant."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,10 +73,10 @@ SMALL = {
             do: {release: {id: late}}
         """,
 }
-"""What no campaign of the library reaches."""
+"""Campaigns for probes that no library campaign reaches."""
 
-# A campaign of the library, or a mutant of standard.yaml, and a seed that gets there, to begin with. Where a change of the
-# model has made it another one, it is looked for.
+# A library campaign, or a mutant of standard.yaml, and the first seed to try. If a change of the
+# model has moved the probe to another seed, other seeds are tried.
 REACHED: dict[str, tuple[str, int]] = {
     "controller-changed": ("divergence-by-hw[unclean-election]", 0),
     "controller-died": ("divergence-by-hw[unclean-election]", 0),
@@ -228,6 +228,6 @@ def test_a_probe_can_be_reached(probe: str) -> None:
 @pytest.mark.parametrize(
     ("where", "seed"), [in_group(where, where, seed) for where, seed in dict.fromkeys(REACHED.values())]
 )
-def test_a_probe_is_reached_where_it_can_be(where: str, seed: int) -> None:
-    """What a plan counts is in its reach: the control plane and the clients that probes need are not too narrow."""
+def test_a_run_counts_only_probes_in_its_plans_reach(where: str, seed: int) -> None:
+    """So the declared control planes and clients of probes are not too narrow."""
     assert probes_of(where, seed).keys() <= set(in_reach(reach_of(plan_at(where))))

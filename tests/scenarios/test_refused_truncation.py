@@ -1,4 +1,4 @@
-"""A follower that is ahead of its leader and may not truncate: how its broker ends, release by release."""
+"""How a broker stops whose follower is ahead of its leader and may not truncate, by release."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ from harrow.cluster_model.trace import select
 from tests.scenarios.library_plans import library_plans
 
 
-def refused(how: str, seed: int) -> RunResult:
+def run(reaction: str, seed: int) -> RunResult:
     plan = library_plans()["log-truncation-not-allowed[base]"]
-    return run_plan(replace(plan, behaviours={**plan.behaviours, "out_of_range_follower": how}), seed)
+    return run_plan(replace(plan, behaviours={**plan.behaviours, "out_of_range_follower": reaction}), seed)
 
 
 def ends_of_broker_0(result: RunResult) -> list[str]:
-    """Return how broker 0 has ended since it refused to truncate for the first time."""
+    """Return the causes of broker 0's stops since it first refused to truncate."""
     trace = result.evidence.trace
     began_us = next(select(trace, events.TruncationRefused)).at_us
     return [
@@ -31,13 +31,13 @@ def ends_of_broker_0(result: RunResult) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_broker_of_0_10_2_hangs_and_stays_registered_until_it_is_killed(seed: int) -> None:
-    result = refused(HANGS, seed)
+    result = run(HANGS, seed)
     trace = result.evidence.trace
     first, *again = select(trace, events.TruncationRefused)
     healed_us = next(select(trace, events.Healed)).at_us
     lost = [event for event in select(trace, events.SessionExpired) if event.at_us > first.at_us]
     assert all(event.at_us > healed_us for event in lost)
-    # It is killed when all is healed, started again, and ends the same way.
+    # The repair kills it and starts it again, and it hangs again.
     assert ends_of_broker_0(result) == [events.KILLED]
     assert again
     assert result.verdict.status == INCONCLUSIVE
@@ -46,10 +46,10 @@ def test_a_broker_of_0_10_2_hangs_and_stays_registered_until_it_is_killed(seed: 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_broker_of_0_11_shuts_down(seed: int) -> None:
-    result = refused(SHUTS_DOWN, seed)
+    result = run(SHUTS_DOWN, seed)
     causes = ends_of_broker_0(result)
     assert set(causes) == {events.SHUT_DOWN}
-    # Healing has started it again, in vain.
+    # The repair has started it again, in vain.
     assert len(causes) == 2
     closed = [event.broker for event in select(result.evidence.trace, events.SessionClosed)]
     assert closed.count(0) == 2

@@ -1,4 +1,4 @@
-"""The corpus of regressions comes out as its entries say."""
+"""The entries of the regression corpus have their recorded outcomes."""
 
 from pathlib import Path
 
@@ -12,18 +12,18 @@ CORPUS = Path(__file__).parents[1] / "regressions"
 
 
 @pytest.mark.parametrize("file", corpus_files(CORPUS), ids=lambda file: file.stem)
-def test_an_entry_comes_out_as_it_says(file: Path) -> None:
+def test_an_entry_has_its_recorded_outcome(file: Path) -> None:
     for item in check_files([file]):
         assert item.as_recorded, f"{item.outcome}: {item.why} {item.problems}"
 
 
-def test_the_corpus_has_failures_of_both_kinds() -> None:
+def test_the_corpus_has_fixed_and_failing_entries() -> None:
     outcomes = [item.outcome for item in check_files(corpus_files(CORPUS))]
     assert {*outcomes} == {STILL_FAILING, FIXED}
     assert len(outcomes) >= 6
 
 
-def test_a_run_that_crashes_is_an_error_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crashing_run_is_an_error_with_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(plan: Plan, seed: int, **_: object) -> None:
         raise ValueError(f"{plan.campaign} {seed}")
 

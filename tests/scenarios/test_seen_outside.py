@@ -1,4 +1,4 @@
-"""A cluster of which only metadata is seen is judged like one of which everything is."""
+"""A cluster with only visible metadata gets the same judgement of losses as one with full evidence."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from tests.scenarios.library_plans import library_plans, library_run
 
 
 @pytest.mark.parametrize("name", ["unclean-election", "acks-all-degrades", "acks-1-leader-crash", "acks-0"])
-def test_a_loss_is_permitted_by_what_is_seen_of_it(name: str) -> None:
-    for each in [each for each, plan in library_plans().items() if plan.campaign == name]:
-        run = library_run(each)
+def test_losses_get_the_same_permission_from_outside_evidence(name: str) -> None:
+    for plan_name in [plan_name for plan_name, plan in library_plans().items() if plan.campaign == name]:
+        run = library_run(plan_name)
         outside = replace(
             run.evidence,
             trace=[event for event in run.evidence.trace if event[1] in events_seen_by(ANY_BROKERS)],
@@ -20,8 +20,8 @@ def test_a_loss_is_permitted_by_what_is_seen_of_it(name: str) -> None:
             follows_logs=False,
             invariants=frozenset(),
         )
-        found = judge(outside).rules["lost-write"]
-        assert (found.status, len(found.findings)) == (
+        result = judge(outside).rules["lost-write"]
+        assert (result.status, len(result.findings)) == (
             run.verdict.rules["lost-write"].status,
             len(run.verdict.rules["lost-write"].findings),
         )

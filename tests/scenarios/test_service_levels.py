@@ -1,4 +1,4 @@
-"""The service levels of runs, counted once more from what stands in history.jsonl."""
+"""The service levels of runs agree with an independent count from history.jsonl."""
 
 import json
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ def lines_of(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def counted(folder: Path) -> dict[str, Any]:
-    """Count what a reader of the file would, operation by operation and by no means quickly."""
+    """Count from the file, operation by operation, without any optimization."""
     names = json.loads((folder / "run.json").read_text(encoding="utf-8"))["processes"]
     sent: dict[tuple[Any, ...], list[int]] = {}
     first_sent: dict[tuple[str, str], int] = {}
     result: dict[str, Any] = {"sent": 0, "ok": 0, "fail": 0, "info": 0, "acks": [], "latency": [], "read": []}
-    seen = set()
+    counted_reads = set()
     for line in (line for line in lines_of(folder) if line["f"] in ("send", "poll", "txn")):
         name = names[str(line["process"])]
         for micro in line["value"]:
@@ -48,7 +48,7 @@ def counted(folder: Path) -> dict[str, Any]:
                     first_sent.setdefault((micro[1], value), line["time"])
                 else:
                     result[line["type"]] += 1
-                    # Of several sends of a value the last one that has not ended is meant.
+                    # Of several pending sends of a value, the last one ends.
                     latency = line["time"] - sent[key].pop()
                     if line["type"] == "ok":
                         result["acks"].append(line["time"])
@@ -56,14 +56,14 @@ def counted(folder: Path) -> dict[str, Any]:
             elif len(micro) > 1 and line["type"] == "ok" and name not in READERS:
                 for partition, pairs in micro[1].items():
                     for _, value in pairs:
-                        if (name, partition, value) not in seen and (partition, value) in first_sent:
-                            seen.add((name, partition, value))
+                        if (name, partition, value) not in counted_reads and (partition, value) in first_sent:
+                            counted_reads.add((name, partition, value))
                             result["read"].append(line["time"] - first_sent[partition, value])
     return result
 
 
 def percentile(numbers: list[int], percent: int) -> float:
-    """Return the first of the sorted numbers that at least so many do not exceed."""
+    """Return the smallest number that at least this percentage does not exceed."""
     ordered = sorted(numbers)
     for number in ordered:
         if sum(other <= number for other in ordered) * 100 >= percent * len(ordered):
@@ -72,7 +72,7 @@ def percentile(numbers: list[int], percent: int) -> float:
 
 
 def longest_without_ack(folder: Path, partition: str) -> float:
-    """Return it in milliseconds: at each moment of a partition's history, since when nobody was answered."""
+    """Return the longest time in milliseconds in which sends to a partition waited without an ack."""
     pending: dict[tuple[Any, ...], int] = {}
     since: int | None = None
     idle_since = longest = 0
@@ -100,26 +100,26 @@ def longest_without_ack(folder: Path, partition: str) -> float:
 
 
 @each_plan()
-def test_the_figures_are_those_of_the_history(name: str, tmp_path: Path) -> None:
+def test_service_levels_agree_with_the_history(name: str, tmp_path: Path) -> None:
     check_figures(library_run(name), tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(1, 30))
-def test_the_figures_of_a_swarm_are_those_of_the_history(seed: int, tmp_path: Path) -> None:
+def test_service_levels_of_a_swarm_agree_with_the_history(seed: int, tmp_path: Path) -> None:
     check_figures(run_plan(library_swarm(), seed), tmp_path)
 
 
 def check_figures(result: RunResult, tmp_path: Path) -> None:
     folder = write_run(tmp_path, result, run_as_mapping(result, "harrow run"), "")
     service = json.loads((folder / "run.json").read_text(encoding="utf-8"))["service"]
-    own = counted(folder)
+    counts = counted(folder)
     ends = {"sent": "sent", "acked": "ok", "failed": "fail", "unknown": "info"}
-    assert {key: service[key] for key in ends} == {key: own[mine] for key, mine in ends.items()}
-    assert sum(service["acks"]["counts"]) == len(own["acks"])
+    assert {key: service[key] for key in ends} == {key: counts[type_] for key, type_ in ends.items()}
+    assert sum(service["acks"]["counts"]) == len(counts["acks"])
     bucket = service["acks"]["bucket_ms"] * NS_PER_MS
     for number, count in enumerate(service["acks"]["counts"]):
-        assert count == sum(number == max(0, time) // bucket for time in own["acks"])
-    for key, numbers in (("ack_ms", own["latency"]), ("end_to_end_ms", own["read"])):
+        assert count == sum(number == max(0, time) // bucket for time in counts["acks"])
+    for key, numbers in (("ack_ms", counts["latency"]), ("end_to_end_ms", counts["read"])):
         if not numbers:
             assert service[key] is None
             continue
@@ -137,8 +137,8 @@ def check_figures(result: RunResult, tmp_path: Path) -> None:
         assert outage["began"] != "unknown", outage
 
 
-def test_a_fetch_does_not_wait_with_a_batch_before_its_eyes() -> None:
-    """What a follower's fetch acknowledges lets the producer's next batch in before the fetch has begun to wait."""
+def test_a_fetch_does_not_wait_if_a_batch_is_available() -> None:
+    """A follower's fetch acknowledges records, so the next batch arrives before the fetch waits."""
     page = read_page(ROOT / "docs" / "how-to" / "service.md", ROOT)
     (plan,) = load_text(page.files["served.yaml"], "served.yaml").plans
     result = run_plan(plan, 0)
@@ -148,5 +148,5 @@ def test_a_fetch_does_not_wait_with_a_batch_before_its_eyes() -> None:
     ]
     for expired, next_event in pairwise(answered):
         if isinstance(expired, FetchExpired) and isinstance(next_event, BatchReplicated):
-            # An answer is on its way for five milliseconds at most.
+            # An answer takes at most five milliseconds.
             assert next_event.broker != expired.replica or next_event.at_us > expired.at_us + 5_000

@@ -1,4 +1,4 @@
-"""Rules about transactions and commits: each notices alone what is changed in the evidence of a sound run."""
+"""Rules about transactions and commits: only one rule notices each change to the evidence of a sound run."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ from harrow.cluster_model.trace import TraceEvent
 from tests.scenarios.library_plans import library_plans
 from tests.scenarios.transactional_plan import NOTHING, ORDERS, RESTART, orders
 
-NEW = (
+TRANSACTION_RULES = (
     *("torn-transaction", "unasked-commit", "fenced-write", "read-above-lso"),
     *("hanging-transaction", "lso-stands-still", "offset-regression"),
 )
@@ -84,7 +84,7 @@ script:
     do: {send: {value: b, producer: plain, partition: t-0}}
   - when: {acked: b}
 """
-"""A transaction that ends, for its time is over, when the run has given up waiting."""
+"""A transaction whose timeout comes after the run has given up waiting."""
 
 
 @cache
@@ -98,8 +98,8 @@ def sound_group() -> Evidence:
     return run_plan(plan, 0).evidence
 
 
-def judged(evidence: Evidence) -> dict[str, RuleResult]:
-    """Return what rules find; that writes interleave is permitted always."""
+def rules_with_findings(evidence: Evidence) -> dict[str, RuleResult]:
+    """Return the rules with findings, except interleaved writes, which are always permitted."""
     index = Index(evidence)
     results = {name: rule.judge(index) for name, rule in RULES.items()}
     return {
@@ -112,7 +112,7 @@ def judged(evidence: Evidence) -> dict[str, RuleResult]:
 def with_batches(
     evidence: Evidence, partition: str, change: Callable[[tuple[RecordBatch, ...]], tuple[RecordBatch, ...]]
 ) -> Evidence:
-    """Return evidence in which all replicas of a partition have other logs."""
+    """Return evidence with changed logs on all replicas of a partition."""
     logs = {
         broker: replace(log, batches=change(log.batches))
         for broker, log in evidence.replicas[partition].items()
@@ -124,8 +124,8 @@ def with_trace(evidence: Evidence, trace: list[TraceEvent]) -> Evidence:
     return replace(evidence, trace=trace)
 
 
-def remade(batch: RecordBatch, **changes: Any) -> RecordBatch:
-    """Return a batch with something else in it."""
+def changed_batch(batch: RecordBatch, **changes: Any) -> RecordBatch:
+    """Return a batch with other fields."""
     fields = (
         *("values", "producer_id", "producer_epoch", "base_sequence", "base_offset", "leader_epoch"),
         *("size_bytes", "is_transactional", "control_type", "max_timestamp_us", "keyed"),
@@ -133,26 +133,26 @@ def remade(batch: RecordBatch, **changes: Any) -> RecordBatch:
     return RecordBatch(**{name: changes.get(name, getattr(batch, name)) for name in fields})
 
 
-def test_a_sound_run_breaks_none_of_them() -> None:
-    assert judged(sound()) == {}
-    assert judged(sound_group()) == {}
+def test_a_sound_run_has_no_findings() -> None:
+    assert rules_with_findings(sound()) == {}
+    assert rules_with_findings(sound_group()) == {}
 
 
 # Torn transactions
 
 
 def with_marker(kind: str, partition: str = "t-0") -> Evidence:
-    """Return the run with the first commit in a partition made another kind of marker."""
+    """Return evidence in which the first commit marker of a partition has another type."""
 
     def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
         place = next(place for place, batch in enumerate(batches) if batch.control_type == COMMIT)
-        return (*batches[:place], remade(batches[place], control_type=kind), *batches[place + 1 :])
+        return (*batches[:place], changed_batch(batches[place], control_type=kind), *batches[place + 1 :])
 
     return with_batches(sound(), partition, change)
 
 
 def test_a_transaction_that_is_aborted_in_one_of_its_partitions_is_torn() -> None:
-    results = judged(with_marker(ABORT))
+    results = rules_with_findings(with_marker(ABORT))
     assert list(results) == ["torn-transaction"]
     (finding, *_) = results["torn-transaction"].findings
     assert results["torn-transaction"].status == VIOLATED
@@ -161,7 +161,7 @@ def test_a_transaction_that_is_aborted_in_one_of_its_partitions_is_torn() -> Non
     assert "although both belong to one transaction" in because(finding)
 
 
-def test_what_decided_about_a_transaction_may_go_with_unflushed_logs() -> None:
+def test_a_transaction_may_be_torn_if_its_unflushed_decision_is_lost() -> None:
     evidence = with_marker(ABORT)
     at_us = evidence.trace[-1][0]
     lost = [
@@ -169,17 +169,17 @@ def test_what_decided_about_a_transaction_may_go_with_unflushed_logs() -> None:
         for name in evidence.partitions
         if name.startswith("__transaction_state")
     ]
-    results = judged(with_trace(evidence, [*evidence.trace, *lost]))
+    results = rules_with_findings(with_trace(evidence, [*evidence.trace, *lost]))
     assert results["torn-transaction"].status == "permitted"
     assert {finding.permitted_by for finding in results["torn-transaction"].findings} == {
         "log.flush.interval.messages"
     }
 
 
-# Commits that nobody asked for
+# Commits without a request
 
 
-def test_a_commit_that_comes_before_its_application_has_asked_is_noticed_by_one_rule_alone() -> None:
+def test_a_commit_before_its_request_is_noticed_by_only_one_rule() -> None:
     plan = library_plans()["delayed-end-txn[commits]"]
     result = run_plan(plan, 0)
     assert [name for name, rule in result.verdict.rules.items() if rule.status == VIOLATED] == [
@@ -192,17 +192,17 @@ def test_a_commit_that_comes_before_its_application_has_asked_is_noticed_by_one_
     assert finding.prevented_by[0].name == "KIP-890"
 
 
-def test_a_commit_instead_of_an_abort_is_unasked() -> None:
+def test_a_commit_instead_of_a_requested_abort_is_noticed() -> None:
     endings = [
         (*event[:3], False) if event[1] == TransactionEnding.name else event for event in sound().trace
     ]
-    results = judged(with_trace(sound(), endings))
+    results = rules_with_findings(with_trace(sound(), endings))
     assert list(results) == ["unasked-commit"]
     assert "had requested an abort" in because(results["unasked-commit"].findings[0])
 
 
 @pytest.mark.parametrize("is_succeeded", [False, True])
-def test_a_commit_that_a_coordinator_of_the_past_tells_late_was_asked_for_in_time(is_succeeded: bool) -> None:
+def test_a_late_commit_of_a_former_coordinator_was_requested_in_time(is_succeeded: bool) -> None:
     trace = list(sound().trace)
     place, prepared = next(
         (place, event)
@@ -217,42 +217,44 @@ def test_a_commit_that_a_coordinator_of_the_past_tells_late_was_asked_for_in_tim
         *(coordinator_partition(Index(sound()), prepared[3]), 99, 0, (0, 1, 2)),
     )
     added = [succeeded, late] if is_succeeded else [late]
-    results = judged(with_trace(sound(), [*trace[: begun + 1], *added, *trace[begun + 1 :]]))
+    results = rules_with_findings(with_trace(sound(), [*trace[: begun + 1], *added, *trace[begun + 1 :]]))
     assert ("unasked-commit" in results) != is_succeeded
 
 
-# Producers that were succeeded
+# Fenced producers
 
 
 def epochs(evidence: Evidence) -> list[int]:
     return sorted({event[5] for event in evidence.trace if event[1] == TransactionStateChanged.name})
 
 
-def test_a_committed_record_of_an_epoch_that_was_succeeded_before_is_a_fenced_write() -> None:
+def test_a_committed_record_of_an_older_producer_epoch_is_a_fenced_write() -> None:
     first, *_, last = epochs(sound())
-    assert first < last, "nobody was fenced in this run"
+    assert first < last, "no producer was fenced in this run"
 
     def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
         return tuple(
-            remade(batch, producer_epoch=first)
+            changed_batch(batch, producer_epoch=first)
             if batch.is_transactional and batch.producer_epoch == last
             else batch
             for batch in batches
         )
 
-    results = judged(with_batches(sound(), "t-0", change))
+    results = rules_with_findings(with_batches(sound(), "t-0", change))
     assert list(results) == ["fenced-write"]
     assert f"after a coordinator had written epoch {first + 1}" in because(
         results["fenced-write"].findings[0]
     )
 
 
-def test_what_a_fenced_producer_wrote_and_its_successor_aborted_counts_for_nothing() -> None:
+def test_an_aborted_record_of_a_fenced_producer_is_no_fenced_write() -> None:
     first, *_, last = epochs(sound())
 
     def change(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
         return tuple(
-            remade(batch, producer_epoch=first, control_type=ABORT if batch.control_type == COMMIT else None)
+            changed_batch(
+                batch, producer_epoch=first, control_type=ABORT if batch.control_type == COMMIT else None
+            )
             if batch.producer_epoch == last
             else batch
             for batch in batches
@@ -261,40 +263,40 @@ def test_what_a_fenced_producer_wrote_and_its_successor_aborted_counts_for_nothi
     evidence = sound()
     for partition in evidence.replicas:
         evidence = with_batches(evidence, partition, change)
-    assert "fenced-write" not in judged(evidence)
+    assert "fenced-write" not in rules_with_findings(evidence)
 
 
 # The last stable offset
 
 
-def test_what_is_served_before_its_transaction_has_ended_is_noticed_though_all_are_committed_later() -> None:
+def test_serving_a_record_before_the_end_of_its_transaction_is_noticed_even_if_it_commits_later() -> None:
     text = ORDERS.format(release="4.3", fault=NOTHING, uncommitted="").replace(", abort_every: 3", "")
     (plan,) = load_text(f"{text}behaviours: {{lso_below_open_transactions: false}}\n", "orders.yaml").plans
-    results = judged(run_plan(plan, 0).evidence)
+    results = rules_with_findings(run_plan(plan, 0).evidence)
     assert list(results) == ["read-above-lso"]
-    told = because(results["read-above-lso"].findings[0])
-    assert "served committed up to offset" in told
-    assert "of an open transaction" in told
+    sentences = because(results["read-above-lso"].findings[0])
+    assert "served committed up to offset" in sentences
+    assert "of an open transaction" in sentences
 
 
-def test_a_transaction_that_no_marker_ends_hangs() -> None:
+def test_a_transaction_without_a_marker_hangs() -> None:
     begun = next(event for event in sound().trace if event[1] == TransactionBegun.name and event[3] == "u-0")
     leader = Index(sound()).last_leader("u-0")
     log = sound().replicas["u-0"][leader]
     late = (sound().trace[-1][0], TransactionBegun.name, leader, "u-0", begun[4], begun[5], log.leo)
-    results = judged(with_trace(sound(), [*sound().trace, late]))
+    results = rules_with_findings(with_trace(sound(), [*sound().trace, late]))
     assert list(results) == ["hanging-transaction"]
-    told = because(results["hanging-transaction"].findings[0])
-    assert told.endswith("and no coordinator knows that it is open there")
+    sentences = because(results["hanging-transaction"].findings[0])
+    assert sentences.endswith("and no coordinator knows that it is open there")
 
 
-def test_a_run_that_got_nowhere_does_not_tell_what_hangs() -> None:
+def test_an_unfinished_run_reports_no_hanging_transactions() -> None:
     trace = [event for event in sound().trace if event[1] != TransactionMarkerWritten.name]
     unfinished = replace(with_trace(sound(), trace), unfinished=("t-0 had no leader at the end",))
-    assert "hanging-transaction" not in judged(unfinished)
+    assert "hanging-transaction" not in rules_with_findings(unfinished)
 
 
-def test_an_application_before_a_transaction_that_nothing_ends_has_read_what_there_is() -> None:
+def test_an_application_before_a_hanging_transaction_has_read_everything_readable() -> None:
     (plan,) = load_text(HANGING, "hanging.yaml").plans
     result = run_plan(plan, 0)
     assert result.evidence.held_up == {"t-1": 0}
@@ -303,16 +305,16 @@ def test_an_application_before_a_transaction_that_nothing_ends_has_read_what_the
     assert result.probes["lso-held-back"] == len(held_back)
 
 
-def test_an_application_before_a_transaction_that_ends_too_late_has_not_read_what_there_is() -> None:
+def test_an_application_before_a_transaction_that_ends_too_late_has_not_read_everything() -> None:
     (plan,) = load_text(LATE, "late.yaml").plans
     evidence = run_plan(plan, 0).evidence
     assert evidence.held_up == {}
     assert evidence.unfinished == ("group g had not read t-0 to its end",)
 
 
-def test_read_committed_that_gets_no_further_is_noticed_whatever_stands_behind() -> None:
+def test_a_stuck_read_committed_consumer_is_noticed() -> None:
     leo = next(iter(sound().replicas["t-0"].values())).leo
-    results = judged(replace(sound(), held_up={"t-0": leo - 1}))
+    results = rules_with_findings(replace(sound(), held_up={"t-0": leo - 1}))
     assert list(results) == ["lso-stands-still"]
     assert "no transaction in the log is open there" in because(results["lso-stands-still"].findings[0])
 
@@ -324,34 +326,33 @@ def commits(evidence: Evidence) -> list[TraceEvent]:
     return [event for event in evidence.trace if event[1] == OffsetsCommitted.name]
 
 
-def test_a_commit_of_an_old_generation_that_sets_the_group_back_is_noticed() -> None:
+def test_an_offset_commit_of_an_old_generation_is_noticed() -> None:
     first, *_, last = commits(sound_group())
     late = (last[0], OffsetsCommitted.name, last[2], "g", first[4], first[5], last[6], first[7])
     place = sound_group().trace.index(last) + 1
     trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
-    results = judged(with_trace(sound_group(), trace))
+    results = rules_with_findings(with_trace(sound_group(), trace))
     assert list(results) == ["offset-regression"]
-    told = because(results["offset-regression"].findings[0])
-    assert f"a commit of generation {first[5]} was accepted after one of generation {last[5]}" in told
+    sentences = because(results["offset-regression"].findings[0])
+    assert f"a commit of generation {first[5]} was accepted after one of generation {last[5]}" in sentences
 
 
 @pytest.mark.parametrize(("expires", "permitted_by"), [(False, None), (True, "offsets.retention.minutes")])
-def test_a_commit_that_its_group_does_not_find_again_is_noticed(
-    expires: bool, permitted_by: str | None
-) -> None:
+def test_a_lost_offset_commit_is_noticed(expires: bool, permitted_by: str | None) -> None:
     trace = list(sound_group().trace)
-    found = [event for event in trace if event[1] == GroupOffsetFound.name and event[4] > 0]
-    place = trace.index(found[0])
-    trace[place] = (*found[0][:4], -1)
+    offsets_found = [event for event in trace if event[1] == GroupOffsetFound.name and event[4] > 0]
+    place = trace.index(offsets_found[0])
+    trace[place] = (*offsets_found[0][:4], -1)
     if expires:
-        expired = (found[0][0], OffsetsExpired.name, 0, "g", ((found[0][3], found[0][4]),))
+        first = offsets_found[0]
+        expired = (first[0], OffsetsExpired.name, 0, "g", ((first[3], first[4]),))
         trace.insert(place, expired)
-    results = judged(with_trace(sound_group(), trace))
+    results = rules_with_findings(with_trace(sound_group(), trace))
     assert list(results) == ["offset-regression"]
     assert [finding.permitted_by for finding in results["offset-regression"].findings] == [permitted_by]
 
 
-def test_one_member_may_commit_in_another_order_than_it_meant_to() -> None:
+def test_asynchronous_commits_of_one_member_may_be_reordered() -> None:
     member = next(event[4] for event in commits(sound_group()) if event[5] == 1)
     own = [event for event in commits(sound_group()) if event[4:6] == (member, 1)]
     first, second = own[0], own[1]
@@ -359,18 +360,18 @@ def test_one_member_may_commit_in_another_order_than_it_meant_to() -> None:
     late = (second[0], *first[1:])
     place = sound_group().trace.index(second) + 1
     trace = [*sound_group().trace[:place], late, *sound_group().trace[place:]]
-    results = judged(with_trace(sound_group(), trace))
+    results = rules_with_findings(with_trace(sound_group(), trace))
     assert {finding.permitted_by for finding in results["offset-regression"].findings} == {"commitAsync()"}
 
 
 def without_end(evidence: Evidence, partition: str, offset: int) -> Evidence:
-    """Return evidence in which all replicas of a partition have lost what stood from an offset on."""
+    """Return evidence in which all replicas of a partition lack the records from an offset on."""
     return with_batches(
         evidence, partition, lambda batches: tuple(batch for batch in batches if batch.next_offset <= offset)
     )
 
 
-def test_a_consumer_may_go_back_from_behind_a_marker_that_went_with_power() -> None:
+def test_a_consumer_may_go_back_over_a_marker_that_was_lost_with_power() -> None:
     line, marker = next(iter(Index(sound()).events(TransactionMarkerWritten)))
     name, offset = marker.partition, marker.offset
     trace = list(sound().trace)
@@ -381,7 +382,8 @@ def test_a_consumer_may_go_back_from_behind_a_marker_that_went_with_power() -> N
     cause = lost_marker(index, name, offset - 1, until_us)
     assert cause is not None
     assert cause.permitted_by == "log.flush.interval.messages"
-    # Without a loss nothing permits that it is gone, where it still stands nothing is to explain, and of what is farther on it says nothing.
+    # It explains nothing without a loss of power, with the marker still present, for an earlier
+    # offset, or before the loss.
     assert lost_marker(Index(without_end(sound(), name, offset)), name, offset - 1, until_us) is None
     assert lost_marker(Index(with_trace(sound(), [*trace, lost])), name, offset - 1, until_us) is None
     assert lost_marker(index, name, offset - 2, until_us) is None

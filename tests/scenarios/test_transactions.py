@@ -1,4 +1,4 @@
-"""Transactions from end to end: clients, coordinators and logs, and what rules make of them."""
+"""Transactions from end to end: clients, coordinators, logs and rules."""
 
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ def run(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False
 
 
 def statuses(result: RunResult) -> dict[str, str]:
-    """Return which rules have findings that count: that writes interleave is permitted always."""
+    """Return the statuses of rules with findings, except interleaved writes, which are always permitted."""
     return {
         name: rule.status
         for name, rule in result.verdict.rules.items()
@@ -30,7 +30,7 @@ def statuses(result: RunResult) -> dict[str, str]:
 
 
 def transactions(result: RunResult, client: str) -> list[Operation]:
-    """Return the ends of a client's transactions, in whichever session."""
+    """Return the completions of a client's transactions in all sessions."""
     names = result.evidence.process_names
     return [
         operation
@@ -41,7 +41,7 @@ def transactions(result: RunResult, client: str) -> list[Operation]:
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.0"])
 @pytest.mark.parametrize("fault", [NOTHING, CRASH, ZOMBIE, RESTART])
-def test_with_read_committed_nothing_that_was_promised_is_broken(release: str, fault: str) -> None:
+def test_with_read_committed_no_promise_is_broken(release: str, fault: str) -> None:
     result = run(release, fault)
     assert statuses(result) == {}
     assert len(result.evidence.read_back) == 3
@@ -50,7 +50,7 @@ def test_with_read_committed_nothing_that_was_promised_is_broken(release: str, f
     assert ended.count(FAIL) > 5
 
 
-def test_generated_transactions_have_so_many_records_and_every_third_is_aborted() -> None:
+def test_generated_transactions_have_four_records_and_every_third_is_aborted() -> None:
     ended = transactions(run(), "app")
     assert {len(operation.value) for operation in ended[:-1]} == {4}
     kinds = [operation.type for operation in ended]
@@ -58,7 +58,7 @@ def test_generated_transactions_have_so_many_records_and_every_third_is_aborted(
     assert {operation.error for operation in ended if operation.type == FAIL} == {"ABORTED"}
 
 
-def test_who_reads_uncommitted_gets_what_was_aborted_and_may() -> None:
+def test_a_read_uncommitted_consumer_may_read_aborted_records() -> None:
     result = run(uncommitted=True)
     assert statuses(result) == {"G1a": PERMITTED}
     aborted = {
@@ -76,7 +76,7 @@ def test_every_commit_has_its_offsets() -> None:
             assert all(offset is not None for _, offset, _ in end.sends())
 
 
-def test_a_successor_fences_the_process_that_was_left_behind() -> None:
+def test_a_successor_fences_a_zombie_producer() -> None:
     result = run(fault=ZOMBIE)
     fenced = [end for end in transactions(result, "app") if end.error == "PRODUCER_FENCED"]
     assert len(fenced) == 1
@@ -89,22 +89,24 @@ def test_a_successor_fences_the_process_that_was_left_behind() -> None:
     assert later == []
 
 
-def test_what_dies_in_a_transaction_has_not_committed_it_unless_it_had_asked() -> None:
+def test_a_client_that_crashes_in_a_transaction_has_not_committed_unless_it_had_requested_it() -> None:
     outcomes = []
     for seed in range(1, 7):
         result = run_plan(orders(fault=RESTART), seed)
-        # In some seeds it dies between two transactions.
-        for died in [end for end in transactions(result, "app") if end.error == "CRASHED"]:
-            asked = [event.at_us for event in select(result.evidence.trace, TransactionEnding)]
+        # In some seeds the client dies between two transactions.
+        for crashed in [end for end in transactions(result, "app") if end.error == "CRASHED"]:
+            requested = [event.at_us for event in select(result.evidence.trace, TransactionEnding)]
             reported = [event.at_us for event in select(result.evidence.trace, TransactionReported)]
-            waited = sum(at < died.time_us for at in asked) > sum(at < died.time_us for at in reported)
-            assert died.type == (INFO if waited else FAIL)
-            outcomes.append(died.type)
+            is_pending = sum(at < crashed.time_us for at in requested) > sum(
+                at < crashed.time_us for at in reported
+            )
+            assert crashed.type == (INFO if is_pending else FAIL)
+            outcomes.append(crashed.type)
     assert outcomes
 
 
 def calls(result: RunResult) -> list[tuple[Any, ...]]:
-    """Return what the application did and was told, and when."""
+    """Return the application's requests and answers with their times."""
     kinds = (TransactionOpened, TransactionEnding, TransactionReported)
     return [(type(event), event.at_us) for kind in kinds for event in select(result.evidence.trace, kind)]
 

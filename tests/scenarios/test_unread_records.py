@@ -1,4 +1,4 @@
-"""Records that a group never reads: because no member has their partition, or because it began behind them."""
+"""Records that a group never reads, because no member has their partition or its start is after them."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ script:
     do: {{add_partitions: {{topic: t, partitions: 2}}}}
   - after: 40s
 """
-"""The producer knows of the new partition before the group does."""
+"""The producer learns of the new partition before the group."""
 
 APPLICATION: Final = """
 name: application-on-added-partition
@@ -72,35 +72,36 @@ def added_partition(
     return run(ADDED_PARTITION.format(kafka=kafka, demand=demand, reset=reset, at=at, more=more))
 
 
-def test_what_a_group_passes_over_because_it_begins_at_the_end_of_an_added_partition_is_permitted() -> None:
+def test_a_group_may_skip_records_if_it_starts_at_the_end_of_an_added_partition() -> None:
     result = proven(added_partition())
     skipped = result.verdict.rules["rebalance-skip"]
     assert (result.verdict.status, skipped.status) == (PERMITTED, PERMITTED)
     assert {finding.permitted_by for finding in skipped.findings} == {"auto.offset.reset=latest"}
-    # The producer has the partition after at most two seconds, the group after at most 20: ten a second, half of them there.
+    # The producer learns of the partition within two seconds, the group within 20. Half of the ten
+    # records per second go there.
     assert 80 <= len(skipped.findings) <= 100
     ways = {(way.text, way.held) for finding in skipped.findings for way in finding.prevented_by}
     assert {("auto.offset.reset=earliest", True), ("auto.offset.reset=none", True)} <= ways
-    # No later release does better by itself.
+    # No later release prevents it alone.
     assert {text for text, held in ways if held and text.startswith("Kafka")} == set()
 
 
-def test_demanded_records_may_not_be_passed_over() -> None:
+def test_a_demand_forbids_the_skip() -> None:
     result = added_partition(demand="rebalance-skip")
     assert result.verdict.rules["rebalance-skip"].status == VIOLATED
 
 
-def test_a_group_that_begins_at_the_beginning_passes_nothing_over() -> None:
+def test_a_group_that_starts_at_the_beginning_skips_nothing() -> None:
     assert added_partition(demand="rebalance-skip", reset="earliest").verdict.status == HELD
 
 
 @pytest.mark.parametrize(("at", "status"), [("20s", HELD), ("21s", PERMITTED)])
-def test_where_brokers_assign_a_group_is_late_only_by_its_heartbeats(at: str, status: str) -> None:
-    """The member asks every five seconds, so what is added just before that is missed by nobody."""
+def test_with_assignment_by_brokers_a_group_is_late_by_at_most_a_heartbeat(at: str, status: str) -> None:
+    """The member sends a heartbeat every five seconds, and learns at once of a partition added just before."""
     assert added_partition(kafka="4.3", at=at, more=", group.protocol: consumer").verdict.status == status
 
 
-def test_the_effects_of_records_that_an_application_passed_over_are_missing() -> None:
+def test_effects_of_records_that_an_application_skipped_are_missing() -> None:
     result = run(APPLICATION)
     assert result.verdict.rules["lost-effect"].status == VIOLATED
 
@@ -112,12 +113,12 @@ def test_the_effects_of_records_that_an_application_passed_over_are_missing() ->
         "applications: [{name: one, from: t, delivery: idempotent_sink, work: 100s}]",
     ],
 )
-def test_an_application_that_is_slow_but_polls_in_time_is_not_stuck(reader: str) -> None:
+def test_a_slow_application_that_polls_in_time_is_not_stuck(reader: str) -> None:
     result = run(SLOW_APPLICATION.format(reader=reader))
     assert result.verdict.rules["unconsumed"].status == HELD
 
 
-def test_nobody_reads_a_partition_that_no_member_of_a_group_has() -> None:
+def test_a_partition_without_a_member_stays_unread() -> None:
     result = proven_library_run("unread-partition[base]")
     (finding,) = result.verdict.rules["unconsumed"].findings
     assert (finding.partition, finding.offset, dict(finding.details)["records"]) == ("t-1", 0, 15)

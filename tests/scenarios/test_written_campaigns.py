@@ -1,4 +1,4 @@
-"""Every campaign that ships, and each of its variants, can be written from its plan."""
+"""Every library campaign and variant can be written from its plan."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.scenarios.library_plans import each_plan, library_plans
 
 
 @each_plan()
-def test_round_trip(name: str) -> None:
+def test_a_library_plan_survives_a_round_trip_through_its_file(name: str) -> None:
     plan = library_plans()[name]
     text = campaign_text(plan)
     campaign = load_text(text, "written.yaml")
@@ -25,13 +25,13 @@ def test_round_trip(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [reference_example(), EVERYTHING, new_campaign("first")])
-def test_round_trip_of_other_files(text: str) -> None:
+def test_other_campaigns_survive_a_round_trip(text: str) -> None:
     for plan in load_text(text, "file.yaml").plans:
         assert load_text(campaign_text(plan), "written.yaml").plans[0].digest() == plan.digest()
 
 
 @each_plan()
-def test_looks_as_if_written_by_hand(name: str) -> None:
+def test_a_written_campaign_is_valid_and_readable(name: str) -> None:
     text = campaign_text(library_plans()[name])
     assert max(map(len, text.splitlines())) <= 100
     assert "&" not in text

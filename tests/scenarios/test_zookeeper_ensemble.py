@@ -1,4 +1,4 @@
-"""Brokers on an ensemble of ZooKeeper servers that are killed, paused and cut off while ISRs change."""
+"""Brokers with a ZooKeeper ensemble whose servers are killed, paused and isolated during ISR changes."""
 
 import pytest
 
@@ -38,15 +38,17 @@ script:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("release", ["0.11", "2.4", "2.8"])
-def test_the_controller_hears_of_isr_changes_across_an_election_of_zookeeper(release: str, seed: int) -> None:
-    found = run(ISR_CHANGES_ACROSS_AN_ELECTION, seed, release=release)
-    assert (found.verdict.status, found.expected, found.verdict.reasons) == ("held", True, ())
-    assert len(list(select(found.evidence.trace, EnsembleLeaderElected))) > 1
+def test_the_controller_learns_of_isr_changes_during_an_election_of_zookeeper(
+    release: str, seed: int
+) -> None:
+    result = run(ISR_CHANGES_ACROSS_AN_ELECTION, seed, release=release)
+    assert (result.verdict.status, result.expected, result.verdict.reasons) == ("held", True, ())
+    assert len(list(select(result.evidence.trace, EnsembleLeaderElected))) > 1
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("servers", [1, 3, 5])
-def test_nothing_acked_is_lost_whatever_happens_to_zookeepers_servers(servers: int, seed: int) -> None:
+def test_faults_of_zookeeper_servers_lose_no_acked_record(servers: int, seed: int) -> None:
     faults = """
 faults:
   - {every: 7s, do: {broker_crash: {broker: leader of zookeeper, restart_after: 1s..20s}}}
@@ -54,26 +56,26 @@ faults:
   - {every: 13s, do: {partition: {between: [follower of zookeeper], and: [others], duration: 1s..15s}}}
   - {every: 17s, do: {broker_crash: {broker: any, restart_after: 1s..10s}}}
 """
-    found = run(faults, seed, servers=servers)
-    assert (found.verdict.status, found.verdict.reasons) == ("held", ())
+    result = run(faults, seed, servers=servers)
+    assert (result.verdict.status, result.verdict.reasons) == ("held", ())
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_brokers_keep_their_sessions_through_any_outage_of_a_majority(seed: int) -> None:
-    found = run(
+    result = run(
         "faults: [{at: 5s, do: {broker_crash: {broker: [zookeeper-2, zookeeper-3], restart_after: 40s}}}]",
         seed,
     )
-    suspended = list(select(found.evidence.trace, EnsembleServerSuspended))
-    assert found.verdict.status == "held"
+    suspended = list(select(result.evidence.trace, EnsembleServerSuspended))
+    assert result.verdict.status == "held"
     assert suspended
-    assert not list(select(found.evidence.trace, SessionExpired))
+    assert not list(select(result.evidence.trace, SessionExpired))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_server_that_is_alone_may_go_and_come_back(seed: int) -> None:
-    found = run(
+def test_sessions_survive_a_restart_of_a_single_server(seed: int) -> None:
+    result = run(
         "faults: [{at: 5s, do: {broker_crash: {broker: zookeeper-1, restart_after: 30s}}}]", seed, servers=1
     )
-    assert found.verdict.status == "held"
-    assert not list(select(found.evidence.trace, SessionExpired))
+    assert result.verdict.status == "held"
+    assert not list(select(result.evidence.trace, SessionExpired))

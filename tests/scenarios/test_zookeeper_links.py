@@ -1,4 +1,4 @@
-"""Brokers that lose ZooKeeper for a while, and what piles up meanwhile."""
+"""Brokers that lose their links to ZooKeeper for a while."""
 
 import pytest
 
@@ -23,7 +23,7 @@ faults:
   - {at: 1s, do: {slow_follower: {broker: 1, mode: stuck, duration: 10s}}}
 """
 
-# The controller's connection breaks, its session does not, and a broker dies meanwhile.
+# The controller's connection breaks, but not its session, and a broker dies meanwhile.
 WATCH_FIRES_UNHEARD = """
 kafka: "2.4"
 settings: {acks: all, enable.idempotence: true}
@@ -45,14 +45,14 @@ faults:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("text", [REQUESTS_PILE_UP, WATCH_FIRES_UNHEARD])
-def test_the_cluster_recovers(text: str, seed: int) -> None:
+def test_the_cluster_recovers_from_broken_links_to_zookeeper(text: str, seed: int) -> None:
     (plan,) = load_text(text, "campaign.yaml").plans
     verdict = run_plan(plan, seed).verdict
     assert (verdict.status, verdict.reasons) == ("held", ())
 
 
-def test_one_request_to_zookeeper_is_told_from_the_others() -> None:
-    """The leader's write of an ISR is held up, and its pings and the controller's requests are not."""
+def test_a_message_fault_selects_requests_by_znode() -> None:
+    """The fault delays only the leader's ISR writes, not its pings and the controller's requests."""
     text = """
 kafka: "2.4"
 settings: {acks: all, replica.lag.time.max.ms: 1000}
@@ -65,7 +65,7 @@ faults:
   - {at: 1s, do: {slow_follower: {broker: 1, mode: stuck}}}
   - {at: 1s, do: {message: {action: delay, delay: 1s, znode: ZNODE, kind: KIND, count: 100}}}
 """
-    touched = {}
+    affected = {}
     for znode in (
         "/brokers/topics/t",
         "/brokers/topics/t/partitions/0/state",
@@ -75,13 +75,13 @@ faults:
         for kind in ("request", "response"):
             (plan,) = load_text(text.replace("ZNODE", znode).replace("KIND", kind), "campaign.yaml").plans
             applied = select(run_plan(plan, 1).evidence.trace, MessageRuleApplied)
-            found = [event for event in applied if event.rule == "message"]
-            touched[znode, kind] = {(event.api, event.sender, event.receiver) for event in found}
-    asked, answered = {("ZooKeeper", "broker-0", "zookeeper")}, {("ZooKeeper", "zookeeper", "broker-0")}
-    topic, state, other, no_parent = dict.fromkeys(znode for znode, _ in touched)
-    assert touched[topic, "request"] == touched[state, "request"] == asked
-    assert touched[topic, "response"] == touched[state, "response"] == answered
-    assert not any(touched[znode, kind] for znode in (other, no_parent) for kind in ("request", "response"))
+            delayed = [event for event in applied if event.rule == "message"]
+            affected[znode, kind] = {(event.api, event.sender, event.receiver) for event in delayed}
+    requests, responses = {("ZooKeeper", "broker-0", "zookeeper")}, {("ZooKeeper", "zookeeper", "broker-0")}
+    topic, state, other, no_parent = dict.fromkeys(znode for znode, _ in affected)
+    assert affected[topic, "request"] == affected[state, "request"] == requests
+    assert affected[topic, "response"] == affected[state, "response"] == responses
+    assert not any(affected[znode, kind] for znode in (other, no_parent) for kind in ("request", "response"))
 
 
 LOST_ANSWER = """
@@ -106,15 +106,14 @@ script:
 @pytest.mark.parametrize(
     ("znode", "broker", "skip"),
     [
-        # It creates the znode with the registration; the controller has the other one, and reads the epoch first.
+        # The first write of broker 0 is its registration. The controller reads the epoch before it
+        # writes it.
         ("/brokers/ids/0", 0, 0),
         ("/controller_epoch", 1, 1),
     ],
 )
-def test_a_broker_whose_own_znode_is_there_takes_it_for_the_one_that_it_has_created(
-    znode: str, broker: int, skip: int
-) -> None:
-    """The answer is lost, and the request sent again is refused: ``CheckedEphemeral``, ``checkControllerAndEpoch``."""
+def test_a_broker_recognises_its_own_znode_after_a_lost_answer(znode: str, broker: int, skip: int) -> None:
+    """The repeated request fails after a lost answer: ``CheckedEphemeral``, ``checkControllerAndEpoch``."""
     text = LOST_ANSWER.replace("ZNODE", znode).replace("BROKER", str(broker)).replace("SKIP", str(skip))
     (plan,) = load_text(text, "lost.yaml").plans
     result = run_plan(plan, 0)

@@ -1,4 +1,4 @@
-"""An application with transactions beside another producer, and what strikes them."""
+"""A plan with a transactional application, another producer, and a fault."""
 
 from functools import cache
 
@@ -35,5 +35,5 @@ def orders(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = Fa
     text = ORDERS.format(
         release=release, fault=fault, uncommitted="- {name: uncommitted}" if uncommitted else ""
     )
-    (read,) = load_text(text, "orders.yaml").plans
-    return read
+    (plan,) = load_text(text, "orders.yaml").plans
+    return plan
