@@ -249,9 +249,9 @@ def test_retention_deletes_exactly_the_due_and_committed_prefix(
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), max_size=8), st.integers(0, 40))
 def test_epochs_before_a_log_start_begin_there(gaps: list[tuple[int, int]], start: int) -> None:
     cache, epoch, offset = LeaderEpochCache(), 0, 0
-    for epochs, records in gaps:
+    for skipped, records in gaps:
         cache.assign(epoch, offset)
-        epoch, offset = epoch + epochs, offset + records
+        epoch, offset = epoch + skipped, offset + records
     end = max(offset, start)
     epochs = range(epoch + 1)
     before = {requested: cache.end_offset_for(requested, end) for requested in epochs}
