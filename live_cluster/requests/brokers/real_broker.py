@@ -24,7 +24,7 @@ from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPl
 from harrow.live_cluster.local.zookeeper_state import ZooKeeperState
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, KafkaRelease
-from harrow.live_cluster.requests.answers import Answer
+from harrow.live_cluster.requests.answers import Answer, plain_answer
 from harrow.live_cluster.requests.brokers.broker_driver import (
     BROKER,
     FOLLOWER,
@@ -207,7 +207,9 @@ class RealBroker:
         )
 
     def _metadata(self) -> Answer:
-        return self._conversation.ask(protocol.MetadataRequest(), with_leader_epochs=self._knows_epochs)
+        # A closed connection is no answer here: there are no partitions to wait for.
+        response = self._conversation.exchange(protocol.MetadataRequest())
+        return plain_answer(response, with_leader_epochs=self._knows_epochs)
 
     # The follower
 
