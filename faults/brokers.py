@@ -284,6 +284,10 @@ class BrokerIsolation(LinkFault):
     )
     duration: Lasts | None = described(UNTIL_HEALED, default=None)
 
+    def applies(self, environment: Environment) -> bool:
+        # The only broker has no links to others, and is isolated from them all the same.
+        return True
+
     def links(self, environment: BrokerProcesses) -> list[Link]:
         others: list[int | str] = []
         if self.from_ not in ("zookeeper", "quorum"):

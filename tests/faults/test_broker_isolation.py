@@ -14,3 +14,13 @@ def test_isolation_from_the_quorum_is_isolation_from_zookeeper() -> None:
     for word in ("quorum", "zookeeper"):
         isolation = BrokerIsolation(broker=1, from_=word)
         assert isolation.effects(FakeEnvironment()) == [Cut(1, "zookeeper"), Cut("zookeeper", 1)]
+
+
+def test_the_only_broker_may_be_isolated_from_brokers() -> None:
+    class OneBroker(FakeEnvironment):
+        def broker_ids(self) -> tuple[int, ...]:
+            return (0,)
+
+    isolation = BrokerIsolation(broker=0, from_="brokers")
+    assert isolation.applies(OneBroker())
+    assert isolation.effects(OneBroker()) == []
