@@ -89,7 +89,11 @@ class GroupSwitches:
         ),
         since="3.2",
         guards=("unconsumed",),
-        repair=Repair("KIP-814"),
+        repair=Repair(
+            "KIP-814",
+            "a static leader that comes back still leads its group, and looks for new partitions "
+            "(KAFKA-13435)",
+        ),
     )
     syncs_expire: bool = _switch(
         "A member that has joined but does not sync is removed after the rebalance timeout. Before, the "

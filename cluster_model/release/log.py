@@ -134,7 +134,7 @@ class LogSwitches:
     producer_batches_retained: int = _switch(
         "How many batches of a producer a partition remembers to recognise duplicates. With 0 it keeps no "
         "producer state.",
-        "KAFKA-5494, ProducerStateManager.scala",
+        "KIP-98, KAFKA-5494, ProducerStateManager.scala",
         of=CLIENTS,
         meaning="a leader remembers as many batches of a producer as may be in flight (KAFKA-5494)",
         latest=5,

@@ -34,6 +34,10 @@ def test_a_ticket_lists_what_declares_it_and_the_campaigns_about_it() -> None:
     assert "loss-by-hw-truncation" in entry.parts["campaigns"]["about it"]
     (entry,) = explain("KAFKA-10706")
     assert entry.parts["try"] == {"run": "harrow run epoch-without-records"}
+    (entry,) = explain("KAFKA-13435")
+    assert "KIP-814" in entry.parts["repairs"]
+    (entry,) = explain("KIP-98")
+    assert "producer_batches_retained" in entry.parts["behaviours"]
 
 
 def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> None:
