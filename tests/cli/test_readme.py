@@ -25,7 +25,7 @@ def test_readme_counts_the_findings() -> None:
     pages = [
         path for path in (ROOT / "docs" / "evidence" / "findings").glob("*.md") if path.name != "README.md"
     ]
-    assert f"{NUMBERS[len(pages)].capitalize()} flaws had no ticket" in PAGE
+    assert f"It has found {NUMBERS[len(pages)]} that had no ticket" in PAGE
 
 
 def test_harrow_does_not_have_what_readme_says_it_does_not_have(harrow: Harrow) -> None:
