@@ -156,7 +156,8 @@ def test_a_campaign_runs_there_once_it_may(
     file = campaign(tmp_path, brokers, "8s")
     refused = harrow("run", file, "--target", by_hand.file)
     _, said = refused.communicate()
-    assert (refused.returncode, "give --yes, or write `allow: [topics, kill, pause, cut]`" in said) == (2, True)
+    assert refused.returncode == 2
+    assert "give --yes, or write `allow: [topics, kill, pause, cut]`" in said
     assert topics_of_harrow(by_hand) == []
     ended = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
     text, said = ended.communicate()
