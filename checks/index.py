@@ -37,6 +37,7 @@ from harrow.cluster_model.events import Event
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.packed_log import blocks_of, rows_at
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _NO_LEADER: Final = -1
@@ -370,6 +371,11 @@ class Index:
                 place = raised.partition, raised.broker
                 passed[place] = max(raised.hw, passed.get(place, 0))
         return tuple(forgetful)
+
+    @cached_property
+    def behaviours(self) -> Behaviours:
+        """The behaviour of brokers and clients, put together once: a rule may ask for each event."""
+        return self.evidence.does()
 
     @cached_property
     def group_work(self) -> GroupWork:

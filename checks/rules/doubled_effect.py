@@ -71,7 +71,7 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
     if any(application.delivery == EXACTLY_ONCE for application in applications):
         if effects.lacks_group_metadata(index, applications):
             return Cause((effects.commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
-        if not index.evidence.does().groups.stable_offset_fetch:
+        if not index.behaviours.groups.stable_offset_fetch:
             return Cause((unstable_offset.conclude(),), effects.NO_GROUP_METADATA)
     return effects.explain_otherwise(story, applications)
 
