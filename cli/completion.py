@@ -63,8 +63,7 @@ def names(incomplete: str) -> list[str]:
     from harrow.cluster_model.invariants.catalogue import INVARIANTS
     from harrow.cluster_model.release.profiles import MUTANTS, RELEASES, SWITCHES
     from harrow.cluster_model.settings import setting_names
-    from harrow.faults.actions import ACTIONS
-    from harrow.faults.catalogue import FAULTS
+    from harrow.faults.catalogue import ACTIONS, FAULTS
     from harrow.faults.condition import FACTS
 
     clients = [kind.name for kind in CLIENTS.values()]

@@ -17,7 +17,6 @@ from harrow.cluster_model.fields import (
 )
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
-from harrow.cluster_model.registry import Registry, named_classes
 from harrow.cluster_model.topology import PARTITIONS_MAX
 from harrow.faults.action import Action, AdminRequest, Operator
 from harrow.faults.condition import ConditionField
@@ -309,7 +308,3 @@ class Wait(Action):
 
     def take(self, operator: Operator) -> list[str]:
         return []
-
-
-ACTIONS: Final[Registry[str, type[Action]]] = Registry(named_classes(Action, globals()))
-"""The actions of this module, by their names in a campaign."""

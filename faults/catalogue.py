@@ -1,9 +1,10 @@
-"""The faults that a campaign can name: every fault with a name in these modules."""
+"""The faults and actions that a campaign can name: all with a name in these modules."""
 
 from typing import Final
 
 from harrow.cluster_model.registry import Registry, named_classes
-from harrow.faults import brokers, clients, clocks, control_plane, disks, links, messages
+from harrow.faults import actions, brokers, clients, clocks, control_plane, disks, links, messages
+from harrow.faults.action import Action
 from harrow.faults.fault import Fault
 
 FAULTS: Final[Registry[str, type[Fault]]] = Registry(
@@ -13,3 +14,6 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
     )
 )
 """Fault classes by their names in a campaign."""
+
+ACTIONS: Final[Registry[str, type[Action]]] = Registry(named_classes(Action, actions.__dict__))
+"""Action classes by their names in a campaign."""

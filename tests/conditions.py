@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from harrow.faults.condition import FACTS, Condition, Fact
+from harrow.faults.condition import FACTS, Condition
+from harrow.faults.facts import Fact
 
 
 def condition(**said: Iterable[Any]) -> Condition:

@@ -21,9 +21,9 @@ from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.settings import LONG_MAX, SCOPES, SETTINGS, Setting, scopes_of, setting_names
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS
-from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import FACTS, Fact
+from harrow.faults.catalogue import ACTIONS, FAULTS
+from harrow.faults.condition import FACTS
+from harrow.faults.facts import Fact
 
 # Settings
 

@@ -8,7 +8,8 @@ from harrow.campaigns.run.run_result import HurriedStep, MissedExpectation
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.action import Action
 from harrow.faults.actions import Expect
-from harrow.faults.condition import Condition, Fact, HasNotHappened
+from harrow.faults.condition import Condition
+from harrow.faults.facts import Fact, HasNotHappened
 from harrow.faults.observer import Observer
 
 

@@ -31,8 +31,7 @@ from harrow.cluster_model.release.profiles import (
 )
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
-from harrow.faults.actions import ACTIONS
-from harrow.faults.catalogue import FAULTS
+from harrow.faults.catalogue import ACTIONS, FAULTS
 from harrow.faults.condition import FACTS
 
 _EXAMPLES: Final[Mapping[type[Any], str]] = {

@@ -39,8 +39,8 @@ from harrow.cluster_model.topology import (
 from harrow.faults.actions import AddPartitions, Send, ThrottleReplication, UnthrottleReplication
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.clients import ALL, ANY, ClientZombie
-from harrow.faults.condition import ControllerIs, ReplicaIs
 from harrow.faults.effects import ExpireSession, LoseDisk
+from harrow.faults.facts import ControllerIs, ReplicaIs
 from harrow.faults.fault import Fault
 from harrow.faults.messages import Message
 from harrow.live_cluster.clients.client_settings import LIBRARIES

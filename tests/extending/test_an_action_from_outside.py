@@ -16,7 +16,7 @@ from harrow.campaigns.search.explicit_plan import explicit_plans
 from harrow.campaigns.search.simpler_schedule import with_fewer_clients
 from harrow.cli.completion import names
 from harrow.cli.render.catalogue import explain
-from harrow.faults.actions import ACTIONS
+from harrow.faults.catalogue import ACTIONS
 from tests.extending.conftest import FILES, Register
 
 QUIET = settings(database=None, derandomize=True, deadline=None)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.trace import TraceEvent
-from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.condition import Condition
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import ReplicaIs
 from tests.conditions import condition
 
 

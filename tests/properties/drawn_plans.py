@@ -19,8 +19,9 @@ from harrow.faults import link_ends
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.condition import Condition
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import ReplicaIs
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.messages import Message, Release

@@ -43,6 +43,7 @@ IMPURE_BUILTINS = {
     "compile",
     "eval",
     "exec",
+    "globals",
     "hash",
     "id",
     "input",

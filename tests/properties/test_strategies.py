@@ -32,7 +32,8 @@ from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec,
 from harrow.faults.actions import Send
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.catalogue import FAULTS
-from harrow.faults.condition import FACTS, Condition, ControllerIs, ReplicaIs
+from harrow.faults.condition import FACTS, Condition
+from harrow.faults.facts import ControllerIs, ReplicaIs
 from harrow.faults.injection import At, When
 from tests.conditions import condition
 

@@ -21,9 +21,10 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONTROL_PLANES, FIRST_ZOOKEEPER_ID, KRAFT, ZOOKEEPER, process_name
-from harrow.faults.condition import FACTS, Condition, Fact, HasHappened
+from harrow.faults.condition import FACTS, Condition
 from harrow.faults.control_plane import where_metadata_is
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import Fact, HasHappened
 
 _NO_LEADER = -1
 _API = "api"

@@ -13,8 +13,8 @@ from harrow.campaigns.language.readers.section import SectionReader, only_entry
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS, ReassignPartition, Send
-from harrow.faults.catalogue import FAULTS
+from harrow.faults.actions import ReassignPartition, Send
+from harrow.faults.catalogue import ACTIONS, FAULTS
 
 _KEYS: Final = frozenset({"at", "after", "when", "do"})
 

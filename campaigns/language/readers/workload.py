@@ -32,7 +32,7 @@ from harrow.cluster_model.topology import (
     ProducerSpec,
     TopicSpec,
 )
-from harrow.faults.actions import ACTIONS
+from harrow.faults.catalogue import ACTIONS
 
 T = TypeVar("T")
 

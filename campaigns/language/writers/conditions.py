@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 from harrow.campaigns.language.catalogue_shapes import is_value, unkeyed_fields
 from harrow.campaigns.language.writers.section import FORMS, UnwritablePlanError, section_map, value_of
 from harrow.cluster_model import fields as kinds
-from harrow.faults.condition import FACTS, Condition, Fact
+from harrow.faults.condition import FACTS, Condition
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import Fact
 
 _Key = TypeVar("_Key", bound=Hashable)
 

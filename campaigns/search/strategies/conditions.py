@@ -27,8 +27,9 @@ from harrow.cluster_model.events import (
     fields_with,
 )
 from harrow.cluster_model.fields import FieldOptions, fields_of
-from harrow.faults.condition import FACTS, Condition, Fact
+from harrow.faults.condition import FACTS, Condition
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import Fact
 
 SAYS_MAX: Final = 2
 """Most facts in a condition. One with more hardly ever holds."""

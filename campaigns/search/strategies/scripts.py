@@ -12,7 +12,8 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.action import Action
-from harrow.faults.actions import ACTIONS, AddPartitions, Send
+from harrow.faults.actions import AddPartitions, Send
+from harrow.faults.catalogue import ACTIONS
 from harrow.faults.condition import Condition
 from harrow.faults.fault import Fault
 

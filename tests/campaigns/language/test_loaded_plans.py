@@ -12,8 +12,8 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import AddPartitions, ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.brokers import BrokerCrash
-from harrow.faults.condition import ReplicaIs
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import ReplicaIs
 from harrow.faults.injection import At, Every, Rate, When
 from harrow.faults.links import NetworkAckLoss, NetworkPartition
 from harrow.faults.messages import Message

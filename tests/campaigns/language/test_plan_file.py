@@ -21,9 +21,10 @@ from harrow.cluster_model.topology import (
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.brokers import BrokerCrash
-from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.condition import Condition
 from harrow.faults.control_plane import ControllerFailover
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import ReplicaIs
 from harrow.faults.injection import At, Every, Injection, Rate, When
 from harrow.faults.links import NetworkAckLoss
 from harrow.faults.messages import Message, Release

@@ -6,8 +6,9 @@ from harrow.campaigns.language.plan import Step
 from harrow.faults.action import Action
 from harrow.faults.actions import ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.brokers import BrokerPause, BrokerRestart
-from harrow.faults.condition import Condition, ReplicaIs
+from harrow.faults.condition import Condition
 from harrow.faults.event_pattern import EventPattern
+from harrow.faults.facts import ReplicaIs
 from tests.campaigns.run.stage import Stage
 from tests.conditions import condition
 
