@@ -1,4 +1,4 @@
-"""The two laws of chains (`harrow.checks.link`), as tests ask for them."""
+"""Checks the two laws of chains (`harrow.checks.link`)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from harrow.cluster_model.events import FieldKind
 
 
 def assert_lawful(finding: Finding, where: str = "") -> None:
-    """Assert that each link follows from an earlier one, and that none is there for nothing."""
+    """Assert that each link follows from an earlier one, and that none is superfluous."""
     gaps = [(gap.link.kind.name, gap.need) for gap in unmet(finding.chain)]
     assert not gaps, f"{where}: {gaps} in {because(finding)}"
     idle = [link.kind.name for link in idle_links(finding.chain)]
@@ -18,10 +18,10 @@ def assert_lawful(finding: Finding, where: str = "") -> None:
 
 
 def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
-    """Yield links that a chain could do without.
+    """Yield superfluous links.
 
-    A link is needed if it decides, tells of a record or of its producer, or if a later one follows from it. A conclusion, and
-    what the history or harrow itself brings in, stands alone.
+    A link is needed if it decides, is about a record or its producer, or if a later link follows
+    from it. Conclusions, and links from the history or from harrow itself, stand alone.
     """
     needed = set(_followed(chain))
     for place, link in enumerate(chain):
@@ -33,15 +33,15 @@ def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
 
 
 def _followed(chain: tuple[Link, ...]) -> Iterator[int]:
-    """Yield the places of links from which a later one follows: they were the last to make what that one needs."""
-    made: dict[tuple[ChainFact, tuple[Any, ...]], tuple[int, Any]] = {}
+    """Yield the places of links that were the last to establish a need of a later link."""
+    established: dict[tuple[ChainFact, tuple[Any, ...]], tuple[int, Any]] = {}
     for place, link in enumerate(chain):
         for need in standing(link, () if link.kind.is_fault else link.kind.needs):
-            source, value = made.get((need.fact, need.subject), (place, None))
+            source, value = established.get((need.fact, need.subject), (place, None))
             if value == need.value:
                 yield source
-        for each in standing(link, link.kind.makes):
-            made[each.fact, each.subject] = place, each.value
+        for effect in standing(link, link.kind.makes):
+            established[effect.fact, effect.subject] = place, effect.value
 
 
 def _is_about_record(link: Link) -> bool:

@@ -1,4 +1,4 @@
-"""Conditions in few words, by the keys of a campaign."""
+"""Creates conditions from the keys of campaigns."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,14 +7,14 @@ from harrow.faults.condition import FACTS, Condition
 from harrow.faults.facts import Fact
 
 
-def condition(**said: Iterable[Any]) -> Condition:
-    """Return a condition of facts by their keys: each the values of its fields, or the only one, or the fact."""
-    return Condition(tuple(_fact(key, value) for key, values in said.items() for value in values))
+def condition(**facts: Iterable[Any]) -> Condition:
+    """Return a condition. A fact is given as the values of its fields, as its only value, or as itself."""
+    return Condition(tuple(_fact(key, value) for key, values in facts.items() for value in values))
 
 
 def _fact(key: str, value: Any) -> Fact:
     if isinstance(value, Fact):
         return value
     kind: Any = FACTS[key]
-    made: Fact = kind(*value) if isinstance(value, tuple) else kind(value)
-    return made
+    fact: Fact = kind(*value) if isinstance(value, tuple) else kind(value)
+    return fact

@@ -1,9 +1,10 @@
 """What holds for all tests: interrupts, and how much is tried of what gains by numbers alone.
 
-A test with the marker ``soak`` is made up of rounds: `make test` tries a few, `make soak` many, or as many as
-there is time for. ``HARROW_SOAK_SECONDS`` says how much time (``inf`` for all rounds), and that this is `make soak`.
-A round that is not begun by then is not tried, and the last lines say how far each test came. A round that has
-begun is finished, so nothing fails for being slow. A round tries the same seeds and examples wherever it is run.
+A test with the marker ``soak`` is made up of rounds: `make test` tries a few, `make soak` many, or
+as many as there is time for. ``HARROW_SOAK_SECONDS`` says how much time (``inf`` for all rounds),
+and that this is `make soak`. A round that is not begun by then is not tried, and the last lines say
+how far each test came. A round that has begun is finished, so nothing fails for being slow. A round
+tries the same seeds and examples wherever it is run.
 """
 
 import gc
@@ -19,8 +20,8 @@ from typing import Any, Final, TypeVar, cast
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
 
-# A shell that starts something in the background, and nohup, have it ignore signals, and processes that tests start would inherit
-# that.
+# A shell that starts something in the background, and nohup, have it ignore signals, and processes
+# that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -33,7 +34,8 @@ BEGUN_S: Final = time.monotonic()
 NUMBERS: Final = "numbers"
 NOT_TRIED: Final = "not tried"
 
-# No example has to be quick; and what is tried depends on the code and on the number of the round alone.
+# No example has to be quick; and what is tried depends on the code and on the number of the round
+# alone.
 settings.register_profile("tests", settings(), deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
 
@@ -67,7 +69,8 @@ def cores() -> int:
 def pytest_collection() -> Generator[None, object, object]:
     """Keep the garbage collector from what stays to the end: modules and tests, half a million objects.
 
-    Looking through them takes a third of a second, and the runs of tests make it do so hundreds of times.
+    Looking through them takes a third of a second, and the runs of tests make it do so hundreds of
+    times.
     """
     gc.disable()
     try:

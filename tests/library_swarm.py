@@ -1,5 +1,7 @@
-"""The swarm of the library with a known flaw, and where it first fails: no seed is written down, for what a
-seed draws changes with every change of swarm.yaml."""
+"""The library's swarm with mutants, and their first failing seeds.
+
+Seeds are searched, because every change of swarm.yaml changes the draws of a seed.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +35,7 @@ def swarm_with_mutant(name: str) -> Plan:
 
 @cache
 def first_failing_seed(mutant: str, rule: str) -> int:
-    """Return the first seed in which the flaw breaks *rule*, and nothing that is worse for clients."""
+    """Return the first seed in which the mutant breaks *rule*, and no rule that is worse for clients."""
     plan = swarm_with_mutant(mutant)
     for seed in range(SEEDS_MAX):
         broken = signatures(run_plan(plan, seed))

@@ -1,4 +1,4 @@
-"""Processes that a test has started, and those that these have started: all have the same mark in their environment."""
+"""Finds processes of a test and their descendants by a mark in their environment."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Final
 _MARK: Final = "HARROW_TEST_OF_KILLS"
 
 
-def marked(folder: Path) -> dict[str, str]:
-    """Return what marks the processes of a test, which has this folder for itself."""
+def mark_of(folder: Path) -> dict[str, str]:
+    """Return an environment variable that marks the processes of the test that owns a folder."""
     return {_MARK: str(folder)}
 
 
-def left_of(folder: Path) -> Sequence[str]:
-    """Return the processes with the mark of a test that are there."""
-    found = []
-    wanted = f"{_MARK}={folder}".encode()
+def marked_processes(folder: Path) -> Sequence[str]:
+    """Return the live processes with the mark of a test."""
+    processes = []
+    mark = f"{_MARK}={folder}".encode()
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            if wanted in (place / "environ").read_bytes().split(b"\0"):
-                found.append(f"{place.name}: {(place / 'cmdline').read_bytes()[:200]!r}")
+            if mark in (place / "environ").read_bytes().split(b"\0"):
+                processes.append(f"{place.name}: {(place / 'cmdline').read_bytes()[:200]!r}")
         except OSError:
             continue
-    return found
+    return processes

@@ -1,4 +1,7 @@
-"""How long a test waits for a process before it calls it stuck. No speed is asserted: a slow machine takes ten times as long."""
+"""How long a test waits for a process before it counts as stuck.
+
+Tests assert no speed: a slow machine may take ten times as long.
+"""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What can be tried of plain Python alone."""
+"""A mark for tests that need plain Python."""
 
 from typing import Final
 
@@ -7,5 +7,5 @@ import pytest
 from harrow.compilation import COMPILED, compilation
 
 patches_the_model: Final = pytest.mark.skipif(
-    compilation()[0] == COMPILED, reason="compiled code calls its own methods, whatever is put in their place"
+    compilation()[0] == COMPILED, reason="compiled code ignores patched methods"
 )

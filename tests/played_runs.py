@@ -1,4 +1,4 @@
-"""Runs of the library to play, and how a moment of one looks."""
+"""Runs of the library for playback, and their rendered scenes."""
 
 from dataclasses import replace
 from functools import cache
@@ -15,12 +15,12 @@ from harrow.campaigns.story.playback import Playback, Scene
 
 TITLE = "loss-by-hw-truncation, seed 0"
 COMBINED = "combined"
-"""A variant that no campaign has: its controllers are brokers."""
+"""A variant that no campaign has, with brokers as controllers."""
 
 
 @cache
 def library_run(campaign: str, variant: str | None = None, seed: int = 0) -> RunResult:
-    """Return a run of a campaign that ships."""
+    """Return a run of a library campaign."""
     (file,) = resolve(campaign)
     plans = load_campaign(file).plans
     if variant == COMBINED:
@@ -30,20 +30,20 @@ def library_run(campaign: str, variant: str | None = None, seed: int = 0) -> Run
 
 
 def combined_quorum(plan: Plan) -> Plan:
-    """Return a plan in which the controllers of KRaft are brokers."""
+    """Return a plan in which brokers are the KRaft controllers."""
     return replace(plan, cluster=replace(plan.cluster, combined=True))
 
 
-def played(result: RunResult, until_us: int) -> Scene:
-    """Return a run as it is after everything up to a time."""
+def scene_at(result: RunResult, until_us: int) -> Scene:
+    """Return the scene after all events of a run up to a time."""
     playback = Playback(result)
     position = sum(event.at_us <= until_us for event in playback.events) - 1
     playback.advance(position)
     return playback.scene(until_us)
 
 
-def drawn(renderable: RenderableType, *, width: int, colours: bool = False) -> str:
-    """Return what a terminal gets, without blanks at the ends of plain lines."""
+def rendered(renderable: RenderableType, *, width: int, colours: bool = False) -> str:
+    """Return the output on a terminal, without trailing blanks in plain lines."""
     file = StringIO()
     console = Console(
         file=file,

@@ -1,4 +1,4 @@
-"""Choices of a run that are played back from a recording."""
+"""Plays back the recorded choices of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from harrow.cluster_model.sim.choices import STREAM_NAMES, Choices, Stream
 
 
 class RecordingStream:
-    """Pass another stream on and keep what it answered, for `RecordedStream`."""
+    """Forwards another stream, and records its draws for `RecordedStream`."""
 
     __slots__ = ("_source", "drawn")
 
@@ -21,11 +21,10 @@ class RecordingStream:
 
 
 class RecordedStream:
-    """Play back recorded choices.
+    """Plays back recorded choices.
 
-    A draw past the end of the recording, or one that is out of range because the
-    plan has changed since, becomes the smallest choice, so that a replay on an
-    altered plan still runs (this is what shrinking needs).
+    A draw after the end of the recording, or one out of range because the plan has changed, becomes
+    the smallest choice. So a replay of a changed plan still runs, as shrinking requires.
     """
 
     __slots__ = ("_drawn", "_position")
@@ -43,5 +42,5 @@ class RecordedStream:
 
 
 def recorded_choices(recording: Mapping[str, Sequence[int]]) -> Choices:
-    """Return the choices of a recording, a list of draws for each stream name."""
+    """Return the choices of a recording, which has a list of draws for each stream."""
     return Choices(*(RecordedStream(recording.get(name, ())) for name in STREAM_NAMES))

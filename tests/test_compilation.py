@@ -85,7 +85,8 @@ def classes(source: str) -> dict[str, Any]:
 def test_an_initialiser_that_is_written_out_is_the_one_that_a_dataclass_has() -> None:
     written = with_initialisers(DATACLASSES)
     assert written.count("def __init__(self, ") == 4
-    # In plain Python a class can't have both that and the slot: compiled, its objects read and write their own.
+    # In plain Python a class can't have both that and the slot: compiled, its objects read and
+    # write their own.
     of_class = "setattr(Request, 'api', 'Fetch')\n"
     assert written.count(of_class) == 1
     plain, other = classes(DATACLASSES), classes(written.replace(of_class, ""))

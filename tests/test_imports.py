@@ -36,7 +36,8 @@ def imported(path: Path) -> set[str]:
 def test_the_core_imports_the_standard_library_and_the_rooms_below_it(room: str) -> None:
     allowed = sys.stdlib_module_names | BELOW[room] | {f"harrow.{room}"}
     for path in sorted((ROOT / room).rglob("*.py")):
-        # mypy_extensions is there for mypy alone: what compiles has it, what runs does not import it.
+        # mypy_extensions is there for mypy alone: what compiles has it, what runs does not import
+        # it.
         for_mypy = {"mypy_extensions"} if path.name == "compiling.py" else set[str]()
         assert imported(path) <= allowed | for_mypy, path
 

@@ -1,4 +1,4 @@
-"""Runs of campaigns, written as `harrow run` writes them, for what reads them back."""
+"""Writes runs as `harrow run` does, for tests of readers."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from harrow.campaigns.run.runner import run_plan
 def written_run(results: Path, campaign: str | Path, variant: str | None = None, seed: int = 0) -> Path:
     """Run a campaign of the library, or a file, and return the folder of the run."""
     (file,) = resolve(str(campaign))
-    wanted = None if variant == BASE else variant
-    (plan,) = [plan for plan in load_campaign(file).plans if plan.variant == wanted]
+    plan_variant = None if variant == BASE else variant
+    (plan,) = [plan for plan in load_campaign(file).plans if plan.variant == plan_variant]
     result = proven(run_plan(plan, seed))
     mapping = run_as_mapping(result, f"harrow run {campaign} --seed {seed}")
     return write_run(results, result, mapping, Path(file).read_text(encoding="utf-8"))

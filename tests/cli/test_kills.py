@@ -22,7 +22,7 @@ import yaml
 
 from tests.cli.test_failing_streams import LOSING
 from tests.conftest import put
-from tests.marked_processes import left_of, marked
+from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -161,7 +161,7 @@ def environment(folder: Path) -> dict[str, str]:
         **plain_environment(),
         "PYTHONPATH": PYTHONPATH,
         "PYTHONDONTWRITEBYTECODE": "1",
-        **marked(folder),
+        **mark_of(folder),
     }
 
 
@@ -235,9 +235,9 @@ def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) ->
     )
     assert "Traceback" not in messages, f"{what}\n{messages}"
     end_s = time.monotonic() + PATIENCE_S
-    while left_of(folder) and time.monotonic() < end_s:
+    while marked_processes(folder) and time.monotonic() < end_s:
         time.sleep(0.1)
-    assert left_of(folder) == [], what
+    assert marked_processes(folder) == [], what
     assert_whole(folder)
     if command.can_go_on:
         again = subprocess.run(

@@ -12,7 +12,7 @@ import pytest
 from harrow.cli.watch.canvas import Canvas
 from harrow.cli.watch.run_screen import frame
 from tests.cli.conftest import ROOT
-from tests.played_runs import drawn, library_run, played
+from tests.played_runs import library_run, rendered, scene_at
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "watch"
 MOMENTS = (
@@ -32,26 +32,26 @@ def test_a_moment_of_a_run_matches_its_snapshot(
 ) -> None:
     name, _, variant = campaign.removesuffix("]").partition("[")
     result, canvas = library_run(name, variant or None), Canvas(width=width, height=height)
-    frames = [frame(played(result, at_us), canvas, speed=", 5x") for at_us in moments]
-    text = "\n".join(drawn(each, width=width) for each in frames)
+    frames = [frame(scene_at(result, at_us), canvas, speed=", 5x") for at_us in moments]
+    text = "\n".join(rendered(each, width=width) for each in frames)
     matches(f"{name}{variant and f'-{variant}'}-{width}.txt", text)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
 def test_colours_only_repeat_what_words_say(width: int, height: int) -> None:
-    scene = played(library_run("loss-by-hw-truncation"), 32_100_000)
+    scene = scene_at(library_run("loss-by-hw-truncation"), 32_100_000)
     shown = frame(scene, Canvas(width=width, height=height))
-    coloured = drawn(shown, width=width, colours=True)
+    coloured = rendered(shown, width=width, colours=True)
     plain = "".join(f"{line.rstrip()}\n" for line in ESCAPE.sub("", coloured).splitlines())
-    assert plain == drawn(shown, width=width)
+    assert plain == rendered(shown, width=width)
     matches(f"loss-by-hw-truncation-colours-{width}.txt", coloured)
 
 
 def test_the_docs_show_the_real_view() -> None:
     page = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
     shown = page.partition(" --watch\n")[2].partition("```")[0]
-    scene = played(library_run("loss-by-hw-truncation"), 32_040_100)
-    assert shown == drawn(frame(scene, Canvas(width=80, height=24), speed=", 5x"), width=80)
+    scene = scene_at(library_run("loss-by-hw-truncation"), 32_040_100)
+    assert shown == rendered(frame(scene, Canvas(width=80, height=24), speed=", 5x"), width=80)
 
 
 def matches(name: str, text: str) -> None:

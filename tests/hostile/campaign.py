@@ -1,4 +1,4 @@
-"""Tries cases one after the other, in processes that are forked from this one."""
+"""Runs cases one after the other, each in a forked process."""
 
 import gc
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.hostile.cases import CAMPAIGN, SWEEP, Cases
 from tests.hostile.fake_broker import FakeBroker
-from tests.hostile.trial import Outcome, tried
+from tests.hostile.trial import Outcome, run_in_fork
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 _WARM = (
@@ -32,7 +32,7 @@ _WARM = (
 
 
 class Campaign:
-    """Makes what cases begin with, and tries them in a *folder*; those that go wrong are kept in *keep*."""
+    """Creates the inputs of cases, and runs cases in a *folder*. Files of failed cases stay in *keep*."""
 
     def __init__(self, folder: Path, keep: Path | None = None) -> None:
         for name in _WARM:
@@ -44,35 +44,35 @@ class Campaign:
             "PYTHONPATH": PYTHONPATH,
             "HARROW_STATE": str(folder / "state"),
         }
-        whole = folder / "whole"
-        whole.mkdir()
-        (whole / "small.yaml").write_text(json.dumps(CAMPAIGN), encoding="utf-8")
+        intact = folder / "intact"
+        intact.mkdir()
+        (intact / "small.yaml").write_text(json.dumps(CAMPAIGN), encoding="utf-8")
         run = ("run", "small.yaml", "--variant", "base", "--seed", "1", "-j", "1")
         for words in (run, (*SWEEP, "--out", "results/sweep")):
-            made = tried(words, whole, self._environment)
-            assert made.code in (0, 1), made
-        (made_run,) = [
+            outcome = run_in_fork(words, intact, self._environment)
+            assert outcome.code in (0, 1), outcome
+        (run_folder,) = [
             path
-            for path in (whole / "results" / "small").iterdir()
+            for path in (intact / "results" / "small").iterdir()
             if path.is_dir() and not path.is_symlink()
         ]
-        made_run.rename(made_run.with_name("run"))
-        self._cases = Cases(whole, FakeBroker())
+        run_folder.rename(run_folder.with_name("run"))
+        self._cases = Cases(intact, FakeBroker())
         gc.collect()
         gc.freeze()
 
-    def tried(self, number: int) -> tuple[str, Outcome]:
-        """Try the case with a number, and return its kind and how it ended."""
+    def run(self, number: int) -> tuple[str, Outcome]:
+        """Run the case with a number, and return its kind and its outcome."""
         folder = self._folder / "case"
         for path in (folder, self._folder / "case.streams"):
             shutil.rmtree(path, ignore_errors=True)
         folder.mkdir()
-        case = self._cases.made(number, folder)
+        case = self._cases.create(number, folder)
         if self._keep is not None:
-            kept = self._keep / str(number)
-            shutil.copytree(folder, kept, dirs_exist_ok=True, symlinks=True)
+            copy = self._keep / str(number)
+            shutil.copytree(folder, copy, dirs_exist_ok=True, symlinks=True)
         environment = {**self._environment, **case.environment}
-        outcome = tried(case.words, folder, environment, on_terminal=case.is_watched)
+        outcome = run_in_fork(case.words, folder, environment, on_terminal=case.is_watched)
         if self._keep is not None and not outcome.faults and not outcome.is_costly:
-            shutil.rmtree(kept)
+            shutil.rmtree(copy)
         return case.kind, outcome

@@ -1,4 +1,4 @@
-"""Cases: a folder with hostile files, and a command that reads them. A case is a function of its number."""
+"""Cases: a folder with hostile files, and a command that reads them. The number decides the case."""
 
 import contextlib
 import gzip
@@ -49,7 +49,7 @@ SWEEP: Final = (
     *("sweep", "small.yaml", "--seeds", "0..3", "--vary", "acks=1,all"),
     *("--engine", "process", "--workers", "1"),
 )
-"""Sweeps the campaign, in a folder that has it."""
+"""A sweep of the campaign, in a folder with its file."""
 CLUSTER: Final[dict[str, Any]] = {
     "bootstrap": ["127.0.0.1:1"],
     "kafka": "3.9.2",
@@ -72,8 +72,8 @@ _FREE: Final = (
     "What is acknowledged with acks=1 can be lost.",
     "All replicas.",
 )
-"""Texts of the campaign that may be anything."""
-_SAID_BY_ROWS: Final = (
+"""Free texts of the campaign."""
+_FREE_COLUMNS: Final = (
     "variant",
     "kafka",
     "version",
@@ -85,8 +85,8 @@ _SAID_BY_ROWS: Final = (
     "chain",
     "error",
 )
-_NAMED_BY_ROWS: Final = ("cell", "signature", "failed_rule", "promise", "settings")
-"""Columns of a sweep with texts, and those whose texts have to agree with the sweep."""
+_CONSISTENT_COLUMNS: Final = ("cell", "signature", "failed_rule", "promise", "settings")
+"""Text columns of a sweep, and those with texts that must agree with the sweep."""
 _SENDS: Final = ("lost", "reread", "dup", "reordered", "aborted", "failed", "unknown")
 _CALM: Final = {
     "name": "calm",
@@ -97,7 +97,7 @@ _CALM: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A command in a folder, and how the environment shapes its output."""
+    """A command in a folder, with environment variables that affect its output."""
 
     kind: str
     words: tuple[str, ...]
@@ -105,15 +105,15 @@ class Case:
 
     @property
     def is_watched(self) -> bool:
-        """Whether it needs a terminal, which it plays runs on."""
+        """Whether it plays runs on a terminal."""
         return "--watch" in self.words
 
 
 class Cases:
-    """Makes cases. *whole* has a run and a sweep as harrow writes them; *broker* answers where a cluster is asked."""
+    """Creates cases. *intact* has a run and a sweep as harrow writes them; *broker* answers for clusters."""
 
-    def __init__(self, whole: Path, broker: FakeBroker) -> None:
-        self._whole = whole
+    def __init__(self, intact: Path, broker: FakeBroker) -> None:
+        self._intact = intact
         self._broker = broker
         self._library = sorted((Path(__file__).parents[2] / "campaigns" / "library").glob("*.yaml"))
         self._kinds: Mapping[Callable[[Path, Random], list[str]], int] = {
@@ -130,12 +130,12 @@ class Cases:
             self._arguments: 5,
         }
 
-    def made(self, number: int, folder: Path) -> Case:
-        """Make the files of a case in an empty folder."""
+    def create(self, number: int, folder: Path) -> Case:
+        """Create the files of a case in an empty folder."""
         draws = Random(number)
         (kind,) = draws.choices(list(self._kinds), weights=list(self._kinds.values()))
         words = kind(folder, draws)
-        # Where a width is stated lines are wrapped, in a log too.
+        # With a width lines are wrapped, even in logs.
         shape = draws.choice(
             ({}, {}, {"COLUMNS": "40"}, {"COLUMNS": "80"}, {"GITHUB_STEP_SUMMARY": "summary.md"})
         )
@@ -151,10 +151,10 @@ class Cases:
         return self._with_campaign(draws)
 
     def _watched(self, folder: Path, draws: Random) -> list[str]:
-        """Make a campaign that is played on a terminal: all that it names is drawn again and again."""
+        """Create a campaign for playback on a terminal, which draws its names repeatedly."""
         self._campaign(folder, draws)
         if draws.random() < 0.7:
-            # Most of what is hostile is refused; values of records, written as JSON escapes them, are not.
+            # Most hostile texts are refused, but not values of records with JSON escapes.
             document = renamed(json.loads(json.dumps(CAMPAIGN)), _names(draws, ("m0", "first")))
             (folder / "c.yaml").write_text(json.dumps(document), encoding="utf-8")
         return draws.choice(
@@ -200,11 +200,11 @@ class Cases:
         else:
             operations = poisoned(operations, draws)
         name = draws.choice(("h.jsonl", "h.jsonl", "h.edn", "h.jsonl.gz", "h.json"))
-        lines = [_edn(each) if name == "h.edn" else _json(each, draws) for each in operations]
-        whole = (
+        lines = [_edn(operation) if name == "h.edn" else _json(operation, draws) for operation in operations]
+        content = (
             f"[{' '.join(lines)}]" if name == "h.edn" and draws.random() < 0.3 else "\n".join(lines) + "\n"
         )
-        data = whole.encode("utf-8", "surrogatepass")
+        data = content.encode("utf-8", "surrogatepass")
         (folder / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
         settings = draws.choice(
             ([], [], ["--set", "acks=1"], ["--set", f"{text(draws)}=1".replace("\0", "")])
@@ -250,7 +250,7 @@ class Cases:
         ]
         for name, records in (("sent.jsonl", sent), ("read.jsonl", read)):
             changed = renamed(records, names) if draws.random() < 0.7 else poisoned(records, draws)
-            lines = "".join(f"{_json(each, draws)}\n" for each in changed)
+            lines = "".join(f"{_json(record, draws)}\n" for record in changed)
             (folder / name).write_text(lines, encoding="utf-8", errors="surrogatepass", newline="")
         return [
             "check",
@@ -263,7 +263,7 @@ class Cases:
 
     def _run_folder(self, folder: Path, draws: Random) -> list[str]:
         run = folder / "results" / "small" / "run"
-        shutil.copytree(self._whole / "results" / "small" / "run", run)
+        shutil.copytree(self._intact / "results" / "small" / "run", run)
         if draws.random() < 0.3:
             damage(run, draws)
         else:
@@ -275,21 +275,21 @@ class Cases:
             for path in run.glob("*.json*"):
                 documents = [json.loads(line) for line in _documents(path)]
                 if is_renamed:
-                    documents = [renamed(each, names) for each in documents]
+                    documents = [renamed(document, names) for document in documents]
                 else:
                     for _ in range(3):
                         number = draws.randrange(len(documents)) if documents else 0
                         documents[number : number + 1] = [
-                            poisoned(each, draws) for each in documents[number : number + 1]
+                            poisoned(document, draws) for document in documents[number : number + 1]
                         ]
-                lines = "".join(f"{_json(each, draws)}\n" for each in documents)
+                lines = "".join(f"{_json(document, draws)}\n" for document in documents)
                 path.write_text(lines, encoding="utf-8", errors="surrogatepass", newline="")
-        whole = str(self._whole / "results" / "small" / "run")
+        intact = str(self._intact / "results" / "small" / "run")
         return draws.choice(
             (
                 ["check", str(run), *_format(draws, "table", "json", "junit", "github")],
                 ["diff", str(run), *_format(draws, "table", "json"), *draws.choice(([], ["--stages"]))],
-                ["diff", str(run), whole],
+                ["diff", str(run), intact],
                 [
                     "trace",
                     str(run),
@@ -305,7 +305,7 @@ class Cases:
 
     def _sweep_folder(self, folder: Path, draws: Random) -> list[str]:
         sweep = folder / "results" / "sweep"
-        shutil.copytree(self._whole / "results" / "sweep", sweep)
+        shutil.copytree(self._intact / "results" / "sweep", sweep)
         if draws.random() < 0.3:
             damage(sweep, draws)
         else:
@@ -313,8 +313,8 @@ class Cases:
         verbose, shape = draws.choice(([], ["-v"])), _format(draws, "table", "json", "junit", "github")
         if draws.random() < 0.4:
             return ["sweep", "--report", str(sweep), *verbose, *shape]
-        shutil.copy(self._whole / "small.yaml", folder)
-        # The folder has all runs, or lacks those that somebody has taken away.
+        shutil.copy(self._intact / "small.yaml", folder)
+        # Some runs may be missing from the folder.
         for path in sorted(sweep.rglob("*.parquet")):
             if draws.random() < 0.3:
                 path.unlink()
@@ -387,9 +387,11 @@ class Cases:
 
 
 def _poison_rows(sweep: Path, draws: Random) -> None:
-    """Put hostile texts into what the rows of a sweep say of their runs."""
-    names = draws.sample(_SAID_BY_ROWS if draws.random() < 0.8 else _NAMED_BY_ROWS, draws.randrange(1, 4))
-    # Arrow has no half of a pair. Rows have to agree on what a failure is called.
+    """Put hostile texts into the rows of a sweep."""
+    names = draws.sample(
+        _FREE_COLUMNS if draws.random() < 0.8 else _CONSISTENT_COLUMNS, draws.randrange(1, 4)
+    )
+    # Arrow has no lone surrogates. Rows must agree on the names of failures.
     suffixes = {name: text(draws).encode("utf-8", "replace").decode() for name in names}
     is_error = draws.random() < 0.3
     for path in sorted(sweep.rglob("*.parquet")):
@@ -412,15 +414,15 @@ def _poison_rows(sweep: Path, draws: Random) -> None:
 
 def _poisoned_cell(value: Any, suffix: str) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)(_poisoned_cell(each, suffix) for each in value)
+        return type(value)(_poisoned_cell(item, suffix) for item in value)
     if isinstance(value, dict):
-        return {key: _poisoned_cell(each, suffix) for key, each in value.items()}
+        return {key: _poisoned_cell(item, suffix) for key, item in value.items()}
     return f"{value or ''}{suffix}" if value is None or isinstance(value, str) else value
 
 
 def _documents(path: Path) -> list[str]:
-    whole = path.read_text(encoding="utf-8")
-    return whole.splitlines() if path.suffix == ".jsonl" else [whole]
+    content = path.read_text(encoding="utf-8")
+    return content.splitlines() if path.suffix == ".jsonl" else [content]
 
 
 def _format(draws: Random, *formats: str) -> list[str]:
@@ -428,14 +430,14 @@ def _format(draws: Random, *formats: str) -> list[str]:
 
 
 def _names(draws: Random, names: tuple[str, ...]) -> Callable[[str], str]:
-    """Return what gives some names other ones: hostile, and still different from each other."""
+    """Return a function that replaces some names by distinct hostile ones."""
     chosen = draws.sample(names, draws.randrange(1, min(5, len(names) + 1)))
     new = {name: draws.choice((f"{name}{text(draws)}", f"{text(draws)}{name}")) for name in chosen}
     return lambda name: new.get(name, name)
 
 
 def _write_yaml(path: Path, document: Any, draws: Random) -> None:
-    """Write JSON, which is YAML, or the YAML of a library, which folds and quotes in its own way."""
+    """Write JSON, which is YAML, or YAML of a library, with its own folding and quoting."""
     shown = json.dumps(document, indent=draws.choice((None, 2)), ensure_ascii=draws.random() < 0.5)
     if draws.random() < 0.4:
         with contextlib.suppress(yaml.YAMLError):
@@ -451,7 +453,7 @@ def _json(document: Any, draws: Random) -> str:
 
 def _edn(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_edn_key(key)} {_edn_of(key, each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_edn_key(key)} {_edn_of(key, item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + " ".join(map(_edn, value)) + "]"
     if isinstance(value, str):
@@ -468,62 +470,62 @@ def _edn_of(key: str, value: Any) -> str:
         return f":{value}"
     if key == "value" and isinstance(value, list):
         parts = [
-            f"[:{each[0]} {' '.join(map(_edn, each[1:]))}]"
-            if isinstance(each, list) and each and each[0] in ("send", "poll")
-            else _edn(each)
-            for each in value
+            f"[:{item[0]} {' '.join(map(_edn, item[1:]))}]"
+            if isinstance(item, list) and item and item[0] in ("send", "poll")
+            else _edn(item)
+            for item in value
         ]
         return f"[{' '.join(parts)}]"
     return _edn(value)
 
 
 def _operations() -> list[dict[str, Any]]:
-    """Return a history that breaks most promises: every kind of finding has values to show."""
-    found: list[dict[str, Any]] = []
+    """Return a history that breaks most promises, so that every kind of finding shows values."""
+    operations: list[dict[str, Any]] = []
 
-    def done(process: int, f: str, asked: list[Any], answered: list[Any], how: str = "ok") -> None:
-        for kind, value in (("invoke", asked), (how, answered)):
-            found.append(
+    def add(process: int, f: str, invoked: list[Any], completed: list[Any], type_: str = "ok") -> None:
+        for kind, value in (("invoke", invoked), (type_, completed)):
+            operations.append(
                 {
-                    "index": len(found),
+                    "index": len(operations),
                     "process": process,
                     "type": kind,
                     "f": f,
                     "value": value,
-                    "time": 10**6 * len(found),
+                    "time": 10**6 * len(operations),
                 }
             )
 
-    def send(value: str, offset: int | None, how: str = "ok", process: int = 0) -> None:
-        done(
+    def send(value: str, offset: int | None, type_: str = "ok", process: int = 0) -> None:
+        add(
             process,
             "send",
             [["send", "t-0", value]],
             [["send", "t-0", value if offset is None else [offset, value]]],
-            how,
+            type_,
         )
 
     def poll(*records: list[Any], process: int = 1) -> None:
-        done(process, "poll", [["poll"]], [["poll", {"t-0": list(records)}]])
+        add(process, "poll", [["poll"]], [["poll", {"t-0": list(records)}]])
 
     for number, value in enumerate(("first", "lost", "reread", "dup", "reordered")):
         send(value, number)
     send("failed", None, "fail")
     send("unknown", None, "info")
     send("last", 9)
-    done(
+    add(
         2,
         "txn",
         [["send", "t-0", "aborted"], ["send", "t-0", "torn"]],
         [["send", "t-0", [10, "aborted"]], ["send", "t-0", [11, "torn"]]],
         "fail",
     )
-    done(1, "assign", ["t-0"], ["t-0"])
+    add(1, "assign", ["t-0"], ["t-0"])
     poll([0, "first"], [4, "reordered"], [2, "reread"])
     poll([3, "dup"], [5, "dup"], [6, "failed"])
     poll([2, "other"], [9, "last"], [10, "aborted"])
-    done(3, "assign", ["t-0"], ["t-0"])
+    add(3, "assign", ["t-0"], ["t-0"])
     poll([0, "first"], [2, "reread"], [9, "last"], process=3)
     poll([4, "reordered"], [1, "nobody"], process=3)
     send("late", 2, process=4)
-    return found
+    return operations

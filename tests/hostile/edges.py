@@ -1,7 +1,8 @@
-"""Files that are none, and streams that fail, for each parameter of each command: ``python -m tests.hostile.edges``.
+"""Invalid files and failing streams for each parameter of each command: ``python -m tests.hostile.edges``.
 
-The parameters are those of the command line itself, so a new command and a new option are tried without a word here. Each case is
-forked from a process that has harrow imported. A case is good if the command ends with 0 to 3, says in few lines why, and costs little.
+The parameters come from the command line itself, so that new commands and options are included.
+Each case runs in a fork of a process that has imported harrow. It succeeds if the command exits
+with 0 to 3, explains itself in a few lines, and costs little.
 """
 
 import argparse
@@ -35,7 +36,7 @@ RSS_MAX_KIB: Final = 1 << 20
 WALL_MAX_S: Final = 600.0
 LINES_MAX: Final = 12
 LINE_MAX: Final = 4_000
-"""No value of an option is echoed whole, whatever its length."""
+"""Long values of options are not echoed completely."""
 _GOOD: Final = frozenset(range(4))
 
 SAMPLES: Final = {
@@ -50,22 +51,22 @@ SAMPLES: Final = {
     "kafka:RELEASE|FILE": "cluster.yaml",
     "N": "0",
 }
-"""A good value for each kind of argument, by the word for it in the help."""
+"""A valid value for each kind of argument, by its word in the help."""
 QUICK: Final = {"--seeds": "0..2", "--max-time": "5s", "--jobs": "1", "--workers": "1"}
-"""What keeps a command short that has such an option."""
+"""Options that keep commands short."""
 
 
 def _fifo(folder: Path) -> str:
     path = folder / "pipe"
     os.mkfifo(path)
-    # Both ends are taken by others, as in a shell: one that writes nothing, and one that reads all.
+    # Threads hold both other ends, as in a shell: one writes nothing, one reads everything.
     for flags in (os.O_WRONLY, os.O_RDONLY):
         threading.Thread(target=_other_end, args=(path, flags), daemon=True).start()
     return str(path)
 
 
 def _other_end(path: Path, flags: int) -> None:
-    """Open a pipe as soon as a command has its other end open, and leave it empty."""
+    """Open a pipe when a command has opened its other end, and keep it empty."""
     until_s = time.monotonic() + WALL_MAX_S
     while time.monotonic() < until_s:
         try:
@@ -126,32 +127,34 @@ KINDS: Final[Mapping[str, Callable[[Path], str]]] = {
     "long-name": lambda _: "x" * 5_000,
     "long-path": lambda _: "x/" * 2_500,
 }
-"""What may stand where a file, a folder or a name is meant."""
+"""Invalid values for files, folders and names."""
 
 STREAMS: Final = ("full-disk", "closed-stdout", "full-stdout", "no-reader")
-"""What may be wrong with what a command writes to."""
+"""Failures of output streams and disks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A case: a command, one of its parameters or None, and what is wrong with its value or with the streams."""
+    """A case: a command, one of its parameters or None, and the fault of its value or of the streams."""
 
     command: str
     parameter: str | None
     kind: str
     action: str | None = None
     bare: bool = False
-    """Without the arguments that may be left out."""
+    """Whether optional arguments are omitted."""
 
 
 def parameters(command: str) -> Sequence[Any]:
     """Return the parameters of a command that take a value."""
     group: Any = typer.main.get_command(app)
-    return [each for each in group.commands[command].params if not getattr(each, "is_flag", False)]
+    return [
+        parameter for parameter in group.commands[command].params if not getattr(parameter, "is_flag", False)
+    ]
 
 
 def actions(command: str) -> tuple[str | None, ...]:
-    """Return the first words that a command may have, where there are several."""
+    """Return the actions of a command, or None if it has none."""
     hint = typing.get_type_hints(request_of(command)).get("action")
     return typing.get_args(hint) or (None,)
 
@@ -163,10 +166,12 @@ def edges() -> Iterator[Edge]:
             for kind in STREAMS:
                 yield Edge(command, None, kind, action)
             of_command = parameters(command)
-            leaves_out = any(each.param_type_name == "argument" and not each.required for each in of_command)
+            has_optional = any(
+                parameter.param_type_name == "argument" and not parameter.required for parameter in of_command
+            )
             for parameter in of_command:
                 if parameter.name != "action":
-                    for kind, bare in product(KINDS, {False, leaves_out}):
+                    for kind, bare in product(KINDS, {False, has_optional}):
                         yield Edge(command, parameter.name, kind, action, bare)
 
 
@@ -196,8 +201,8 @@ def words_of(edge: Edge, folder: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a case ended, and what is wrong with that."""
+class EdgeOutcome:
+    """The outcome of a case, with its faults."""
 
     edge: Edge
     words: Sequence[str]
@@ -207,8 +212,8 @@ class Ended:
     faults: Sequence[str]
 
 
-def tried(edge: Edge, template: Path) -> Ended:
-    """Run a case in a folder like the *template*, and judge how it ended."""
+def run_edge(edge: Edge, template: Path) -> EdgeOutcome:
+    """Run a case in a copy of the *template*, and judge its outcome."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         folder = Path(place)
         _copy(template, folder)
@@ -231,11 +236,11 @@ def tried(edge: Edge, template: Path) -> Ended:
             faults.append("did not end")
         if usage.ru_utime + usage.ru_stime > CPU_MAX_S or usage.ru_maxrss > RSS_MAX_KIB:
             faults.append(f"took {usage.ru_utime + usage.ru_stime:.1f} CPU s, {usage.ru_maxrss >> 10} MiB")
-        return Ended(edge, words, code, stdout, stderr, faults)
+        return EdgeOutcome(edge, words, code, stdout, stderr, faults)
 
 
 def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
-    # Nothing is wrong with any sample, so no stream that fails may look like a promise that is broken.
+    # All samples are valid, so a failing stream must not look like a broken promise.
     of_streams = (_GOOD - {exit_code.BROKEN}) | (
         {exit_code.BROKEN_PIPE} if edge.kind == "no-reader" else set()
     )
@@ -243,7 +248,7 @@ def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
         yield f"exit code {code}"
     both = stdout + stderr
     if any("\udc80" <= character <= "\udcff" for character in both):
-        yield "bytes that are no UTF-8"
+        yield "bytes that are not UTF-8"
     if "Traceback" in both or "internal error" in both:
         yield "a traceback"
     if any(line.startswith("::") for line in both.splitlines()):
@@ -251,10 +256,10 @@ def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
     if any(len(line) > LINE_MAX for line in stderr.splitlines()):
         yield "a line that is too long"
     if code == 2:
-        # `validate` prints what is wrong as its result.
+        # `validate` prints problems as its result.
         lines = (stderr or stdout).splitlines()
         if not lines:
-            yield "nothing said"
+            yield "no message"
         if len(lines) > LINES_MAX:
             yield f"{len(lines)} lines"
 
@@ -283,7 +288,7 @@ class _Pipe:
 
 
 def _read(pid: int, *pipes: _Pipe) -> bool:
-    """Read pipes to their ends, and return whether these came in time; else the process is ended."""
+    """Read pipes to their ends, and return whether they ended in time. Otherwise kill the process."""
     until_s = time.monotonic() + WALL_MAX_S
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
@@ -311,7 +316,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "_Pipe") -> None:
-    """Become the command in a forked process, and never come back."""
+    """Become the command in a forked process, and never return."""
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -325,7 +330,7 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
             os.close(1)
         if edge.kind == "full-disk":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        # No Maven, no Java, and nothing of the user's.
+        # Without Maven, Java and files of the user.
         environment = {
             "PATH": "",
             "HOME": str(folder),
@@ -338,7 +343,7 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
 
 
 def template_in(folder: Path) -> Path:
-    """Write what the samples name: campaigns, a corpus, a recorded run, a cluster that never answers."""
+    """Write the files that the samples name: campaigns, a corpus, a recorded run, a silent cluster."""
     from tests.written_runs import written_run
 
     (folder / "corpus").mkdir(parents=True)
@@ -361,31 +366,33 @@ def _copy(template: Path, folder: Path) -> None:
 
 
 def main() -> int:
-    """Try cases, print those that went wrong, and return 1 if there are any."""
+    """Run cases, print failed ones, and return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.edges", description=__doc__)
-    parser.add_argument("--part", default="0/1", help="which of how many parts of all cases: 3/20")
-    parser.add_argument("--commands", nargs="*", default=COMMANDS, help="the commands to try")
-    parser.add_argument("--verbose", action="store_true", help="print each case, and what it said")
+    parser.add_argument("--part", default="0/1", help="a part of all cases, such as 3/20")
+    parser.add_argument("--commands", nargs="*", default=COMMANDS, help="the commands to run")
+    parser.add_argument("--verbose", action="store_true", help="print each case with its messages")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    wrong = number = 0
+    failed = number = 0
     with tempfile.TemporaryDirectory(prefix="edges-") as place:
         template = template_in(Path(place) / "template")
         for number, edge in enumerate(edges()):
             if number % parts != part or edge.command not in options.commands:
                 continue
-            ended = tried(edge, template)
-            wrong += bool(ended.faults)
-            if ended.faults or options.verbose:
-                said = (
-                    ended.stderr
-                    if len(ended.stderr) < 1_000
-                    else f"{ended.stderr[:300]} ... {ended.stderr[-600:]}"
+            outcome = run_edge(edge, template)
+            failed += bool(outcome.faults)
+            if outcome.faults or options.verbose:
+                messages = (
+                    outcome.stderr
+                    if len(outcome.stderr) < 1_000
+                    else f"{outcome.stderr[:300]} ... {outcome.stderr[-600:]}"
                 )
-                sys.stdout.write(f"{number} {edge}: {ended.code} {', '.join(ended.faults)}\n{said!a}\n")
+                sys.stdout.write(
+                    f"{number} {edge}: {outcome.code} {', '.join(outcome.faults)}\n{messages!a}\n"
+                )
                 sys.stdout.flush()
-    sys.stdout.write(f"{number + 1} cases in {parts} parts, part {part}: {wrong} went wrong\n")
-    return int(wrong > 0)
+    sys.stdout.write(f"{number + 1} cases in {parts} parts, part {part}: {failed} failed\n")
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A broker that says of its cluster what it likes."""
+"""A broker with arbitrary answers about its cluster."""
 
 import socket
 import struct
@@ -15,8 +15,8 @@ from tests.hostile.texts import text
 _WITH_EPOCHS: Final = 7
 _NULL_SHARE: Final = 0.4
 _DEEPER_SHARE: Final = 0.7
-_HEAD: Final = struct.Struct(">ihhi")
-_SPOKEN: Final = (
+_HEADER: Final = struct.Struct(">ihhi")
+_API_VERSIONS: Final = (
     (0, 0, 9),
     (1, 0, 12),
     (2, 0, 7),
@@ -31,7 +31,7 @@ _SPOKEN: Final = (
 
 
 class FakeBroker:
-    """Listens while it is open. `answer_by` says by which draws it answers from now on."""
+    """Listens until the process ends. `answer_by` sets the seed of its answers."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -50,9 +50,9 @@ class FakeBroker:
     def _serve(self, connection: socket.socket, draws: Random) -> None:
         is_garbled = draws.random() < 0.3
         with suppress(OSError, struct.error), connection:
-            while head := connection.recv(_HEAD.size, socket.MSG_WAITALL):
-                size, api, version, number = _HEAD.unpack(head)
-                connection.recv(size - _HEAD.size + 4, socket.MSG_WAITALL)
+            while head := connection.recv(_HEADER.size, socket.MSG_WAITALL):
+                size, api, version, number = _HEADER.unpack(head)
+                connection.recv(size - _HEADER.size + 4, socket.MSG_WAITALL)
                 response = self._response(api, version, draws)
                 response.with_header(correlation_id=number)
                 frame = bytearray(response.encode(header=True, framed=True))
@@ -64,7 +64,8 @@ class FakeBroker:
         if api == ApiVersionsRequest.API_KEY:
             kind = ApiVersionsResponse[0]
             keys = [
-                kind.ApiVersion(api_key=key, min_version=low, max_version=high) for key, low, high in _SPOKEN
+                kind.ApiVersion(api_key=key, min_version=low, max_version=high)
+                for key, low, high in _API_VERSIONS
             ]
             return kind(error_code=0, api_keys=keys)
         if api == MetadataRequest.API_KEY:
@@ -74,7 +75,11 @@ class FakeBroker:
         setting = result.DescribeConfigsResourceResult
         settings = [
             setting(
-                name=name, value=_said(draws, value), read_only=False, config_source=5, is_sensitive=False
+                name=name,
+                value=_maybe_hostile(draws, value),
+                read_only=False,
+                config_source=5,
+                is_sensitive=False,
             )
             for name, value in (
                 ("min.insync.replicas", "1"),
@@ -85,7 +90,7 @@ class FakeBroker:
         results = [
             result(
                 error_code=draws.choice((0, 0, 0, 3)),
-                error_message=_said(draws, "no"),
+                error_message=_maybe_hostile(draws, "no"),
                 resource_type=4,
                 resource_name=name,
                 configs=settings,
@@ -101,9 +106,9 @@ class FakeBroker:
         brokers = [
             kind.MetadataResponseBroker(
                 node_id=draws.choice((number, number, number, -1, 2**31 - 1)),
-                host=_said(draws, "127.0.0.1", often=0.2),
+                host=_maybe_hostile(draws, "127.0.0.1", often=0.2),
                 port=draws.choice((self.port, self.port, self.port, 1, -1, 70_000)),
-                rack=_said(draws, "a"),
+                rack=_maybe_hostile(draws, "a"),
             )
             for number in (1, 2)
         ]
@@ -119,18 +124,22 @@ class FakeBroker:
             )
             for number in range(draws.choice((0, 1, 2)))
         ]
-        topics = [topic(error_code=0, name=_said(draws, "t") or "", is_internal=False, partitions=partitions)]
+        topics = [
+            topic(
+                error_code=0, name=_maybe_hostile(draws, "t") or "", is_internal=False, partitions=partitions
+            )
+        ]
         return kind(
             throttle_time_ms=0,
             brokers=brokers,
-            cluster_id=_said(draws, "cluster"),
+            cluster_id=_maybe_hostile(draws, "cluster"),
             controller_id=draws.choice((1, 2, -1, 9)),
             topics=topics,
         )
 
 
 def _with_nulls(answer: Any, draws: Random) -> Any:
-    """Return an answer in which now and then something that has a length is null, whether it may be or not."""
+    """Return an answer in which sometimes a string or list is null, even where that is invalid."""
     part = answer
     while draws.random() < _NULL_SHARE:
         name = draws.choice(list(part.fields))
@@ -147,7 +156,7 @@ def _with_nulls(answer: Any, draws: Random) -> Any:
     return answer
 
 
-def _said(draws: Random, usual: str, often: float = 0.5) -> str | None:
+def _maybe_hostile(draws: Random, usual: str, often: float = 0.5) -> str | None:
     if draws.random() > often:
         return usual
     return text(draws).encode("utf-8", "replace").decode()

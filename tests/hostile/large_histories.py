@@ -1,7 +1,7 @@
-"""Large histories of hostile shapes: each is lawful line by line, and asks for more memory or time than its size suggests.
+"""Large histories of hostile shapes, whose valid lines need more memory or time than their size suggests.
 
-``python -m tests.hostile.large_histories --mib 57`` checks each of them in a process of its own: under 1 GiB and 20 CPU s, or a
-refusal. Smaller ones are among the cases of ``python -m tests.hostile``.
+``python -m tests.hostile.large_histories --mib 57`` checks each in its own process, which must stay
+under 1 GiB and 20 CPU s, or refuse. ``python -m tests.hostile`` includes smaller ones.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from tests.hostile.trial import tried
+from tests.hostile.trial import run_in_fork
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 SHAPES: Final[dict[str, Callable[[], Iterator[Any]]]] = {}
-"""Operations without end by the name of their shape; an operation may also be a line as it stands."""
+"""Endless operations by the name of their shape. An operation may also be a literal line."""
 
 KINDS: Final = ("jsonl", "edn", "vector.edn", "jsonl.gz")
 
@@ -107,10 +107,10 @@ def one_operation() -> Iterator[Any]:
 @shape
 def one_transaction() -> Iterator[Any]:
     for start in count(0, _VERY_WIDE):
-        asked = [["send", "t", offset] for offset in range(start, start + _VERY_WIDE)]
-        yield operation(0, "invoke", "txn", asked)
-        done = [["send", "t", [offset, offset]] for offset in range(start, start + _VERY_WIDE)]
-        yield operation(0, "ok", "txn", done)
+        invoked = [["send", "t", offset] for offset in range(start, start + _VERY_WIDE)]
+        yield operation(0, "invoke", "txn", invoked)
+        completed = [["send", "t", [offset, offset]] for offset in range(start, start + _VERY_WIDE)]
+        yield operation(0, "ok", "txn", completed)
 
 
 @shape
@@ -367,13 +367,13 @@ def lines(name: str, kind: str, size: int) -> Iterator[bytes]:
     if kind.startswith("vector"):
         yield b"["
     while size > 0:
-        for each in SHAPES[name]():
+        for item in SHAPES[name]():
             text = (
-                each
-                if isinstance(each, str)
-                else edn(each)
+                item
+                if isinstance(item, str)
+                else edn(item)
                 if is_edn
-                else json.dumps(each, separators=(",", ":"))
+                else json.dumps(item, separators=(",", ":"))
             )
             line = f"{text}\n".encode()
             if size < len(line) and size < 1 << 20:
@@ -393,9 +393,9 @@ def write(path: Path, name: str, kind: str, size: int) -> None:
 
 
 def edn(value: Any) -> str:
-    """Return a value as Jepsen would write it: keys of operations, and what micro-operations do, are keywords."""
+    """Return a value in EDN as Jepsen writes it, with keywords for keys of operations and micro-operations."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_key(key)} {edn(each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{_key(key)} {edn(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         head = f":{value[0]}" if value and value[0] in ("send", "poll") else None
         return "[" + " ".join([head, *map(edn, value[1:])] if head else map(edn, value)) + "]"
@@ -417,7 +417,7 @@ def _key(key: str) -> str:
 
 
 def main() -> int:
-    """Check large histories, print what each took, and return 1 if one of them ended badly or took too much."""
+    """Check large histories, print their costs, and return 1 if any failed or cost too much."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.large_histories", description=__doc__)
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
     parser.add_argument("--mib", type=float, default=57)
@@ -432,7 +432,7 @@ def main() -> int:
             for kind in options.kind or ("jsonl",):
                 path = folder / f"history.{kind}"
                 write(path, name, kind, int(options.mib * (1 << 20)))
-                outcome = tried(("check", path.name, "--format", "json"), folder, environment)
+                outcome = run_in_fork(("check", path.name, "--format", "json"), folder, environment)
                 path.unlink()
                 is_bad = bool(outcome.faults) or outcome.is_costly
                 bad += is_bad

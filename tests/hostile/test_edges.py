@@ -1,4 +1,4 @@
-"""Files that are none and streams that fail, for each parameter of each command: it ends with 0 to 3, and says why in few lines."""
+"""With invalid files and failing streams each command exits with 0 to 3, and explains itself briefly."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ PARTS: Final = 80
 
 
 @pytest.mark.soak(size=1, test=1, soak=PARTS)
-def test_no_file_and_no_stream_brings_a_command_down(numbers: range) -> None:
-    ended = subprocess.run(
+def test_no_file_and_no_stream_crashes_a_command(numbers: range) -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.hostile.edges", "--part", f"{numbers.start}/{PARTS}"],
         cwd=ROOT,
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
@@ -28,11 +28,11 @@ def test_no_file_and_no_stream_brings_a_command_down(numbers: range) -> None:
         timeout=PATIENCE_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def test_every_argument_of_a_command_has_a_sample() -> None:
-    """A case is worth little whose other arguments are wrong too."""
+    """A case shows little if its other arguments are invalid too."""
     for command in COMMANDS:
         for parameter in edges.parameters(command):
             if parameter.name != "action" and (parameter.param_type_name == "argument" or parameter.required):

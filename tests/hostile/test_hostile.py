@@ -1,4 +1,4 @@
-"""Hostile texts in any field of any file: each command ends well, and prints no control character and no command."""
+"""With hostile texts in any field of any file, commands end cleanly and print no control characters or commands."""
 
 import subprocess
 import sys
@@ -13,8 +13,8 @@ pytest.importorskip("kafka")
 
 
 @pytest.mark.soak(size=50, test=1, soak=100)
-def test_hostile_cases_end_well(numbers: range) -> None:
-    ended = subprocess.run(
+def test_commands_end_cleanly_in_hostile_cases(numbers: range) -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.hostile", "--first", str(numbers.start), "--cases", str(len(numbers))],
         cwd=ROOT,
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
@@ -23,4 +23,4 @@ def test_hostile_cases_end_well(numbers: range) -> None:
         timeout=PATIENCE_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr

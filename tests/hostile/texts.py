@@ -1,15 +1,15 @@
-"""Texts that want to be something else, and documents that have them in any place."""
+"""Texts that pretend to be something else, and documents with them in any place."""
 
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
 COMMAND: Final = "::error::planted"
-"""What a runner of GitHub Actions would obey at the beginning of a line."""
+"""A command that a runner of GitHub Actions would obey at the start of a line."""
 BROKEN_OUT: Final = f"{COMMAND}-line"
-"""The same, behind the end of a line: it begins none if that end is escaped, as a text may that has no such end.
+"""The same after a line end. It starts no line if that end is escaped, or if the text has none.
 
-Something stands before that end: a description loses those that it begins with.
+Other text comes before the line end, because descriptions lose leading line ends.
 """
 
 TEXTS: Final = (
@@ -78,20 +78,20 @@ def text(draws: Random) -> str:
 
 
 def places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every container below a document, with each of its keys."""
-    left = [document]
-    while left:
-        inner = left.pop()
+    """Yield every container in a document, with each of its keys."""
+    pending = [document]
+    while pending:
+        inner = pending.pop()
         keys = inner if isinstance(inner, dict) else range(len(inner)) if isinstance(inner, list) else ()
         for key in list(keys):
             yield inner, key
-            left.append(inner[key])
+            pending.append(inner[key])
 
 
 def poisoned(document: Any, draws: Random) -> Any:
-    """Put hostile texts into a few places of a document: in place of a value or behind it, or as a key."""
-    found = list(places(document))
-    for container, key in draws.sample(found, min(len(found), draws.choice((1, 1, 2, 4)))):
+    """Put hostile texts into a few places of a document: instead of a value, after it, or as a key."""
+    candidates = list(places(document))
+    for container, key in draws.sample(candidates, min(len(candidates), draws.choice((1, 1, 2, 4)))):
         if key not in container if isinstance(container, dict) else key >= len(container):
             continue
         kind, old = draws.randrange(8), container[key]
@@ -109,7 +109,7 @@ def poisoned(document: Any, draws: Random) -> Any:
 
 
 def renamed(document: Any, names: Callable[[str], str]) -> Any:
-    """Return a document in which some texts are called otherwise, each everywhere in the same way."""
+    """Return a document in which some texts are renamed consistently."""
     if isinstance(document, dict):
         return {names(key): renamed(value, names) for key, value in document.items()}
     if isinstance(document, list):

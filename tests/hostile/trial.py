@@ -1,4 +1,4 @@
-"""A command in a process of its own: what it prints and writes, and what it costs."""
+"""Runs a command in its own process, and checks its output, its files and its cost."""
 
 import fcntl
 import os
@@ -19,30 +19,30 @@ from tests.hostile.texts import BROKEN_OUT
 CPU_MAX_S: Final = 20.0
 RSS_MAX_KIB: Final = 1 << 20
 _WALL_MAX_S: Final = 1_200
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 _GOOD: Final = frozenset(range(4))
 _ANNOTATION: Final = re.compile(r"::(error|warning|notice) (file|title)=")
 _COMMAND: Final = re.compile(r"^[^\S\n]*::.*", re.MULTILINE)
 _BROKEN_OUT: Final = re.compile(rf"^[^\S\n]*(?:::|:\\x3a{BROKEN_OUT[2:]}).*", re.MULTILINE)
-"""A command to GitHub, or one behind an end of line that only `harrow.cli.output_stream` has noticed."""
+"""A command to GitHub, or one after a line end that only `harrow.cli.output_stream` has noticed."""
 _LOG_COMMAND: Final = re.compile(r"##\w*\[")
-"""A command to GitHub, Azure or TeamCity, wherever it stands in a line."""
+"""A command to GitHub, Azure or TeamCity anywhere in a line."""
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _TERMINAL_OWN: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-"""Colours and movements of the cursor, which only harrow itself makes."""
+"""Colours and cursor movements, which only harrow itself may print."""
 _FROM_DATA: Final = ("\x1b[31mred", "\x1b[2J", "\x1b]0;title")
-"""What the hostile texts would have a terminal do."""
+"""Terminal commands in the hostile texts."""
 _EXCERPT: Final = 120
 _STREAMS: Final = ("stdout", "stderr")
 _INPUTS: Final = frozenset({".jsonl", ".parquet", ".gz", ".edn", ".lock", ".yaml"})
-"""Files that programs read, and campaigns as they were written."""
+"""Files for programs, and campaigns as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a command ended, and what is wrong with that."""
+    """The outcome of a command, with its faults."""
 
     words: tuple[str, ...]
     code: int
@@ -55,10 +55,10 @@ class Outcome:
         return self.cpu_s > CPU_MAX_S or self.rss_kib > RSS_MAX_KIB
 
 
-def tried(
+def run_in_fork(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], *, on_terminal: bool = False
 ) -> Outcome:
-    """Run a command in a folder, forked from this process, which has harrow imported; *on_terminal* on a pseudo-terminal."""
+    """Run a command in a fork of this process, which has imported harrow, perhaps on a pseudo-terminal."""
     before = {path: path.stat().st_mtime_ns for path in _files(folder)}
     streams = folder.parent / f"{folder.name}.streams"
     streams.mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ def tried(
     if not pid:
         _become(words, folder, streams, environment, theirs)
     shown = bytearray()
-    status, usage = _ended(pid, ours, shown)
+    status, usage = _wait(pid, ours, shown)
     if on_terminal:
         os.close(theirs)
         _drain(ours, shown)
@@ -75,7 +75,7 @@ def tried(
     cpu_s = usage.ru_utime + usage.ru_stime
     code = os.waitstatus_to_exitcode(status)
     is_github = "github" in words
-    # Where lines are wrapped, one may begin with what was within a line.
+    # With wrapped lines, a new line may start with the middle of another.
     command = _COMMAND if "COLUMNS" in environment else _BROKEN_OUT
     faults = [] if code in _GOOD else [f"exit code {code}"]
     for name in () if on_terminal else _STREAMS:
@@ -121,12 +121,12 @@ def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) ->
 
 
 def _terminal_faults(data: bytearray) -> Iterator[str]:
-    """Yield what is wrong with what a terminal got: no text of data may move the cursor or change colours."""
+    """Yield faults in terminal output: data may not move the cursor or change colours."""
     shown = data.decode("utf-8", "replace")
     for obeyed in _FROM_DATA:
         if obeyed in shown:
             yield f"raw {obeyed!a}"
-    # A terminal knows no commands to a CI system, and a line may begin anywhere.
+    # Commands to CI systems do not matter on a terminal, where lines may start anywhere.
     yield from _faults(_TERMINAL_OWN.sub("", shown).encode(), re.compile(r"(?!)"), allows_commands=True)
 
 
@@ -139,7 +139,7 @@ def _terminal() -> tuple[int, int]:
 
 
 def _drain(terminal: int, shown: bytearray) -> None:
-    with suppress(OSError):  # There is no more for now, or the other end is closed.
+    with suppress(OSError):  # No more data at the moment, or a closed end.
         while piece := os.read(terminal, 65_536):
             shown += piece
 
@@ -147,7 +147,7 @@ def _drain(terminal: int, shown: bytearray) -> None:
 def _become(
     words: Sequence[str], folder: Path, streams: Path, environment: Mapping[str, str], terminal: int
 ) -> None:
-    """Become the command in a forked process, and never come back."""
+    """Become the command in a forked process, and never return."""
     try:
         os.setsid()
         if terminal >= 0:
@@ -165,7 +165,7 @@ def _become(
 def run_harrow(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], *, has_stdout: bool = True
 ) -> NoReturn:
-    """Run a command in this forked process, whose descriptors are set up, and end the process with its code."""
+    """Run a command in this forked process with prepared descriptors, and exit with its code."""
     code = 1
     try:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False) if has_stdout else None  # noqa: SIM115 - as long as the process lives
@@ -178,9 +178,9 @@ def run_harrow(
 
         main()
         code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
-    except BaseException:  # noqa: BLE001 - what Python itself would print
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    except BaseException:  # noqa: BLE001 - Python itself would print it
         import traceback
 
         traceback.print_exc()
@@ -192,19 +192,19 @@ def run_harrow(
         os._exit(code)
 
 
-def _ended(pid: int, terminal: int, shown: bytearray) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
+def _wait(pid: int, terminal: int, shown: bytearray) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
     until_s = time.monotonic() + _WALL_MAX_S
     while True:
-        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        ended_pid, status, usage = os.wait4(pid, os.WNOHANG)
         if terminal >= 0:
             _drain(terminal, shown)
-        if ended:
+        if ended_pid:
             return status, usage
         if time.monotonic() > until_s or _cpu_s(pid) > 2 * CPU_MAX_S:
             os.kill(pid, signal.SIGKILL)
             _, status, usage = os.wait4(pid, 0)
             return status, usage
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _cpu_s(pid: int) -> float:

@@ -21,7 +21,7 @@ import pytest
 from harrow.cli import exit_code
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from tests.live.conftest import KILLS, Wait
-from tests.marked_processes import left_of, marked
+from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -94,7 +94,7 @@ def started(
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
             # What it starts begins here too.
             cwd=folder,
-            env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **marked(folder), **place},
+            env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **mark_of(folder), **place},
             stdout=subprocess.DEVNULL,
             stderr=messages,
         )
@@ -176,7 +176,7 @@ def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
             harrow.send_signal(signal.SIGTERM)
         code = harrow.wait(PATIENCE_S)
         # A process that is paused would be there still, and so would those that start others. Proxies end with harrow.
-        wait_until(lambda: not left_of(tmp_path))
+        wait_until(lambda: not marked_processes(tmp_path))
         assert begun or victim == PARENT
         left = [*brokers.jars.glob(".*"), *brokers.jars.parent.glob(f".{brokers.jars.name}*")]
         assert all(path.suffix == ".lock" for path in left), left
@@ -213,7 +213,7 @@ def test_what_is_killed_without_results_goes_with_the_next_run(
             assert not before & set(temporary.glob("harrow-*"))
             harrow.send_signal(number)
             harrow.wait(PATIENCE_S)
-            wait_until(lambda: not left_of(tmp_path))
+            wait_until(lambda: not marked_processes(tmp_path))
         finally:
             harrow.kill()
             harrow.wait()

@@ -9,7 +9,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.story.playback import Playback
 from harrow.campaigns.story.run_state import state_at
-from tests.played_runs import library_run, played
+from tests.played_runs import library_run, scene_at
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def loss() -> RunResult:
 
 def test_a_scene_shows_the_cluster_of_its_moment(loss: RunResult) -> None:
     for at_us in (0, 1_002_000, 25_024_500, 32_100_000, 41_000_000):
-        scene, state = played(loss, at_us).state, state_at(events_of_result(loss), at_us=at_us)
+        scene, state = scene_at(loss, at_us).state, state_at(events_of_result(loss), at_us=at_us)
         assert (scene.number, scene.controller, scene.faults) == (
             state.number,
             state.controller,
@@ -42,7 +42,7 @@ def test_time_passes_in_a_playback_without_events(loss: RunResult) -> None:
 
 
 def test_a_scene_knows_when_its_faults_end(loss: RunResult) -> None:
-    faults = {fault.text: fault for fault in played(loss, 32_040_200).faults}
+    faults = {fault.text: fault for fault in scene_at(loss, 32_040_200).faults}
     crash = faults["broker_crash broker=0"]
     assert crash.since_us == pytest.approx(32_039_700, abs=500)
     assert crash.until_us == pytest.approx(40_012_500, abs=500)
@@ -54,20 +54,20 @@ def test_a_finding_appears_once_its_last_event_has_happened(loss: RunResult) -> 
     """A loss comes about with the last event that led to it, not with the first."""
     (finding,) = loss.verdict.rules["lost-write"].findings
     last_us = max(link.at_us for link in finding.chain if link.at_us is not None)
-    before, then = played(loss, last_us - 1), played(loss, last_us)
+    before, then = scene_at(loss, last_us - 1), scene_at(loss, last_us)
     assert "lost-write" not in {anomaly.rule for anomaly in before.anomalies}
     assert "lost m1 despite acks=all" in {anomaly.sentence() for anomaly in then.anomalies}
 
 
 def test_the_last_scene_has_every_finding() -> None:
     result = library_run("unclean-election")
-    scene = played(result, result.simulated_us + 10**9)
+    scene = scene_at(result, result.simulated_us + 10**9)
     told = sum(len(anomaly.findings) for anomaly in scene.anomalies)
     assert told == sum(len(judged.findings) for judged in result.verdict.rules.values()) > 0
 
 
 def test_a_scene_lists_the_events_that_changed_the_cluster(loss: RunResult) -> None:
-    events = [*played(loss, 25_024_500).events, *played(loss, 32_100_000).events]
+    events = [*scene_at(loss, 25_024_500).events, *scene_at(loss, 32_100_000).events]
     kinds = {shown.event.narration.topic.name for shown in events}
     assert {"fault", "process", "controller", "truncation", "ack"} <= kinds
     assert not kinds & {"request", "disk", "hw", "log", "read"}
@@ -75,7 +75,7 @@ def test_a_scene_lists_the_events_that_changed_the_cluster(loss: RunResult) -> N
 
 
 def test_acknowledgements_do_not_push_elections_away() -> None:
-    scene = played(library_run("standard"), 5_000_000)
+    scene = scene_at(library_run("standard"), 5_000_000)
     folded = [shown for shown in scene.events if shown.folded]
     assert folded
     assert {shown.event.narration.topic.name for shown in folded} == {"ack"}
@@ -84,9 +84,9 @@ def test_acknowledgements_do_not_push_elections_away() -> None:
 
 
 def test_sends_are_counted_by_the_outcome_that_applications_know(loss: RunResult) -> None:
-    assert played(loss, 25_022_700).sends == {"acked": 1, "sending": 1}
-    assert played(loss, 41_000_000).sends == {"acked": 2}
-    assert played(loss, 41_000_000).reads == 1
+    assert scene_at(loss, 25_022_700).sends == {"acked": 1, "sending": 1}
+    assert scene_at(loss, 41_000_000).sends == {"acked": 2}
+    assert scene_at(loss, 41_000_000).reads == 1
 
 
 def test_an_invariant_that_the_release_does_not_promise_is_not_watched(loss: RunResult) -> None:

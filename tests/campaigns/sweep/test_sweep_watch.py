@@ -20,7 +20,7 @@ from harrow.cli.watch.sweep_screen import sweep_frame
 from tests.campaigns.record.run_results import plan
 from tests.campaigns.sweep.sweep_campaigns import definition
 from tests.campaigns.sweep.test_sweeps import Here
-from tests.played_runs import drawn
+from tests.played_runs import rendered
 
 
 def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) -> pa.Table:
@@ -57,7 +57,7 @@ def progress(of: Definition, *tables: pa.Table) -> Progress:
 
 
 def lines_of(found: Progress, of: Definition, width: int = 80, height: int = 24) -> list[str]:
-    return drawn(sweep_frame(found, of, Canvas(width=width, height=height)), width=width).splitlines()
+    return rendered(sweep_frame(found, of, Canvas(width=width, height=height)), width=width).splitlines()
 
 
 def test_the_earliest_failure_is_that_of_the_smallest_seed_whenever_it_comes() -> None:

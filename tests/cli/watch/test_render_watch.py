@@ -13,12 +13,12 @@ from harrow.campaigns.story.playback import FaultShown, Playback, Scene
 from harrow.campaigns.story.run_state import RunState
 from harrow.cli.watch.canvas import Canvas
 from harrow.cli.watch.run_screen import frame
-from tests.played_runs import drawn, library_run, played
+from tests.played_runs import library_run, rendered, scene_at
 
 
 def lines_of(scene: Scene, width: int = 80, height: int = 24, *, is_unicode: bool = True) -> list[str]:
     canvas = Canvas(width=width, height=height, is_unicode=is_unicode)
-    return drawn(frame(scene, canvas), width=width).splitlines()
+    return rendered(frame(scene, canvas), width=width).splitlines()
 
 
 def scenes(result: RunResult, times_us: Iterable[int]) -> Iterator[Scene]:
@@ -130,7 +130,7 @@ def test_missing_uncommitted_and_removed_records_have_signs() -> None:
     result = library_run("loss-by-hw-truncation")
 
     def logs(at_us: int) -> list[str]:
-        lines = lines_of(played(result, at_us))
+        lines = lines_of(scene_at(result, at_us))
         return [line.split()[-1] for line in lines if line.startswith(("  0 ", "  1 "))]
 
     assert logs(25_024_500) == ["██", "█~"]
@@ -140,7 +140,7 @@ def test_missing_uncommitted_and_removed_records_have_signs() -> None:
 
 
 def test_a_long_log_shows_its_last_records() -> None:
-    shown = lines_of(played(library_run("standard"), 50_000_000), 120, 40)
+    shown = lines_of(scene_at(library_run("standard"), 50_000_000), 120, 40)
     begin = next(number for number, line in enumerate(shown) if line.startswith("t-0 "))
     first, last = (int(offset) for offset in shown[begin].split()[-1].split("-"))
     ends = [int(line.partition("LEO ")[2].split()[0]) for line in shown[begin + 1 : begin + 4]]
@@ -149,15 +149,15 @@ def test_a_long_log_shows_its_last_records() -> None:
 
 
 def test_bold_is_for_headings() -> None:
-    shown = frame(played(library_run("loss-by-hw-truncation"), 41_000_000), Canvas(width=80, height=24))
-    lines = drawn(shown, width=80, colours=True).splitlines()
+    shown = frame(scene_at(library_run("loss-by-hw-truncation"), 41_000_000), Canvas(width=80, height=24))
+    lines = rendered(shown, width=80, colours=True).splitlines()
     (brokers,) = (line for line in lines if "brokers" in line)
     assert brokers.startswith("\x1b[1mbrokers  \x1b[0m0 \x1b[32mup\x1b[0m")
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     result = library_run("loss-by-hw-truncation")
-    text = "\n".join(lines_of(played(result, 41_000_000), is_unicode=False))
+    text = "\n".join(lines_of(scene_at(result, 41_000_000), is_unicode=False))
     assert text.isascii()
     assert "#-" in text
     assert "x lost m1 despite acks=all" in text

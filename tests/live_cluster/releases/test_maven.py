@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import put
-from tests.marked_processes import left_of, marked
+from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -32,7 +32,7 @@ def test_maven_ends_with_a_harrow_that_is_killed(processes: ExitStack, tmp_path:
         processes,
         subprocess.Popen(
             [sys.executable, "-c", GETTING, tmp_path / "made"],
-            env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "PATH": path, **marked(tmp_path)},
+            env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "PATH": path, **mark_of(tmp_path)},
         ),
     )
     wait_until_s = time.monotonic() + PATIENCE_S
@@ -41,6 +41,6 @@ def test_maven_ends_with_a_harrow_that_is_killed(processes: ExitStack, tmp_path:
         time.sleep(0.05)
     harrow.kill()
     harrow.wait()
-    while left_of(tmp_path):
+    while marked_processes(tmp_path):
         assert time.monotonic() < wait_until_s
         time.sleep(0.05)
