@@ -1,10 +1,10 @@
-"""What holds for all tests: interrupts, and how much is tried of what gains by numbers alone.
+"""Setup for all tests: signals, and rounds of tests that gain only by numbers.
 
-A test with the marker ``soak`` is made up of rounds: `make test` tries a few, `make soak` many, or
-as many as there is time for. ``HARROW_SOAK_SECONDS`` says how much time (``inf`` for all rounds),
-and that this is `make soak`. A round that is not begun by then is not tried, and the last lines say
-how far each test came. A round that has begun is finished, so nothing fails for being slow. A round
-tries the same seeds and examples wherever it is run.
+A test with the marker ``soak`` consists of rounds. `make test` runs a few of them, `make soak` as
+many as the time permits. ``HARROW_SOAK_SECONDS`` is that time (``inf`` for all rounds), and turns
+`make soak` on. Rounds that have not started by then are skipped, and the last lines show the
+progress of each test. A started round runs to its end, so slowness causes no failures. A round uses
+the same seeds and examples on every machine.
 """
 
 import gc
@@ -20,8 +20,7 @@ from typing import Any, Final, TypeVar, cast
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
 
-# A shell that starts something in the background, and nohup, have it ignore signals, and processes
-# that tests start would inherit that.
+# Background jobs of shells and nohup ignore signals, and processes of tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -30,25 +29,24 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 AnyText = TypeVar("AnyText", str, bytes)
 
 SOAK_S: Final = float(os.environ.get("HARROW_SOAK_SECONDS") or 0)
-BEGUN_S: Final = time.monotonic()
+START_S: Final = time.monotonic()
 NUMBERS: Final = "numbers"
 NOT_TRIED: Final = "not tried"
 
-# No example has to be quick; and what is tried depends on the code and on the number of the round
-# alone.
+# Examples have no deadline, and depend only on the code and the number of the round.
 settings.register_profile("tests", settings(), deadline=None, derandomize=True, database=None)
 settings.load_profile("tests")
 
 
 @pytest.fixture
 def processes() -> Iterator[ExitStack]:
-    """End the processes that a test puts here, and close their pipes, however the test ends."""
+    """End the processes that a test registers here, and close their pipes."""
     with ExitStack() as started:
         yield started
 
 
 def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.Popen[AnyText]:
-    """Have a process ended with the test."""
+    """End a process with the test."""
     processes.enter_context(process)
     processes.callback(process.kill)
     return process
@@ -56,21 +54,20 @@ def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Start three workers on two cores: many tests wait for processes that they start. Rounds of `make soak` do not."""
+    """Start three workers on two cores, because many tests wait for their processes, unlike `make soak`."""
     return None if SOAK_S else cores() * 3 // 2
 
 
 def cores() -> int:
-    """Return how many cores this process may use, as ``nproc`` does."""
+    """Return the number of cores for this process, like ``nproc``."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the garbage collector from what stays to the end: modules and tests, half a million objects.
+    """Hide modules and tests, half a million permanent objects, from the garbage collector.
 
-    Looking through them takes a third of a second, and the runs of tests make it do so hundreds of
-    times.
+    Traversing them takes a third of a second, hundreds of times during the tests.
     """
     gc.disable()
     try:
@@ -81,14 +78,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each round of a test its ``numbers``: the seeds that it tries, or as many examples."""
+    """Give each round of a test its ``numbers``: its seeds, or a range as long as its examples."""
     marker = metafunc.definition.get_closest_marker("soak")
     if marker is None:
         return
     size = marker.kwargs["size"]
     numbers = [range(number * size, (number + 1) * size) for number in range(_rounds(marker) or 1)]
     metafunc.fixturenames.append(NUMBERS)
-    metafunc.parametrize(NUMBERS, numbers, ids=lambda tried: f"{tried.start}..{tried.stop}")
+    metafunc.parametrize(NUMBERS, numbers, ids=lambda seeds: f"{seeds.start}..{seeds.stop}")
 
 
 def _rounds(marker: pytest.Mark) -> int:
@@ -98,19 +95,21 @@ def _rounds(marker: pytest.Mark) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose and order the tests; xdist reads the names of their groups afterwards."""
+    """Select and order tests before xdist reads the names of their groups."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))
     items[:] = in_turn(items) if SOAK_S else beside_their_group(items)
-    left_out = [item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    deselected = [
+        item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)
+    ]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in deselected]
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
-    """Return whether a test has a fixture that its file makes once: one process then makes it for all of them."""
+    """Return whether a test has a shared fixture of its file, which should be created in one process."""
     fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
     return any(
         fixture.scope in ("module", "session")
@@ -122,7 +121,7 @@ def shares_a_fixture(item: pytest.Item) -> bool:
 
 
 def beside_their_group(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Put tests of one group where its first stands, as xdist does, so that one process shares what they share."""
+    """Put tests of a group after its first test, as xdist does, so that one process shares their data."""
     groups = [
         marker.args[0] if (marker := item.get_closest_marker("xdist_group")) else item for item in items
     ]
@@ -138,9 +137,9 @@ def numbers_of(item: pytest.Item) -> range | None:
 
 
 def in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Take a round of each test function in turn, so that each gets its share of the time.
+    """Take a round of each test in turn, so that each gets its share of the time.
 
-    What `make test` tries as well comes last.
+    Rounds that `make test` also runs come last.
     """
     rounds_before: Counter[str] = Counter()
     turns: list[int] = []
@@ -161,7 +160,7 @@ def round_of(item: pytest.Item) -> float:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give each round examples of its own, and begin none when the time is over."""
+    """Give each round its own examples, and start none after the time limit."""
     numbers = numbers_of(item)
     if numbers is None:
         return
@@ -170,17 +169,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if not SOAK_S:
         return
     item.user_properties.append((NUMBERS, len(numbers)))
-    if time.monotonic() - BEGUN_S > SOAK_S:
-        pytest.skip(f"{NOT_TRIED}: the time is over")
+    if time.monotonic() - START_S > SOAK_S:
+        pytest.skip(f"{NOT_TRIED}: the time is up")
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Print no letter for each of thousands of rounds that were not begun."""
+    """Print no letters for thousands of skipped rounds."""
     return (NOT_TRIED, "", "") if report.skipped and NOT_TRIED in str(report.longrepr) else None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how far each test came."""
+    """Print the progress of each test."""
     tried: Counter[str] = Counter()
     planned: Counter[str] = Counter()
     for category in ("passed", "failed", NOT_TRIED):

@@ -1,6 +1,6 @@
-"""The core compiled and in plain Python: which of them runs, and that both give the same.
+"""The compiled core and the core in plain Python: which one runs, and that they agree.
 
-In an environment that has nothing compiled, what compares them is skipped; CI compiles and runs it.
+Without a compiled core their comparison is skipped. CI compiles and runs it.
 """
 
 import pickle
@@ -59,11 +59,11 @@ class Batch:
         self.size = len(self.values)
 """
 
-HOW = "from harrow.compilation import compilation; import harrow.core; print(compilation()[0], harrow.core.__spec__.loader)"
+PRINT_COMPILATION = "from harrow.compilation import compilation; import harrow.core; print(compilation()[0], harrow.core.__spec__.loader)"
 
 
 def printed(*words: str, **variables: str) -> str:
-    ended = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,
         env={**plain_environment(), "HARROW_PURE": "", **variables},
@@ -72,43 +72,43 @@ def printed(*words: str, **variables: str) -> str:
         timeout=PATIENCE_S,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 def classes(source: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"__name__": __name__}
-    exec(source, found)  # noqa: S102 - a module that is written here
-    return found
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(source, namespace)  # noqa: S102 - source text of this file
+    return namespace
 
 
-def test_an_initialiser_that_is_written_out_is_the_one_that_a_dataclass_has() -> None:
+def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
     written = with_initialisers(DATACLASSES)
     assert written.count("def __init__(self, ") == 4
-    # In plain Python a class can't have both that and the slot: compiled, its objects read and
-    # write their own.
+    # In plain Python a class cannot have both the attribute and the slot. Objects of compiled
+    # classes have their own.
     of_class = "setattr(Request, 'api', 'Fetch')\n"
     assert written.count(of_class) == 1
     plain, other = classes(DATACLASSES), classes(written.replace(of_class, ""))
-    given: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
+    calls: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
         ("Request", (1,), {}),
         ("Request", (1,), {"forgotten": ("t-0",)}),
         ("Derived", (1,), {}),
         ("Derived", (1, 3, ["t"]), {"four": 5}),
         ("Batch", (), {"values": ("m0", "m1")}),
     )
-    for name, values, named in given:
-        is_now, was = other[name](*values, **named), plain[name](*values, **named)
-        for item in fields(was):
-            assert getattr(is_now, item.name) == getattr(was, item.name), item.name
+    for name, values, named in calls:
+        actual, expected = other[name](*values, **named), plain[name](*values, **named)
+        for item in fields(expected):
+            assert getattr(actual, item.name) == getattr(expected, item.name), item.name
     assert other["Request"](1).api == plain["Request"].api
     assert other["Derived"](1).names is not other["Derived"](1).names
     assert hash(other["Derived"](1)) == hash(other["Derived"](1))
-    for known in (plain, other):
+    for namespace in (plain, other):
         with pytest.raises(TypeError):
-            known["Batch"](("m0",))
+            namespace["Batch"](("m0",))
         with pytest.raises(TypeError):
-            known["Derived"](1, 2, [], 5)
+            namespace["Derived"](1, 2, [], 5)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_initialiser_that_is_written_out_is_the_one_that_a_dataclass_has() ->
         ("from elsewhere import cause\n\n@cause('power')\ndef power() -> str: ...\n", "", False),
     ],
 )
-def test_a_file_says_itself_that_it_stays_plain(
+def test_a_file_declares_itself_that_it_stays_plain(
     source: str, folder: str, plain: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "__init__.py").write_text(folder, encoding="utf-8")
@@ -135,7 +135,7 @@ def test_a_file_says_itself_that_it_stays_plain(
     assert stays_plain(tmp_path / "file.py") == plain
 
 
-def test_the_rule_of_the_docs_needs_no_other_file_where_the_core_is_compiled(tmp_path: Path) -> None:
+def test_the_rule_of_the_docs_stays_plain_without_a_declaration(tmp_path: Path) -> None:
     page = read_page(ROOT / "docs" / "how-to" / "extending-rules.md", ROOT)
     (tmp_path / "__init__.py").touch()
     rule = tmp_path / "rule.py"
@@ -164,7 +164,7 @@ def test_no_compiled_file_reads_annotations_which_compiled_functions_lack() -> N
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Return a package with a source that seems to be compiled; its library is no library."""
+    """Return a package with an apparently compiled source, whose library is invalid."""
     home = tmp_path / "harrow"
     home.mkdir()
     for name in ("__init__.py", "compilation.py"):
@@ -176,15 +176,15 @@ def package(tmp_path: Path) -> Path:
     return home
 
 
-def test_what_is_compiled_is_imported_unless_plain_python_is_asked_for(package: Path) -> None:
+def test_the_compiled_core_is_imported_unless_plain_python_is_requested(package: Path) -> None:
     place = str(package.parent)
     with pytest.raises(AssertionError, match="ImportError"):
-        printed("-c", HOW, PYTHONPATH=place)
-    assert printed("-c", HOW, PYTHONPATH=place, HARROW_PURE="1").startswith(compilation.PURE)
+        printed("-c", PRINT_COMPILATION, PYTHONPATH=place)
+    assert printed("-c", PRINT_COMPILATION, PYTHONPATH=place, HARROW_PURE="1").startswith(compilation.PURE)
 
 
 @pytest.mark.parametrize("change", ["changed", "gone"])
-def test_what_was_compiled_of_other_sources_is_never_imported(package: Path, change: str) -> None:
+def test_a_core_compiled_from_other_sources_is_never_imported(package: Path, change: str) -> None:
     if change == "changed":
         (package / "core.py").write_text("CHANGED = True\n", encoding="utf-8")
     else:
@@ -193,7 +193,7 @@ def test_what_was_compiled_of_other_sources_is_never_imported(package: Path, cha
         (package / "other.py").unlink()
         with (package / compilation.SOURCES.name).open("a", encoding="utf-8") as sources:
             sources.write(f"{line}\n")
-    assert printed("-c", HOW, PYTHONPATH=str(package.parent)).startswith(compilation.STALE)
+    assert printed("-c", PRINT_COMPILATION, PYTHONPATH=str(package.parent)).startswith(compilation.STALE)
 
 
 @pytest.mark.skipif(compilation.compilation()[0] != compilation.COMPILED, reason="nothing is compiled")
@@ -201,8 +201,8 @@ def test_compiled_or_not_a_seed_gives_the_same_digests_verdicts_and_findings() -
     assert printed("-m", "benchmarks.compiled", "10").count(" 0 of them different") == 2
 
 
-def test_class_variables_are_those_of_the_class_compiled_too() -> None:
-    """What they were made of is an attribute there, and its descriptor would be no key and equal to nothing."""
+def test_class_variables_belong_to_the_class_in_compiled_code_too() -> None:
+    """In compiled code a descriptor would be no key and equal to nothing."""
     requests = (
         protocol.ProduceRequest,
         protocol.FetchRequest,
@@ -214,7 +214,7 @@ def test_class_variables_are_those_of_the_class_compiled_too() -> None:
     assert protocol.MetadataRequest().api == protocol.MetadataRequest.api
 
 
-def test_what_a_run_gives_goes_to_another_process() -> None:
+def test_the_result_of_a_run_can_be_pickled() -> None:
     result = run_plan(library_swarm(), 1)
     sent = pickle.loads(pickle.dumps(result))
     assert [operation.as_mapping() for operation in sent.evidence.operations] == [
@@ -230,12 +230,12 @@ def test_what_a_run_gives_goes_to_another_process() -> None:
     }
 
 
-def test_the_command_says_that_plain_python_was_asked_for() -> None:
+def test_the_version_reports_requested_plain_python() -> None:
     assert printed("-m", "harrow", "--version", HARROW_PURE="1", PYTHONPATH="src").endswith("(pure Python)\n")
 
 
-def test_ci_tries_in_plain_python_what_can_be_tried_of_that_alone() -> None:
-    """All else runs compiled."""
+def test_ci_runs_tests_that_need_plain_python() -> None:
+    """All other tests run with the compiled core."""
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     named = [
         ROOT / word for word in run.split("make pure")[1].split("make regress")[0].replace('"', " ").split()

@@ -1,4 +1,4 @@
-"""The pages of docs/ say what the code says."""
+"""The pages of docs/ agree with the code."""
 
 import re
 import tomllib
@@ -26,27 +26,27 @@ WORDS_MAX = 1_500
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
-def test_the_tables_of_a_page_are_those_of_the_code(page: Path) -> None:
+def test_the_tables_of_a_page_agree_with_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert with_tables(text) == text, "make docs"
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_stands_somewhere(name: str) -> None:
+def test_every_table_is_on_a_page(name: str) -> None:
     assert any(f"<!-- table: {name} -->" in page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS.parent)))
-def test_links_lead_somewhere(page: Path) -> None:
-    nowhere = []
+def test_links_have_targets(page: Path) -> None:
+    broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         name, _, anchor = link.partition("#")
         if "://" in name:
             continue
         target = page.parent / name if name else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
-            nowhere.append(link)
-    assert nowhere == []
+            broken.append(link)
+    assert broken == []
 
 
 def test_the_index_names_every_page() -> None:
@@ -73,7 +73,7 @@ def pages_of(menu: str | list[Any] | dict[str, Any]) -> Iterator[str]:
             yield from pages_of(entry)
 
 
-def test_the_index_of_the_findings_names_each_of_them() -> None:
+def test_the_index_of_findings_names_every_finding() -> None:
     findings = DOCS / "evidence" / "findings"
     listed = re.findall(
         r"^\| \[[\w-]+\]\(([\w.-]+)\)", (findings / "README.md").read_text(encoding="utf-8"), re.MULTILINE

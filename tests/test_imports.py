@@ -1,4 +1,4 @@
-"""The core needs nothing but Python, and imports go one way."""
+"""The core needs only Python, and imports go one way."""
 
 import ast
 import subprocess
@@ -36,14 +36,13 @@ def imported(path: Path) -> set[str]:
 def test_the_core_imports_the_standard_library_and_the_rooms_below_it(room: str) -> None:
     allowed = sys.stdlib_module_names | BELOW[room] | {f"harrow.{room}"}
     for path in sorted((ROOT / room).rglob("*.py")):
-        # mypy_extensions is there for mypy alone: what compiles has it, what runs does not import
-        # it.
+        # Only mypy reads mypy_extensions, so it is needed to compile but not to run.
         for_mypy = {"mypy_extensions"} if path.name == "compiling.py" else set[str]()
         assert imported(path) <= allowed | for_mypy, path
 
 
-def test_a_machine_with_nothing_but_python_runs_plans() -> None:
-    """Isolated, and without the packages of this environment."""
+def test_a_machine_with_only_python_runs_plans() -> None:
+    """In isolated mode, without the packages of this environment."""
     script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import harrow.campaigns.run.runner, harrow.campaigns.record.report"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
 
@@ -57,27 +56,27 @@ def modules() -> dict[str, Path]:
 
 
 def import_graph() -> dict[str, set[str]]:
-    """Return what each module imports; imports inside functions and for types alone count."""
-    known = modules()
+    """Return the imports of each module, including those in functions and for types."""
+    all_modules = modules()
     graph: dict[str, set[str]] = {}
-    for name, path in known.items():
-        wanted: set[str] = set()
+    for name, path in all_modules.items():
+        imports: set[str] = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                wanted |= {alias.name for alias in node.names}
+                imports |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                wanted |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
-        graph[name] = {other for other in wanted & known.keys() if not name.startswith(f"{other}.")}
+                imports |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        graph[name] = {other for other in imports & all_modules.keys() if not name.startswith(f"{other}.")}
     return graph
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Imports inside functions count: they put off a circle and do not undo it."""
+def test_imports_have_no_cycles() -> None:
+    """Imports in functions count, because they postpone a cycle but do not break it."""
     TopologicalSorter(import_graph()).prepare()
 
 
 def test_at_most_three_pairs_of_rooms_in_the_model_import_each_other() -> None:
-    """A room is a folder of `cluster_model`, or a file beside them."""
+    """A room is a folder or a top-level file of `cluster_model`."""
 
     def room(module: str) -> str:
         return ".".join(module.split(".")[:3])
@@ -91,7 +90,7 @@ def test_at_most_three_pairs_of_rooms_in_the_model_import_each_other() -> None:
     assert len({frozenset(arrow) for arrow in arrows if arrow[0] != arrow[1] and arrow[::-1] in arrows}) <= 3
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     places: dict[str, list[str]] = {}
     for name, path in modules().items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

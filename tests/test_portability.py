@@ -1,4 +1,4 @@
-"""What harrow imports where there is no POSIX, as on Windows."""
+"""harrow works without POSIX, as on Windows."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from tests.plain_environment import PYTHONPATH, plain_environment
 
 WITHOUT_POSIX = """
 import multiprocessing.pool, concurrent.futures.process, pkgutil, runpy, signal, subprocess, sys, tempfile, importlib, os
-import hypothesis, pytest  # what libraries need is their own affair
+import hypothesis, pytest  # libraries may need POSIX
 for library in ("confluent_kafka", "duckdb", "kafka", "kazoo.client", "pandas", "pyarrow.parquet", "pyspark.sql", "pyspark.sql.utils"):
     try:
         importlib.import_module(library)
@@ -36,12 +36,12 @@ main()
 """
 
 
-def test_without_posix_all_modules_are_imported_and_a_campaign_runs() -> None:
-    ended = subprocess.run(
+def test_without_posix_all_modules_can_be_imported_and_a_campaign_runs() -> None:
+    completed = subprocess.run(
         [sys.executable, "-c", WITHOUT_POSIX],
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
+    assert completed.returncode == 0, completed.stderr

@@ -1,4 +1,4 @@
-"""The comparison works from end to end; what it measures is for people, and nothing here asserts a time."""
+"""The comparison works from end to end. These tests assert no times."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_a_cluster_that_cannot_be_run_does_not_end_the_table(
     assert out.splitlines()[-1].startswith("| `tiny` | ")
 
 
-def test_what_is_not_the_same_work_is_noted() -> None:
+def test_different_work_is_noted() -> None:
     same = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()])
     other = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost(events=2_000)])
     assert list(same.notes()) == []
@@ -107,20 +107,20 @@ def test_the_command_leaves_nothing_behind_when_it_is_stopped(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_commit_that_is_not_there_is_a_message() -> None:
-    ended = subprocess.run(
+def test_an_unknown_commit_is_reported() -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "benchmarks.compare", "no-such-commit"],
         cwd=WORK_TREE,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("git rev-parse")
+    assert completed.returncode == 1
+    assert completed.stderr.startswith("git rev-parse")
 
 
 @pytest.mark.parametrize("cluster", TABLE, ids=NAMES)
-def test_the_loader_takes_each_cluster(cluster: MeasuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loader_accepts_each_cluster(cluster: MeasuredCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.campaigns.language.readers.cluster.PARTITIONS_MAX", cluster.partitions)
     (plan,) = load_text(cluster.text(), "benchmark.yaml").plans
     assert len(list(plan.cluster.partition_names())) == cluster.partitions
@@ -129,7 +129,7 @@ def test_the_loader_takes_each_cluster(cluster: MeasuredCluster, monkeypatch: py
     assert plan.duration_us == cluster.duration_s * 1_000_000
 
 
-def test_the_ratio_is_that_of_the_least_times_and_the_spread_that_of_the_rounds() -> None:
+def test_the_ratio_uses_the_smallest_times_and_the_spread_all_rounds() -> None:
     row = CostComparison(
         cluster=TINY,
         limit_s=60,
@@ -148,14 +148,14 @@ def test_the_ratio_is_that_of_the_least_times_and_the_spread_that_of_the_rounds(
         (True, True, "", "over 60"),
     ],
 )
-def test_a_side_that_was_stopped_bounds_the_ratio(*, new: bool, old: bool, ratio: str, seconds: str) -> None:
+def test_a_stopped_side_limits_the_ratio(*, new: bool, old: bool, ratio: str, seconds: str) -> None:
     row = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost(over=new)], commit=[cost(over=old)])
     assert row.ratios() is None
     assert row.cells()[1] == ratio
     assert row.cells()[4] == seconds
 
 
-def test_the_picture_has_a_line_for_each_thing_that_grows() -> None:
+def test_the_picture_has_a_line_for_each_growing_quantity() -> None:
     steps = [
         SizeCost(growth=growth, size=size, cost=cost(cpu_s=number + 1, over=number == 3))
         for growth in GROWTHS

@@ -1,27 +1,27 @@
-"""What came of campaigns on several releases is one table."""
+"""One table shows the outcomes of campaigns on several releases."""
 
 from typing import Any
 
 from benchmarks.conformity import conformity_table
 
 
-def document(release: str, given: list[str] | None = None, **comparison: Any) -> dict[str, Any]:
-    known: dict[str, Any] = {
+def document(release: str, options: list[str] | None = None, **comparison: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {
         "campaign": "c",
         "variant": None,
         "status": "agreed",
         "reasons": [],
         "modelled": 50,
     }
-    told = {**known, "real": [run()], **comparison}
-    return {"target": f"kafka:{release}", "set": given or [], "comparisons": [told]}
+    entry = {**defaults, "real": [run()], **comparison}
+    return {"target": f"kafka:{release}", "set": options or [], "comparisons": [entry]}
 
 
 def run(began: str = "20260101T000000", found: str = "") -> dict[str, Any]:
     return {"verdict": "permitted" if found else "held", "found": found, "began": began, "alike": 48}
 
 
-def test_a_row_is_a_campaign_and_a_column_a_release_in_the_order_of_their_numbers() -> None:
+def test_rows_are_campaigns_and_columns_releases_in_numerical_order() -> None:
     lines = conformity_table(
         [
             document("3.9.2", variant="v", status="skipped", reasons=["it cannot", "be | done"]),
@@ -50,7 +50,7 @@ def test_a_row_is_a_campaign_and_a_column_a_release_in_the_order_of_their_number
     ]
 
 
-def test_what_was_set_beside_the_release_is_told() -> None:
+def test_options_besides_the_release_are_shown() -> None:
     (row,) = (
         line
         for line in conformity_table([document("2.4.1", ["kafka=2.4", "retries=9"])]).splitlines()

@@ -1,4 +1,4 @@
-"""The examples of the pages docs/how-to/extending*.md, registered for a test as the pages say."""
+"""Registers the examples of docs/how-to/extending*.md for a test, as the pages describe."""
 
 import importlib.util
 import sys
@@ -24,7 +24,7 @@ Register = Callable[[Registry[Any, Any], str, Any], None]
 
 @pytest.fixture
 def example(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
-    """Return what imports a file of the page."""
+    """Return a function that imports a file of the pages."""
     names: list[str] = []
 
     def load(name: str) -> ModuleType:
@@ -46,7 +46,7 @@ def example(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
 
 @pytest.fixture
 def register() -> Iterator[Register]:
-    """Return what registers something until the end of the test."""
+    """Return a function that registers an extension until the end of the test."""
     registered: list[tuple[Registry[Any, Any], str]] = []
 
     def add(registry: Registry[Any, Any], name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""A kind of client that one file and one registration bring stands in workloads like producers and consumers."""
+"""One file and one registration add a kind of client, which workloads can have like producers and consumers."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -32,7 +32,7 @@ def plan(text: str = TEXT) -> Any:
     return load_text(text, "heartbeats.yaml").plans[0]
 
 
-def test_it_works() -> None:
+def test_it_runs_and_its_records_are_judged() -> None:
     result = run_plan(plan(), 0)
     assert result.verdict.status == "held"
     assert set(result.evidence.process_names.values()) == {"heartbeat-0", "reader"}
@@ -42,7 +42,7 @@ def test_it_works() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted", "message"),
+    ("text", "replacement", "message"),
     [
         ("partition: t-0", "partition: t-9", "unknown partition `t-9`"),
         ("partition: t-0, ", "", "`partition` is missing"),
@@ -50,10 +50,10 @@ def test_it_works() -> None:
         ("every: 500ms", "evry: 500ms", "did you mean `every`"),
     ],
 )
-def test_what_is_wrong_is_refused(given: str, wanted: str, message: str) -> None:
-    text = TEXT.replace("workload:", "workload:\n  producers: [{}]").replace(given, wanted)
+def test_mistakes_are_refused(text: str, replacement: str, message: str) -> None:
+    campaign = TEXT.replace("workload:", "workload:\n  producers: [{}]").replace(text, replacement)
     with pytest.raises(CampaignError, match=message):
-        plan(text)
+        plan(campaign)
 
 
 def test_faults_and_links_can_name_it() -> None:
@@ -63,26 +63,26 @@ def test_faults_and_links_can_name_it() -> None:
     assert run_plan(cut, 0).faults
 
 
-def test_it_is_written_as_it_is_read() -> None:
+def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
     assert "heartbeats:" in campaign_text(plan())
     assert plan(campaign_text(plan())).digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_and_explained_and_completed() -> None:
+def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "heartbeats" in json_schema()["$defs"]["WorkloadSection"]["properties"]
     (entry,) = explain("heartbeat")
     assert entry.kind == "client"
     assert "heartbeat" in names("heartb")
 
 
-def test_a_shrinker_keeps_it_and_tries_without() -> None:
+def test_a_shrinker_keeps_it_and_tries_to_remove_it() -> None:
     explicit = next(explicit_plans(run_plan(plan(), 0)))
     assert explicit.applications == plan().applications
     assert explicit.script == ()
     assert any(not smaller.applications for smaller in with_fewer_clients(explicit))
 
 
-def test_a_swarm_draws_how_many_there_are() -> None:
+def test_a_swarm_draws_the_number_of_clients() -> None:
     opened = plan(f"{TEXT}swarm: {{heartbeats: 0..3}}")
     draws = [draw_for_seed(opened, seed) for seed in range(20)]
     assert {len(draw.plan.applications) for draw in draws} == {0, 1, 2, 3}
@@ -95,14 +95,14 @@ def test_a_swarm_draws_how_many_there_are() -> None:
     assert "heartbeats" in json_schema()["$defs"]["SwarmSection"]["properties"]
 
 
-def test_what_is_said_closes_the_choice() -> None:
+def test_an_explicit_client_closes_the_choice() -> None:
     source = f"{TEXT}swarm: {{heartbeats: 0..3, brokers: 1..2}}"
     closed = load_text(source, "heartbeats.yaml", ["workload.heartbeats=[{partition: t-0}]"]).plans[0]
     assert closed.swarm is not None
     assert (closed.swarm.applications, closed.swarm.brokers) == ((), (1, 2))
 
 
-def test_a_swarm_needs_one_to_be_like() -> None:
+def test_a_swarm_needs_a_client_as_a_template() -> None:
     with pytest.raises(
         CampaignError, match=r"copies of the first one in `workload\.heartbeats`, which is missing"
     ):
@@ -110,7 +110,7 @@ def test_a_swarm_needs_one_to_be_like() -> None:
 
 
 def test_strategies_draw_it_with_its_fields() -> None:
-    found = find(plans(), lambda drawn: bool(drawn.applications), settings=settings(database=None))
-    assert found.applications[0].name == "heartbeat-0"
-    assert found.applications[0].partition in found.cluster.partition_names()
-    assert plan(campaign_text(found)).applications == found.applications
+    drawn = find(plans(), lambda candidate: bool(candidate.applications), settings=settings(database=None))
+    assert drawn.applications[0].name == "heartbeat-0"
+    assert drawn.applications[0].partition in drawn.cluster.partition_names()
+    assert plan(campaign_text(drawn)).applications == drawn.applications

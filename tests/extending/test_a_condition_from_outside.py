@@ -1,4 +1,4 @@
-"""A fact that one file and one registration bring can be said wherever conditions stand."""
+"""One file and one registration add a fact, which all conditions can use."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -31,14 +31,14 @@ def plan(text: str = FILES["isr-size.yaml"]) -> Any:
     return load_text(text, "isr-size.yaml").plans[0]
 
 
-def test_steps_wait_for_it_and_the_end_is_held_to_it(isr_size: Any) -> None:
+def test_steps_wait_for_it_and_the_final_state_is_compared_with_it(isr_size: Any) -> None:
     assert plan().script[1].when == Condition((isr_size("t-0", 2),))
     result = run_plan(plan(), 0)
     assert result.expected
     assert result.verdict.status == "held"
 
 
-def test_what_is_different_is_told() -> None:
+def test_a_difference_is_reported() -> None:
     result = run_plan(
         plan(FILES["isr-size.yaml"].replace("final: {isr_size: {t-0: 3}}", "final: {isr_size: {t-0: 1}}")), 0
     )
@@ -53,24 +53,24 @@ def test_what_is_different_is_told() -> None:
         ("{}", "this part of the condition is empty"),
     ],
 )
-def test_what_is_wrong_is_refused(wrong: str, message: str) -> None:
+def test_mistakes_are_refused(wrong: str, message: str) -> None:
     with pytest.raises(CampaignError, match=message):
         plan(FILES["isr-size.yaml"].replace("when: {isr_size: {t-0: 2}}", f"when: {{isr_size: {wrong}}}"))
 
 
-def test_it_is_written_as_it_is_read() -> None:
+def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
     assert plan(campaign_text(plan())).digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_and_explained_and_completed() -> None:
+def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "isr_size" in str(json_schema()["$defs"]["ConditionSection"])
     (entry,) = explain("isr_size")
     assert entry.kind == "condition"
     assert names("isr_si") == ["isr_size"]
 
 
-def test_it_is_drawn() -> None:
-    def has_it(condition: Condition) -> bool:
+def test_strategies_draw_it() -> None:
+    def has_fact(condition: Condition) -> bool:
         return any(fact.name == "isr_size" for fact in condition.facts)
 
-    assert has_it(find(strategies.conditions(), has_it, settings=QUIET))
+    assert has_fact(find(strategies.conditions(), has_fact, settings=QUIET))

@@ -1,4 +1,4 @@
-"""A lasting fault that one file and one registration bring is everywhere where faults are."""
+"""One file and one registration add a lasting fault, which works everywhere like other faults."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -43,11 +43,11 @@ def test_it_strikes_and_ends() -> None:
     (struck,) = base.faults
     names_of_events = [event[1] for event in base.evidence.trace if event[1] in ("fault", "fault_ended")]
     assert names_of_events == ["fault", "fault_ended"]
-    assert 2 * SECOND <= struck.concrete.lasts_us() <= 5 * SECOND  # type: ignore[union-attr]  # it struck, and it lasts
+    assert 2 * SECOND <= struck.concrete.lasts_us() <= 5 * SECOND  # type: ignore[union-attr]  # a lasting fault that struck
 
 
-def in_force(result: Any) -> list[tuple[int, int]]:
-    """Return from when until when the outage was in force, as diff, watch, trace and page see it."""
+def active_times(result: Any) -> list[tuple[int, int]]:
+    """Return the times during which the outage was active, as diff, watch, trace and page see it."""
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     spans: list[tuple[int, int]] = []
     for event in result.evidence.trace:
@@ -58,10 +58,10 @@ def in_force(result: Any) -> list[tuple[int, int]]:
     return spans
 
 
-def test_it_is_in_force_until_it_ends() -> None:
+def test_it_is_active_until_it_ends() -> None:
     result = run_plan(plans()[0], 0)
     (struck,) = result.faults
-    ((begin_us, _),) = in_force(result)
+    ((begin_us, _),) = active_times(result)
     assert begin_us == struck.at_us
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     for event in result.evidence.trace:
@@ -70,30 +70,30 @@ def test_it_is_in_force_until_it_ends() -> None:
             assert state.faults == []
 
 
-def test_it_is_over_when_something_else_has_ended_it() -> None:
+def test_it_is_over_when_other_actions_have_ended_it() -> None:
     restarts = "\n".join(
         f"  - at: 11s\n    do: {{broker_restart: {{broker: {broker}}}}}" for broker in range(3)
     )
     text = FILES["outages.yaml"].replace("\nexpect:", f"\n{restarts}\nexpect:", 1)
     result = run_plan(plans(text)[0], 0)
     assert not [event for event in result.evidence.trace if event[1] == "fault_ended"]
-    ((_, end_us),) = in_force(result)
+    ((_, end_us),) = active_times(result)
     assert end_us <= 11 * SECOND
 
 
-def test_it_is_written_as_it_is_read() -> None:
+def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
     for plan in plans():
         assert plans(campaign_text(plan))[0].digest() == plan.digest()
 
 
-def test_it_is_in_the_schema_and_explained_and_completed() -> None:
+def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "outage" in str(json_schema()["$defs"]["Fault"])
-    # It is also a word of the glossary.
+    # The glossary has the word too.
     assert [entry.kind for entry in explain("outage")] == ["term", "fault"]
     assert names("outa") == ["outage"]
 
 
-def test_what_is_wrong_is_refused() -> None:
+def test_mistakes_are_refused() -> None:
     with pytest.raises(CampaignError, match="is not one of process, power_loss"):
         plans(FILES["outages.yaml"].replace("kind: power_loss", "kind: water"))
 
@@ -101,15 +101,15 @@ def test_what_is_wrong_is_refused() -> None:
 def test_a_swarm_and_hypothesis_draw_it(outage: Any) -> None:
     swarm = "workload: {duration: 9s}\nswarm: {faults: {any_of: [outage], in_play: 1, rate: 30/m}}"
     assert isinstance(draw_for_seed(plans(swarm)[0], 0).plan.faults[0].faults[0], outage)
-    # One kind of many: a hundred examples need not have it.
+    # It is one of many kinds, so a hundred examples may lack it.
     many = settings(QUIET, max_examples=1_000)
-    found = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=many)
-    assert found.name == outage.name
+    drawn = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=many)
+    assert drawn.name == outage.name
 
 
-def test_a_shrinker_makes_it_plainer(outage: Any) -> None:
-    def outages(made: Any) -> list[Any]:
-        return [a for plan in made for step in plan.script for a in step.actions if a.name == "outage"]
+def test_a_shrinker_simplifies_it(outage: Any) -> None:
+    def outages(plans: Any) -> list[Any]:
+        return [a for plan in plans for step in plan.script for a in step.actions if a.name == "outage"]
 
     explicit = next(explicit_plans(run_plan(plans()[1], 0)))
     (fault,) = outages([explicit])

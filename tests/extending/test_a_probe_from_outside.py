@@ -1,4 +1,4 @@
-"""A probe that one function brings is known to everything that counts, requires or lists rare states."""
+"""One function adds a probe, which can be counted, required and listed like others."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -41,16 +41,16 @@ def test_a_run_counts_it_and_a_campaign_requires_it() -> None:
 
 def test_commands_list_and_explain_it() -> None:
     for arguments in (("list", "probes"), ("explain", DELETED)):
-        ended = CliRunner().invoke(app, arguments)
-        assert "A broker deleted a log with committed records." in " ".join(ended.output.split())
+        result = CliRunner().invoke(app, arguments)
+        assert "A broker deleted a log with committed records." in " ".join(result.output.split())
 
 
-def test_a_name_that_is_nearly_right_is_corrected() -> None:
+def test_a_misspelled_name_gets_a_suggestion() -> None:
     with pytest.raises(CampaignError, match=f"did you mean `{DELETED}`"):
         load_text(MOVING.replace(DELETED, "committed-log-deletd"), "moving.yaml")
 
 
-def test_a_field_that_its_event_does_not_have_is_an_error() -> None:
+def test_a_field_that_its_event_lacks_is_an_error() -> None:
     with pytest.raises(TypeError, match="LogDeleted has no field reason"):
 
         @at_each(events.LogDeleted, reason="reassignment")

@@ -1,4 +1,4 @@
-"""A switch that one file declares is everywhere where switches are, with its mutant and its repair."""
+"""One file declares a switch with its mutant and repair, which work everywhere like others."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -35,17 +35,17 @@ def declared(example: Callable[[str], ModuleType]) -> Iterator[None]:
 
 
 def plan(text: str) -> Any:
-    (found,) = load_text(text, "own.yaml").plans
-    return found
+    (result,) = load_text(text, "own.yaml").plans
+    return result
 
 
-def test_each_release_does_what_the_switch_says() -> None:
+def test_each_release_has_the_declared_value() -> None:
     assert [name for name, release in RELEASES.items() if release.behaviours.value(NAME)] == [
         *("2.8", "3.6", "3.9", "4.0", "4.3", "4.4")
     ]
 
 
-def test_it_is_listed_explained_completed_and_in_the_schema() -> None:
+def test_it_is_in_the_schema_in_explain_in_completion_and_in_release_changes() -> None:
     assert [entry.kind for entry in explain(NAME)] == ["behaviour"]
     assert [entry.kind for entry in explain(MUTANT)] == ["mutant"]
     assert names("hw_surv") == [NAME]
@@ -53,7 +53,7 @@ def test_it_is_listed_explained_completed_and_in_the_schema() -> None:
     assert NAME in release_changes(RELEASES["2.4"], RELEASES["2.8"])[0]
 
 
-def test_a_campaign_sets_it_and_its_text_reads_as_the_same_plan() -> None:
+def test_a_campaign_sets_it_and_survives_a_round_trip() -> None:
     flawed = plan(CAMPAIGN + f"behaviours: {{{NAME}: false}}")
     assert flawed.behaviour_switches().value(NAME) is False
     assert plan(campaign_text(flawed)).digest() == flawed.digest()
@@ -67,7 +67,7 @@ def test_the_brokers_of_the_model_have_it() -> None:
     assert cluster.behaviours.replication.hw_survives_failover is True  # type: ignore[attr-defined]  # declared at run time
 
 
-def test_its_mutant_and_its_repair_know_it() -> None:
+def test_its_mutant_and_its_repair_are_registered() -> None:
     assert (MUTANTS[MUTANT].switch, MUTANTS[MUTANT].value) == (NAME, False)
     assert plan(CAMPAIGN).flawed(MUTANTS[MUTANT]).behaviour_switches().value(NAME) is False
     repair = REPAIRS[REPAIR_NAME]
@@ -83,10 +83,10 @@ def test_findings_propose_it() -> None:
     assert (REPAIR, REPAIR_NAME) in ways(CAMPAIGN.replace("2.8", "2.4"))
 
 
-def test_nothing_of_it_is_left_when_it_is_gone() -> None:
-    known = EXTENSIONS[ReplicationSwitches]
+def test_removing_it_removes_its_mutant_and_repair() -> None:
+    extension = EXTENSIONS[ReplicationSwitches]
     EXTENSIONS[ReplicationSwitches] = ReplicationSwitches
     assert NAME not in SWITCHES
     assert MUTANT not in MUTANTS
     assert REPAIR_NAME not in REPAIRS
-    EXTENSIONS[ReplicationSwitches] = known
+    EXTENSIONS[ReplicationSwitches] = extension

@@ -1,4 +1,4 @@
-"""A run needs nothing of a cluster but a target: here one that is a few lines long."""
+"""A run needs only a target: here one of a few lines."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ SECOND = 1_000_000
 
 
 class OneLog(Clock):
-    """A cluster of which nothing is left but a clock, a log that loses nothing, and timers."""
+    """A minimal cluster: a clock, timers, and a log that loses nothing."""
 
     kind = "one log"
     patience: Patience | None = None
@@ -92,7 +92,7 @@ class OneLog(Clock):
     def create_partitions(self, topic: str, total: int) -> None:
         pass
 
-    # What can be seen
+    # Observations
 
     def committed_copies(self) -> dict[str, CommittedCopies]:
         return {}
@@ -156,7 +156,7 @@ class OneLog(Clock):
     def step_taken(self, position: int) -> None:
         pass
 
-    # What is left
+    # Evidence
 
     def broker_config(self, broker: int) -> BrokerConfig:
         return broker_config("2.4", {})
@@ -214,7 +214,7 @@ class Writer(Sender):
 
 
 class LogReader(Reader):
-    """A consumer that has read everything as soon as it is asked."""
+    """A consumer that has always read everything."""
 
     def __init__(self, spec: ConsumerSpec, target: OneLog, bootstrap: tuple[int, ...] = ()) -> None:
         self._target = target
@@ -236,7 +236,7 @@ def with_maker(kind: ClientKind, maker: Callable[..., Client]) -> ClientKind:
     return ClientKind(name=kind.name, spec=kind.spec, made_on={**kind.made_on, OneLog.kind: maker})
 
 
-def test_a_plan_is_run_on_a_target_that_is_no_model(monkeypatch: Any) -> None:
+def test_a_plan_runs_on_a_target_other_than_the_model(monkeypatch: Any) -> None:
     monkeypatch.setitem(CLIENTS, "producers", with_maker(CLIENTS["producers"], Writer))
     monkeypatch.setitem(CLIENTS, "consumers", with_maker(CLIENTS["consumers"], LogReader))
     plan = load_text(

@@ -1,4 +1,4 @@
-"""An action that one file and one registration bring is everywhere where actions are."""
+"""One file and one registration add an action, which works everywhere like other actions."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -33,7 +33,7 @@ def plan() -> Any:
     return load_text(FILES["redeploy.yaml"], "redeploy.yaml").plans[0]
 
 
-def test_it_is_taken(redeploy: Any) -> None:
+def test_a_script_performs_it(redeploy: Any) -> None:
     result = run_plan(plan(), 0)
     assert result.expected
     sessions = [settings.name for settings in result.evidence.producers.values()]
@@ -41,35 +41,35 @@ def test_it_is_taken(redeploy: Any) -> None:
     assert [action for _, action in result.operated] == [redeploy(producers=("producer-0", "producer-1"))]
 
 
-def test_what_it_refers_to_is_checked() -> None:
+def test_its_references_are_checked() -> None:
     text = FILES["redeploy.yaml"].replace("redeploy: [producer-0,", "redeploy: [producer-7,")
     with pytest.raises(CampaignError, match="unknown producer `producer-7`"):
         load_text(text, "redeploy.yaml")
 
 
-def test_it_is_written_as_it_is_read() -> None:
+def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
     assert "redeploy: [producer-0, producer-1]" in campaign_text(plan())
     assert load_text(campaign_text(plan()), "again.yaml").plans[0].digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_and_explained_and_completed() -> None:
+def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "redeploy" in str(json_schema()["$defs"]["Action"])
     (entry,) = explain("redeploy")
     assert entry.kind == "action"
     assert names("redep") == ["redeploy"]
 
 
-def test_it_is_drawn() -> None:
-    def has_it(script: Any) -> bool:
+def test_strategies_draw_it() -> None:
+    def has_action(script: Any) -> bool:
         return any(action.name == "redeploy" for step in script for action in step.actions)
 
-    assert has_it(find(strategies.scripts(), has_it, settings=QUIET))
+    assert has_action(find(strategies.scripts(), has_action, settings=QUIET))
 
 
-def test_a_shrinker_repeats_it_and_renames_what_it_names(redeploy: Any) -> None:
+def test_a_shrinker_keeps_it_and_renames_its_references(redeploy: Any) -> None:
     explicit = next(explicit_plans(run_plan(plan(), 0)))
-    taken = [action for step in explicit.script for action in step.actions]
-    assert redeploy(producers=("producer-0", "producer-1")) in taken
+    actions = [action for step in explicit.script for action in step.actions]
+    assert redeploy(producers=("producer-0", "producer-1")) in actions
     one = next(p for p in with_fewer_clients(explicit) if len(p.producers) == 1)
     assert [action for step in one.script for action in step.actions if action.name == "redeploy"] == [
         redeploy(producers=(one.producers[0].name,) * 2)

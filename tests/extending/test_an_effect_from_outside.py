@@ -1,4 +1,4 @@
-"""An effect and its fault that one file and one registration bring are performed where a handler is, and impossible elsewhere."""
+"""One file and one registration add an effect and its fault, which are possible wherever there is a handler."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -23,11 +23,11 @@ REASON = "fsync_slow: log directories are folders of one disk, whose flushes are
 
 @pytest.fixture(autouse=True)
 def module(example: Callable[[str], ModuleType], register: Register) -> Any:
-    found = example("faults/fsync_slow.py")
-    register(FAULTS, found.FsyncSlow.name, found.FsyncSlow)
-    yield found
+    imported = example("faults/fsync_slow.py")
+    register(FAULTS, imported.FsyncSlow.name, imported.FsyncSlow)
+    yield imported
     for handlers in (MODEL, STARTED):
-        handlers.handlers.pop(found.SlowFsync, None)
+        handlers.handlers.pop(imported.SlowFsync, None)
 
 
 def run(text: str = FILES["slow-fsync.yaml"]) -> RunResult:
@@ -37,7 +37,7 @@ def run(text: str = FILES["slow-fsync.yaml"]) -> RunResult:
 
 def appends(result: RunResult, begin_s: int, end_s: int) -> int:
     appended = select(result.evidence.trace, events.BatchAppended)
-    return len([each for each in appended if begin_s * SECOND <= each.at_us < end_s * SECOND])
+    return len([event for event in appended if begin_s * SECOND <= event.at_us < end_s * SECOND])
 
 
 def test_the_model_performs_it_and_undoes_it() -> None:
@@ -46,19 +46,19 @@ def test_the_model_performs_it_and_undoes_it() -> None:
     assert appends(result, 16, 20) > 40
 
 
-def test_it_does_nothing_where_nothing_is_flushed_at_once() -> None:
+def test_it_does_nothing_without_immediate_flushes() -> None:
     text = FILES["slow-fsync.yaml"].replace(", log.flush.interval.messages: 1", "")
     assert appends(run(text), 6, 15) > 100
 
 
-def test_where_it_has_no_handler_it_is_impossible_and_the_reason_is_shown(module: Any) -> None:
+def test_without_a_handler_it_is_impossible_and_the_reason_is_shown(module: Any) -> None:
     reach = targets_of(module.FsyncSlow)
-    assert [str(each) for each in reach.values()] == ["yes", "no", "no", "no"]
+    assert [str(target_reach) for target_reach in reach.values()] == ["yes", "no", "no", "no"]
     assert REASON in reach["ZooKeeper"].obstacles
     assert reach["yours"].obstacles == ("fsync_slow: nothing here performs SlowFsync",)
 
 
-def test_a_run_on_the_model_says_why_a_fault_without_a_handler_did_not_strike(module: Any) -> None:
+def test_a_run_on_the_model_reports_why_a_fault_without_a_handler_did_not_strike(module: Any) -> None:
     del MODEL.handlers[module.SlowFsync]
     result = run()
     assert result.faults == ()

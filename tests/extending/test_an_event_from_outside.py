@@ -1,4 +1,4 @@
-"""An event that one file and one registration bring is known to everything that reads traces."""
+"""One file and one registration add an event, which works everywhere in traces like others."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,15 +36,15 @@ def lonely(example: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
 
 
 def command(*arguments: str) -> str:
-    """Return what a command prints, in this process: another one knows nothing of the example."""
-    ended = CliRunner().invoke(app, arguments)
-    assert ended.exit_code == 0, ended.output
-    return str(ended.output)
+    """Return the output of a command in this process, as another one would lack the example."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
 
 
 @pytest.fixture
 def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
-    """Return the folder of a run in which it happened."""
+    """Return the folder of a run with the event."""
     (campaign,) = resolve("acks-all-degrades")
     plan = load_campaign(campaign).plans[0]
     run = Run(plan, 0, Choices.from_seed(0))
@@ -53,18 +53,18 @@ def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
     return write_run(tmp_path, result, run_as_mapping(result, "harrow run"), campaign_text(plan))
 
 
-def test_it_stands_in_the_trace_with_its_field(recorded: Path) -> None:
+def test_it_is_in_the_trace_with_its_fields(recorded: Path) -> None:
     lines = map(json.loads, (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines())
-    (found,) = (line for line in lines if line["event"] == LONELY)
-    assert (found["broker"], found["partition"], found["left"]) == (0, "t-0", [])
+    (event,) = (line for line in lines if line["event"] == LONELY)
+    assert (event["broker"], event["partition"], event["left"]) == (0, "t-0", [])
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json"), ("--format", "html"), ("--format", "mermaid")])
-def test_the_story_tells_it(recorded: Path, options: tuple[str, ...]) -> None:
+def test_the_story_has_its_sentence(recorded: Path, options: tuple[str, ...]) -> None:
     assert "is ALONE in the ISR" in command("trace", str(recorded), "--all", *options)
 
 
-def test_a_diff_takes_it_as_it_comes(recorded: Path) -> None:
+def test_a_diff_shows_its_name_and_fields(recorded: Path) -> None:
     lines = (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines()
     number = next(n for n, line in enumerate(lines, 1) if LONELY in line)
     shown = " ".join(command("diff", str(recorded), "--at", str(number)).split())
@@ -80,8 +80,8 @@ def test_a_condition_can_wait_for_it() -> None:
 
 
 def test_strategies_draw_it() -> None:
-    def is_about_it(condition: Any) -> bool:
+    def waits_for_it(condition: Any) -> bool:
         return any(pattern.event == LONELY for pattern in condition.patterns())
 
     drawn = conditions(brokers=(0, 1), partitions=("t-0",), events=(LONELY,))
-    assert is_about_it(find(drawn, is_about_it, settings=settings(database=None)))
+    assert waits_for_it(find(drawn, waits_for_it, settings=settings(database=None)))

@@ -1,4 +1,4 @@
-"""A rule from outside, with kinds of link of its own: one file, one registration, and everything knows it."""
+"""One file and one registration add a rule with its own kinds of links, which work everywhere like others."""
 
 import json
 import subprocess
@@ -81,7 +81,7 @@ SENTENCE: Final = ", as leader, nodded at m1 of [0, 1]"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the rule, and with a run that it judged."""
+    """Return a folder with the rule and a run that it has judged."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "acked_twice.py").write_text(_RULE, encoding="utf-8")
     (folder / "nods.yaml").write_text(_CAMPAIGN, encoding="utf-8")
@@ -90,7 +90,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def harrow(project: Path, *arguments: str) -> str:
-    ended = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-P", "-c", _REGISTERED, *arguments],
         cwd=project,
         env={**plain_environment(), "PYTHONPATH": f"{project}:{PYTHONPATH}", "COLUMNS": "160"},
@@ -99,11 +99,11 @@ def harrow(project: Path, *arguments: str) -> str:
         encoding="utf-8",
         check=False,
     )
-    assert ended.returncode in {0, 1}, ended.stdout + ended.stderr
-    return ended.stdout
+    assert completed.returncode in {0, 1}, completed.stdout + completed.stderr
+    return completed.stdout
 
 
-def test_the_terminal_tells_its_story(project: Path) -> None:
+def test_the_terminal_shows_its_chain(project: Path) -> None:
     shown = harrow(project, "run", "nods.yaml", "--verbose", "--no-results")
     assert "nodded at m1, m2 despite good manners" in shown
     assert SENTENCE in shown
@@ -116,7 +116,7 @@ def test_it_is_listed_and_explained(project: Path) -> None:
     assert "Promised by: good manners." in harrow(project, "explain", "acked-twice")
 
 
-def test_json_has_the_data_and_the_words(project: Path) -> None:
+def test_json_has_its_data_and_text(project: Path) -> None:
     (run,) = json.loads((project / "run.json").read_text(encoding="utf-8"))["runs"]
     first = run["rules"]["acked-twice"]["findings"][0]
     nod, conclusion = first["chain"]
@@ -126,7 +126,7 @@ def test_json_has_the_data_and_the_words(project: Path) -> None:
     assert nod["text"].endswith(f"broker {nod['actor']}{SENTENCE}")
     assert first["because"] == f"{nod['text']}; {conclusion['text']}"
     assert first["causes"] == [{"kind": "too-polite", "operands": {"times": 2}}]
-    # What it proposes has been tried, and helps nothing.
+    # Its proposed prevention was tried and does not help.
     assert first["preventions"] == []
     proposed = first["tried_in_vain"][0]
     assert (proposed["kind"], proposed["name"], proposed["value"]) == (
@@ -137,19 +137,19 @@ def test_json_has_the_data_and_the_words(project: Path) -> None:
     assert (proposed["tried"], proposed["held"]) == (True, False)
 
 
-def test_the_report_for_readers_has_it(project: Path) -> None:
+def test_the_markdown_report_has_it(project: Path) -> None:
     report = (project / "results" / "latest" / "report.md").read_text(encoding="utf-8")
     assert SENTENCE.replace("[", "\\[") in report or SENTENCE in report
     assert "somebody nods 2 times" in report
 
 
-def test_a_diff_offers_its_moments(project: Path) -> None:
+def test_a_diff_lists_its_moments(project: Path) -> None:
     assert SENTENCE in harrow(project, "diff", "latest")
 
 
-def test_a_trace_marks_its_event_in_the_lane_of_who_acted(project: Path) -> None:
+def test_a_trace_marks_its_event_in_the_lane_of_its_broker(project: Path) -> None:
     shown = harrow(project, "trace", "latest", "--around", "acked-twice:m1")
-    # The lane says who; what the link says of the acknowledgement takes the place of the event's own words.
+    # The lane shows the broker, and the text of the link replaces that of the event.
     assert "as leader, nodded at m1 of [0, 1]" in shown
     assert SENTENCE not in shown
     assert "somebody nods 2 times" in shown
@@ -162,7 +162,7 @@ def test_the_page_has_it(project: Path) -> None:
     assert "somebody nods 2 times" in page
 
 
-def test_shrinking_keeps_to_it(project: Path) -> None:
+def test_shrinking_keeps_the_finding(project: Path) -> None:
     harrow(project, "shrink", "nods.yaml", "--seed", "0", "--rule", "acked-twice", "--output", "small.yaml")
     small = (project / "small.yaml").read_text(encoding="utf-8")
     assert small.count("send:") == 1

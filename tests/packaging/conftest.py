@@ -1,10 +1,10 @@
-"""What is built once for all tests of the installation; one process of a parallel run makes all of it."""
+"""Builds distributions once for all tests of installations, in one process of a parallel run."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.distributions import VirtualEnvironment, built
+from tests.packaging.distributions import VirtualEnvironment, build
 from tests.plain_environment import ROOT
 
 HERE = Path(__file__).parent
@@ -18,12 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel") / "dist")
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel") / "dist")
 
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist") / "dist")
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist") / "dist")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Distributions to install, and environments to install them in, without a network.
+"""Builds distributions, and installs them in environments without a network.
 
-The build backend comes from the environment of the tests, and so does what harrow depends on: an environment sees
-all that is installed here, but for harrow itself.
+The build backend and harrow's dependencies come from the environment of the tests. A new
+environment sees everything installed here except harrow itself.
 """
 
 import base64
@@ -24,8 +24,8 @@ _PYTEST: Final = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUT
 
 
 def run(*words: str | Path, folder: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command where nothing but what is installed says which code is found."""
-    ended = subprocess.run(
+    """Run a command without variables that would change which code is imported."""
+    completed = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
         env={name: value for name, value in plain_environment().items() if name not in _PYTEST},
@@ -35,11 +35,11 @@ def run(*words: str | Path, folder: Path, check: bool = True) -> subprocess.Comp
         timeout=PATIENCE_S,
         check=False,
     )
-    assert not check or ended.returncode == 0, f"{ended.args}\n{ended.stdout}\n{ended.stderr}"
-    return ended
+    assert not check or completed.returncode == 0, f"{completed.args}\n{completed.stdout}\n{completed.stderr}"
+    return completed
 
 
-def built(target: str, source: Path, folder: Path) -> Path:
+def build(target: str, source: Path, folder: Path) -> Path:
     """Build a ``wheel`` or an ``sdist`` from a source tree, and return the file."""
     folder.mkdir()
     run(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder, folder=source)
@@ -82,7 +82,7 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True)
 class VirtualEnvironment:
-    """A fresh environment in which all that harrow depends on is there, and harrow is not."""
+    """A new environment with harrow's dependencies, but without harrow."""
 
     home: Path
 
@@ -98,7 +98,7 @@ class VirtualEnvironment:
 
     @property
     def site(self) -> Path:
-        """Where packages are installed."""
+        """The folder for installed packages."""
         places = {"base": str(self.home), "platbase": str(self.home)}
         return Path(sysconfig.get_path("purelib", vars=places))
 
@@ -107,7 +107,7 @@ class VirtualEnvironment:
         return self.home / "bin" / "python"
 
     def pip(self, *words: str | Path) -> None:
-        """Have the pip of the tests install or uninstall something here."""
+        """Install or uninstall here with the pip of the tests."""
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", self.python)
         run(*pip, *words, folder=self.home)
 
@@ -115,12 +115,12 @@ class VirtualEnvironment:
         self.pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--no-compile", *words)
 
     def run(self, *words: str | Path, folder: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run ``python ARGUMENT...``, or a command that was installed."""
+        """Run ``python ARGUMENT...`` or an installed command."""
         first, *rest = words
         return run(self.home / "bin" / first, *rest, folder=folder, check=check)
 
     def files(self) -> dict[str, bytes]:
-        """Return what is installed, but for what Python leaves behind when it imports."""
+        """Return the installed files, without Python's caches."""
         return {
             str(path.relative_to(self.site)): path.read_bytes()
             for path in sorted(self.site.rglob("*"))

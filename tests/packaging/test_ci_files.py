@@ -1,4 +1,4 @@
-"""The CI workflow, the action, the pre-commit hook and the Dockerfile name what is there, and their steps run."""
+"""The CI workflow, the action, the pre-commit hook and the Dockerfile refer to existing things, and run."""
 
 import re
 import shlex
@@ -46,7 +46,7 @@ def classified_pythons() -> list[str]:
     return [version[1] for version in versions if version]
 
 
-def test_ci_tests_the_pythons_of_the_classifiers_and_tries_the_next_one() -> None:
+def test_ci_tests_the_pythons_of_the_classifiers_and_the_next_one() -> None:
     matrix = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["test"]["strategy"]["matrix"]
     assert matrix["python"] == classified_pythons()
     following = f"3.{int(classified_pythons()[-1].partition('.')[2]) + 1}"
@@ -71,17 +71,17 @@ def test_every_make_target_of_a_workflow_exists(path: Path) -> None:
     assert set(called) <= targets
 
 
-def test_ci_calls_what_the_script_of_ci_calls() -> None:
+def test_ci_calls_the_make_targets_of_the_ci_script() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    there = set(re.findall(r"^(?:\w+=\S+ )*make (\w+)", script, re.MULTILINE))
+    in_script = set(re.findall(r"^(?:\w+=\S+ )*make (\w+)", script, re.MULTILINE))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    here = set(re.findall(r"- run: make (\w+)", workflow))
-    # A hosted runner has not the cores for real brokers; a fresh checkout is plain Python already.
-    assert there - here == {"live", "pure"}
+    in_workflow = set(re.findall(r"- run: make (\w+)", workflow))
+    # A hosted runner lacks the cores for real brokers, and a new checkout is already plain Python.
+    assert in_script - in_workflow == {"live", "pure"}
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, TO_COPY, ACTION], ids=lambda path: path.name)
-def test_only_actions_of_github_itself_are_used_in_one_version(path: Path) -> None:
+def test_only_actions_of_github_are_used_each_in_one_version(path: Path) -> None:
     steps = read(path)["runs"]["steps"] if path == ACTION else workflow_steps(path)
     used = {step["uses"] for step in steps if "uses" in step} - {"./"}
     assert [
@@ -92,7 +92,7 @@ def test_only_actions_of_github_itself_are_used_in_one_version(path: Path) -> No
 
 
 def run_step(name: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell step of the action as GitHub does: `bash -eo pipefail`, inputs in variables."""
+    """Run a shell step of the action like GitHub, with `bash -eo pipefail` and inputs in variables."""
     (script,) = (step["run"] for step in read(ACTION)["runs"]["steps"] if step.get("name") == name)
     harrow = f'harrow() {{ "{sys.executable}" -m harrow "$@"; }}\n'
     return subprocess.run(
@@ -110,7 +110,7 @@ def run_step(name: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Return a project with a campaign that does as expected, and one that does not."""
+    """Return a project with a campaign that has its expected outcome, and one that has not."""
     folder = tmp_path / "my campaigns"
     folder.mkdir()
     for name, verdict in (("calm", "held"), ("surprise", "violated")):
@@ -123,23 +123,23 @@ def repository(tmp_path: Path) -> Path:
 def test_the_action_annotates_a_failure_and_writes_the_summary(repository: Path) -> None:
     summary = repository / "summary.md"
     inputs = {"CAMPAIGNS": "my campaigns/\n", "ARGUMENTS": "--seeds=0..2\n--no-results\n"}
-    ended = run_step("Run campaigns", repository, GITHUB_STEP_SUMMARY=str(summary), **inputs)
-    assert ended.returncode == 1, ended.stderr
-    (annotation,) = [line for line in ended.stdout.splitlines() if line.startswith("::error")]
+    completed = run_step("Run campaigns", repository, GITHUB_STEP_SUMMARY=str(summary), **inputs)
+    assert completed.returncode == 1, completed.stderr
+    (annotation,) = [line for line in completed.stdout.splitlines() if line.startswith("::error")]
     assert "surprise.yaml" in annotation
     assert "surprise" in summary.read_text(encoding="utf-8")
 
 
-def test_the_action_succeeds_when_campaigns_do_as_expected(repository: Path) -> None:
-    ended = run_step("Run campaigns", repository, CAMPAIGNS="my campaigns/calm.yaml", ARGUMENTS="")
-    assert ended.returncode == 0, ended.stderr
-    assert "::error" not in ended.stdout
+def test_the_action_succeeds_when_campaigns_have_their_expected_outcomes(repository: Path) -> None:
+    completed = run_step("Run campaigns", repository, CAMPAIGNS="my campaigns/calm.yaml", ARGUMENTS="")
+    assert completed.returncode == 0, completed.stderr
+    assert "::error" not in completed.stdout
 
 
 def test_the_action_writes_junit_of_campaigns_that_fail(repository: Path) -> None:
     inputs = {"CAMPAIGNS": "my campaigns/", "ARGUMENTS": "", "JUNIT": "harrow.xml"}
-    ended = run_step("Write JUnit", repository, **inputs)
-    assert ended.returncode == 0, ended.stderr
+    completed = run_step("Write JUnit", repository, **inputs)
+    assert completed.returncode == 0, completed.stderr
     suites = JUnitXml.fromfile(str(repository / "harrow.xml"))
     assert {suite.name: suite.failures for suite in suites} == {"calm": 0, "surprise": 1}
 
@@ -151,16 +151,16 @@ def test_the_action_fails_when_junit_cannot_be_written(repository: Path) -> None
 
 def test_the_action_runs_the_corpus(repository: Path) -> None:
     corpus = ROOT / "tests" / "regressions" / "dedup.yaml"
-    ended = run_step("Run regressions", repository, REGRESSIONS=str(corpus))
-    assert ended.returncode == 0, ended.stderr
+    completed = run_step("Run regressions", repository, REGRESSIONS=str(corpus))
+    assert completed.returncode == 0, completed.stderr
     assert run_step("Run regressions", repository, REGRESSIONS="nowhere").returncode == 2
 
 
-def test_every_input_of_the_action_is_used_and_none_stands_in_a_script() -> None:
+def test_every_input_of_the_action_is_used_but_never_inside_a_script() -> None:
     action = read(ACTION)
     text = ACTION.read_text(encoding="utf-8")
     assert {name for name in action["inputs"] if f"inputs.{name}" not in text} == set()
-    # An input in a script would be a command of whoever wrote it.
+    # An input inside a script could inject commands.
     assert [step["name"] for step in action["runs"]["steps"] if "${{" in step.get("run", "")] == []
 
 
@@ -172,7 +172,7 @@ def test_the_hook_checks_campaigns_and_reports_mistakes(repository: Path) -> Non
     bad = repository / "bad.yaml"
     bad.write_text(good.read_text(encoding="utf-8").replace("cluster:", "clutser:"), encoding="utf-8")
     for path, code in ((good, 0), (bad, 2)):
-        ended = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "harrow", *words, str(path)],
             cwd=repository,
             env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
@@ -181,10 +181,10 @@ def test_the_hook_checks_campaigns_and_reports_mistakes(repository: Path) -> Non
             timeout=PATIENCE_S,
             check=False,
         )
-        assert ended.returncode == code, ended.stdout + ended.stderr
+        assert completed.returncode == code, completed.stdout + completed.stderr
 
 
-def test_the_image_copies_files_that_are_there_and_runs_without_root() -> None:
+def test_the_image_copies_existing_files_and_runs_without_root() -> None:
     lines = DOCKERFILE.read_text(encoding="utf-8").splitlines()
     copied = [line.split()[1] for line in lines if line.startswith("COPY ")]
     assert [name for name in copied if not (ROOT / name).exists()] == []

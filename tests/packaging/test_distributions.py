@@ -1,4 +1,4 @@
-"""What is in the distributions, and that each way to install harrow gives the same."""
+"""The contents of the distributions. Each way to install harrow gives the same code."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.version import identity, version
-from tests.packaging.distributions import VirtualEnvironment, built, content, unpacked
+from tests.packaging.distributions import VirtualEnvironment, build, content, unpacked
 from tests.plain_environment import ROOT
 
 ROOMS = ("campaigns", "checks", "cli", "cluster_model", "faults", "live_cluster", "pytest_harrow")
@@ -47,17 +47,17 @@ print(identity())
 
 
 def sources() -> dict[str, bytes]:
-    """Return the files of the rooms by what they are called when installed."""
+    """Return the files of the rooms by their installed names."""
     files = [path for room in ROOMS for path in (ROOT / room).rglob("*")]
-    kept = {
+    contents = {
         f"harrow/{path.relative_to(ROOT)}": path.read_bytes()
         for path in files
         if path.is_file() and "__pycache__" not in path.parts
     }
     for name in ("__init__.py", "__main__.py", "compilation.py", "py.typed"):
-        kept[f"harrow/{name}"] = (ROOT / "src" / "harrow" / name).read_bytes()
-    kept["harrow/campaigns/built.json"] = f'{{"version": "{version()}"}}\n'.encode()
-    return kept
+        contents[f"harrow/{name}"] = (ROOT / "src" / "harrow" / name).read_bytes()
+    contents["harrow/campaigns/built.json"] = f'{{"version": "{version()}"}}\n'.encode()
+    return contents
 
 
 def test_the_wheel_has_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
@@ -67,7 +67,7 @@ def test_the_wheel_has_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> 
         assert f"harrow/{name}" in packed
 
 
-def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+def test_the_wheel_has_its_metadata(wheel: Path) -> None:
     info = {
         name.partition(".dist-info/")[2]: data.decode()
         for name, data in content(wheel).items()
@@ -85,13 +85,13 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    again = built("wheel", unpacked(sdist, tmp_path / "source"), tmp_path / "dist")
-    assert listed(content(again)) == listed(content(wheel))
+    again = build("wheel", unpacked(sdist, tmp_path / "source"), tmp_path / "dist")
+    assert normalized(content(again)) == normalized(content(wheel))
     assert again.name == wheel.name
 
 
-def listed(packed: dict[str, bytes]) -> dict[str, object]:
-    """Return what a wheel has; its list of files has no order."""
+def normalized(packed: dict[str, bytes]) -> dict[str, object]:
+    """Return the contents of a wheel, with its file list sorted."""
     return {
         name: sorted(data.splitlines()) if name.endswith("RECORD") else data for name, data in packed.items()
     }
@@ -107,7 +107,7 @@ def test_the_source_distribution_has_each_file_once(sdist: Path, tmp_path: Path)
 
 
 def archive_of(environment: VirtualEnvironment, folder: Path) -> bytes:
-    """Return the code that Spark's executors get."""
+    """Return the code archive for Spark's executors."""
     archive = folder / "rooms.zip"
     environment.run("python", "-c", ARCHIVE, archive, folder=folder)
     return archive.read_bytes()
@@ -121,7 +121,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("source", ["wheel", "sdist"])
-def test_installed_it_is_one_package_and_runs(
+def test_an_installed_harrow_is_one_package_and_runs(
     request: pytest.FixtureRequest, source: str, environment: VirtualEnvironment, elsewhere: Path
 ) -> None:
     environment.install(request.getfixturevalue(source))
@@ -136,11 +136,13 @@ def test_an_editable_installation_runs_the_checkout_and_copies_nothing(
     environment.install("--editable", ROOT)
     assert not [name for name in environment.files() if name.endswith((".py", ".yaml"))]
     assert_it_runs(environment, elsewhere)
-    said = environment.run("python", "-c", "import harrow.faults as f; print(f.__file__)", folder=elsewhere)
-    assert Path(said.stdout.strip()).resolve() == (ROOT / "faults" / "__init__.py").resolve()
+    completed = environment.run(
+        "python", "-c", "import harrow.faults as f; print(f.__file__)", folder=elsewhere
+    )
+    assert Path(completed.stdout.strip()).resolve() == (ROOT / "faults" / "__init__.py").resolve()
 
 
-def test_installed_it_is_the_same_harrow_as_the_checkout(
+def test_an_installed_harrow_has_the_identity_of_the_checkout(
     wheel: Path, environment: VirtualEnvironment, elsewhere: Path
 ) -> None:
     environment.install(wheel)
@@ -150,8 +152,8 @@ def test_installed_it_is_the_same_harrow_as_the_checkout(
 
 def assert_it_runs(environment: VirtualEnvironment, folder: Path) -> None:
     for words in (("harrow",), ("python", "-m", "harrow")):
-        ended = environment.run(*words, "run", "loss-by-hw-truncation", "--no-results", folder=folder)
-        assert "as expected" in ended.stdout
+        completed = environment.run(*words, "run", "loss-by-hw-truncation", "--no-results", folder=folder)
+        assert "as expected" in completed.stdout
     script = f"import importlib.util as u; print([n for n in {EVERYDAY_NAMES!r} if u.find_spec(n)])"
     assert environment.run("python", "-c", script, folder=folder).stdout == "[]\n"
 
@@ -162,10 +164,10 @@ def test_executors_get_the_same_code_from_a_wheel_and_from_a_checkout(
     environment.install(wheel)
     digest = environment.run("python", "-c", DRIVER, "plan", folder=elsewhere).stdout
     from_wheel = archive_of(environment, elsewhere)
-    # As an executor has it: Python, the archive, and nothing else.
+    # Like an executor, with only Python and the archive.
     script = (sys.executable, "-I", "-S", "-c", EXECUTOR, "rooms.zip", "plan")
-    ended = subprocess.run(script, cwd=elsewhere, capture_output=True, text=True, check=True)
-    assert ended.stdout == digest
+    completed = subprocess.run(script, cwd=elsewhere, capture_output=True, text=True, check=True)
+    assert completed.stdout == digest
     environment.pip("uninstall", "--yes", "kafka-harrow")
     environment.install("--editable", ROOT)
     assert archive_of(environment, elsewhere) == from_wheel

@@ -1,4 +1,4 @@
-"""README.md and the first campaign, typed line by line by somebody who has just installed harrow, and has nothing else."""
+"""README.md and the first campaign work line by line in a new installation."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT
 
 INSTALL_EXTRAS = ("docs/get-started/first-campaign.md",)
-"""Pages that say which extras to install."""
+"""Pages that tell readers which extras to install."""
 
 
 def hide_extras(environment: VirtualEnvironment) -> None:
@@ -22,13 +22,13 @@ def hide_extras(environment: VirtualEnvironment) -> None:
         (environment.home / "dependencies" / module).unlink(missing_ok=True)
 
 
-def typed(command: Command, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
+def run_typed(command: Command, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
     text = command.text
     for longer, shorter in SMALLER:
         text = text.replace(longer, shorter)
     if command.columns is not None:
         variables = {**variables, "COLUMNS": str(command.columns)}
-    ended = subprocess.run(
+    completed = subprocess.run(
         ["/bin/bash", "-c", f"set -o pipefail\n{text}"],
         cwd=folder,
         env=variables,
@@ -38,11 +38,11 @@ def typed(command: Command, folder: Path, variables: dict[str, str]) -> tuple[in
         timeout=PATIENCE_S,
         check=False,
     )
-    return ended.returncode, ended.stdout + ended.stderr
+    return completed.returncode, completed.stdout + completed.stderr
 
 
 @pytest.mark.parametrize("name", TYPED)
-def test_a_newcomer_gets_what_the_page_shows(
+def test_a_newcomer_gets_the_output_on_the_page(
     name: str, wheel: Path, environment: VirtualEnvironment, tmp_path: Path
 ) -> None:
     pytest.importorskip("duckdb")
@@ -64,7 +64,7 @@ def test_a_newcomer_gets_what_the_page_shows(
         if command.text not in NOT_RUN and NEEDS_BROKERS not in command.text
     ]
     for command in commands:
-        code, printed = typed(command, folder, variables)
+        code, printed = run_typed(command, folder, variables)
         if code != command.exit_code:
             wrong.append(f"{command.where}\nexit code {code}, not {command.exit_code}:\n{printed}")
         elif command.shown and (other := difference(command.shown, printed.splitlines())):
@@ -74,13 +74,13 @@ def test_a_newcomer_gets_what_the_page_shows(
     assert list(home.iterdir()) == []
 
 
-def test_installed_without_extras_a_sweep_says_what_to_install(
+def test_without_extras_a_sweep_names_what_to_install(
     wheel: Path, environment: VirtualEnvironment, tmp_path: Path
 ) -> None:
     environment.install(wheel)
     hide_extras(environment)
     words = ("harrow", "sweep", "swarm", "--seeds", "0..5")
-    ended = environment.run(*words, folder=tmp_path, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.endswith(" is not installed: pip install 'kafka-harrow[sweep]'\n")
-    assert ended.stderr.count("\n") == 1
+    completed = environment.run(*words, folder=tmp_path, check=False)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert completed.stderr.endswith(" is not installed: pip install 'kafka-harrow[sweep]'\n")
+    assert completed.stderr.count("\n") == 1

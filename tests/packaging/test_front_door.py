@@ -1,4 +1,4 @@
-"""What a newcomer meets first: the page of the package, `make help`, and addresses that all lead to one home."""
+"""A newcomer's first pages: the package page, `make help`, and consistent addresses of the project."""
 
 import re
 import subprocess
@@ -24,10 +24,10 @@ def output_of(*words: str) -> str:
 
 
 def addresses(page: str) -> list[str]:
-    """Return where the links and images of a Markdown page lead."""
+    """Return the targets of links and images on a Markdown page."""
     inline = [child for token in MarkdownIt().parse(page) for child in token.children or ()]
-    found = [token.attrGet("href") or token.attrGet("src") for token in inline]
-    return [str(address) for address in found if address]
+    targets = [token.attrGet("href") or token.attrGet("src") for token in inline]
+    return [str(address) for address in targets if address]
 
 
 def test_every_link_on_the_page_of_the_package_is_absolute(wheel: Path) -> None:
@@ -42,7 +42,7 @@ def test_every_link_on_the_page_of_the_package_is_absolute(wheel: Path) -> None:
     }
 
 
-def test_links_become_absolute_and_code_stays_as_it_is() -> None:
+def test_links_become_absolute_and_code_stays_unchanged() -> None:
     page = "[a](docs/a.md#b) ![p](p.svg) [![p](p.svg)](p.md) [c](#c) [d](https://d.org) `[e](e.md)`\n```\n[f](f.md)\n```\n"
     raw = HOME.replace("//github.com", "//raw.githubusercontent.com")
     assert with_absolute_links(page, HOME, "v1.0") == (

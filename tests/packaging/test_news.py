@@ -1,4 +1,4 @@
-"""The files in news/ are what CONTRIBUTING.md asks for, and the last section of the changelog is short."""
+"""The files in news/ follow CONTRIBUTING.md, and the sections of the changelog are short."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ MOST_LINES: Final = 40
 
 
 def mistakes(name: str, text: str) -> list[str]:
-    """Return what is wrong with a news file."""
+    """Return the mistakes in a news file."""
     wrong = []
     if not re.fullmatch(rf"(\+[a-z0-9-]+|\d+)\.({'|'.join(types())})\.md", name):
         wrong.append(f"{name}: the name should be like +parallel-runs.added.md ({', '.join(types())})")

@@ -1,4 +1,4 @@
-"""harrow beside distributions and projects whose packages are called as its folders are."""
+"""harrow beside distributions and projects whose packages have the names of its folders."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("foreign_first", [True, False], ids=["foreign-first", "harrow-first"])
-def test_installed_beside_another_distribution_neither_is_overwritten(
+def test_harrow_and_another_distribution_do_not_overwrite_each_other(
     environment: VirtualEnvironment, wheel: Path, foreign: Path, tmp_path: Path, *, foreign_first: bool
 ) -> None:
     first, second = (foreign, wheel) if foreign_first else (wheel, foreign)
@@ -66,27 +66,27 @@ def test_installed_beside_another_distribution_neither_is_overwritten(
     after = environment.files()
     assert {name: after.get(name) for name in before} == before
     assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
-    ran = environment.run("harrow", "run", "loss-by-hw-truncation", "--no-results", folder=tmp_path)
-    assert "as expected" in ran.stdout
+    completed = environment.run("harrow", "run", "loss-by-hw-truncation", "--no-results", folder=tmp_path)
+    assert "as expected" in completed.stdout
     environment.pip("uninstall", "--yes", "kafka-harrow")
-    left = environment.files()
-    assert {name for name in left if "harrow" in name} == set()
-    assert {name: left.get(name) for name in FOREIGN} == {
+    remaining = environment.files()
+    assert {name for name in remaining if "harrow" in name} == set()
+    assert {name: remaining.get(name) for name in FOREIGN} == {
         name: text.encode() for name, text in FOREIGN.items()
     }
     assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
 
 
-def test_a_project_with_packages_of_these_names(
+def test_a_project_with_packages_of_the_same_names_works(
     environment: VirtualEnvironment, wheel: Path, foreign: Path, project: Path
 ) -> None:
-    """Its code, its tests in every way to start them, the fixture, campaign files and the command all work."""
+    """Its code, its tests with every way to start them, the fixture, campaign files and the command work."""
     before = contents(project)
     environment.install(wheel, foreign)
     assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS
     for words in (("harrow",), ("python", "-m", "harrow")):
-        ran = environment.run(*words, "run", "campaigns/permitted.yaml", folder=project)
-        assert "✓ held" in ran.stdout
+        completed = environment.run(*words, "run", "campaigns/permitted.yaml", folder=project)
+        assert "✓ held" in completed.stdout
     for pytest_command in (
         ("python", "-m", "pytest"),
         ("python", "-m", "pytest", "--import-mode=importlib"),
@@ -94,9 +94,9 @@ def test_a_project_with_packages_of_these_names(
         ("python", "-P", "-m", "pytest"),
         ("python", "-P", "-m", "pytest", "--import-mode=importlib", "-o", "pythonpath=."),
     ):
-        ran = environment.run(*pytest_command, "-q", "-p", "no:cacheprovider", folder=project)
+        completed = environment.run(*pytest_command, "-q", "-p", "no:cacheprovider", folder=project)
         # Two tests, and two campaigns: the base and its variant.
-        assert "4 passed" in ran.stdout, ran.stdout
+        assert "4 passed" in completed.stdout, completed.stdout
     environment.pip("uninstall", "--yes", "kafka-harrow")
     after = contents(project)
     assert {name: after.get(name) for name in before} == before

@@ -1,4 +1,4 @@
-"""The locked requirements: what `make` installs is what pyproject.toml allows, and no archive but those with the locked hashes."""
+"""The locked requirements: versions that pyproject.toml allows, with hashes of their archives."""
 
 import re
 import tomllib
@@ -21,20 +21,20 @@ def project() -> Mapping[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def asked_for(extra: str | None) -> Iterator[Requirement]:
-    """Yield the libraries that the project needs, with those of an extra and of the extras that it names."""
+def requirements_of(extra: str | None) -> Iterator[Requirement]:
+    """Yield the libraries that the project or an extra needs, including extras that it names."""
     table = project()["project"]
     for line in table["dependencies"] if extra is None else table["optional-dependencies"][extra]:
         requirement = Requirement(line)
         if requirement.name != _PROJECT:
             yield requirement
         for other in requirement.extras if requirement.name == _PROJECT else ():
-            yield from asked_for(other)
+            yield from requirements_of(other)
 
 
 @cache
 def locked(name: str) -> Mapping[str, set[str]]:
-    """Return the versions of each library in a file: another one for some Pythons, perhaps."""
+    """Return the versions of each library in a file, which may differ between Pythons."""
     versions: dict[str, set[str]] = {}
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     for library, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE):
@@ -54,8 +54,8 @@ def test_every_locked_version_has_hashes_and_no_address(file: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "extra"), [("run.txt", None), ("tests.txt", None), ("tests.txt", "test")])
-def test_the_locked_versions_are_those_that_the_project_allows(name: str, extra: str | None) -> None:
-    for requirement in asked_for(extra):
+def test_the_project_allows_the_locked_versions(name: str, extra: str | None) -> None:
+    for requirement in requirements_of(extra):
         versions = locked(name).get(canonicalize_name(requirement.name), set())
         assert versions, f"{requirement.name} is not in {name}: `make lock`"
         assert all(map(requirement.specifier.contains, versions)), f"{requirement}: not {versions}"
@@ -63,10 +63,10 @@ def test_the_locked_versions_are_those_that_the_project_allows(name: str, extra:
 
 def test_all_files_lock_the_same_version_of_a_library() -> None:
     for name in ("run.txt", "build.txt"):
-        assert {each: locked("tests.txt").get(each) for each in locked(name)} == locked(name)
+        assert {library: locked("tests.txt").get(library) for library in locked(name)} == locked(name)
 
 
-def test_what_builds_harrow_is_locked() -> None:
+def test_build_requirements_are_locked() -> None:
     for line in project()["build-system"]["requires"]:
         requirement = Requirement(line)
         assert all(map(requirement.specifier.contains, locked("build.txt")[requirement.name]))
@@ -75,7 +75,7 @@ def test_what_builds_harrow_is_locked() -> None:
 @pytest.mark.parametrize(
     "extra", [None, *sorted(project()["project"]["optional-dependencies"].keys() - {"test"})]
 )
-def test_no_library_may_be_of_a_major_version_that_was_never_tried(extra: str | None) -> None:
-    for requirement in asked_for(extra):
-        bounds = {each.operator for each in requirement.specifier}
+def test_every_library_has_an_upper_bound(extra: str | None) -> None:
+    for requirement in requirements_of(extra):
+        bounds = {specifier.operator for specifier in requirement.specifier}
         assert bounds & {"<", "<=", "==", "~="}, f"{requirement} has no upper bound"

@@ -1,4 +1,4 @@
-"""What the tests on a real Spark need: Java. Without it they are skipped, unless that is not allowed."""
+"""Tests on a real Spark need Java. Without it they are skipped, or fail if Spark is required."""
 
 import os
 from pathlib import Path
@@ -12,10 +12,10 @@ HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process of a parallel run start Spark, and no other; skip everything where it cannot be had.
+    """Run these tests in one process of a parallel run, or skip them without Spark.
 
-    They come first: while Java starts and waits, the other processes have all the rest to do. And xdist reads
-    the names of groups when this is called, so it has to be called before.
+    They come first, because other processes can work while Java starts. xdist reads the names of
+    groups in the same hook, so this must run before.
     """
     missing = what_is_missing()
     required = os.environ.get("HARROW_REQUIRE_SPARK") == "1"
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def spark_is_there() -> None:
-    """Fail where Spark is required and is not there."""
+def require_spark() -> None:
+    """Fail if Spark is required but missing."""
     missing = what_is_missing()
     assert missing is None, f"HARROW_REQUIRE_SPARK=1, but {missing}"

@@ -1,4 +1,4 @@
-"""Sweeps on a real Spark: embedded, with executors of their own, through Connect, and with parts of it killed."""
+"""Sweeps on a real Spark: embedded, with separate executors, through Connect, and with killed processes."""
 
 import os
 import re
@@ -33,18 +33,18 @@ faults:
   - rate: 30/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
-"""It breaks promises in some runs, so that rows have everything in them that rows can have."""
+"""Some runs break promises, so that rows have all kinds of contents."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a campaign, away from the checkout."""
+    """Return a folder with a campaign outside the checkout."""
     (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
     return tmp_path
 
 
 def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
-    """Start a sweep; the test ends it, and what it has started."""
+    """Start a sweep, which ends with the test, like its descendants."""
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, **variables}
     process = subprocess.Popen(
         [sys.executable, "-m", "harrow", "sweep", *words],
@@ -60,11 +60,11 @@ def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> 
 
 
 def put_with_children(processes: ExitStack, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
-    """Have a process ended with the test, and Java and Python that it has started: those would outlive it for a while."""
+    """End a process with the test, and its Java and Python children, which would live longer."""
     put(processes, process)
 
     def end_children() -> None:
-        for pid in below(process.pid) if process.poll() is None else ():
+        for pid in descendants_of(process.pid) if process.poll() is None else ():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -73,7 +73,7 @@ def put_with_children(processes: ExitStack, process: subprocess.Popen[str]) -> s
 
 
 def sweep(processes: ExitStack, folder: Path, out: str, *words: str, **variables: str) -> str:
-    """Run a sweep to its end and return what it printed; some of its runs fail, as they should."""
+    """Run a sweep to its end, and return its output. Some of its runs must fail."""
     process = start(processes, folder, "small.yaml", "--out", out, *words, **variables)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
@@ -81,13 +81,13 @@ def sweep(processes: ExitStack, folder: Path, out: str, *words: str, **variables
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of a sweep by key, without what differs each time."""
-    found = [
+    """Return the rows of a sweep by key, without times."""
+    all_rows = [
         row for part in folder.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
     ]
-    for row in found:
+    for row in all_rows:
         del row["wall_us"]
-    return sorted(found, key=lambda row: (row["cell"], row["seed"]))
+    return sorted(all_rows, key=lambda row: (row["cell"], row["seed"]))
 
 
 def seeds(folder: Path) -> list[int]:
@@ -95,8 +95,8 @@ def seeds(folder: Path) -> list[int]:
 
 
 def without_times(report: str) -> str:
-    """Return a report without what it took and who ran it."""
-    # Which worker was free to repeat a run is a matter of time too.
+    """Return a report without times and engines."""
+    # Timing also decides which worker repeats a run.
     return re.sub(r"(?m)^(small: .*simulated seconds.*|(spark|process), .*|.* repeated.*)$", "", report)
 
 
@@ -105,7 +105,7 @@ GRID = ("--seeds", "0..40", "--vary", "acks=1,all")
 
 @pytest.fixture(scope="module")
 def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], str]:
-    """Return what a pool of processes makes of the grid: rows, and the report."""
+    """Return the rows and the report of the grid from a pool of processes."""
     folder = tmp_path_factory.mktemp("processes")
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
     with ExitStack() as processes:
@@ -113,10 +113,10 @@ def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[st
     return rows(folder / "s"), report
 
 
-def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
+def test_embedded_spark_gives_the_same_rows_and_report_without_files_of_java(
     processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
-    """Whatever the folder is called; and Spark SQL answers as DuckDB, and the query that the page shows."""
+    """With any folder name. Spark SQL and the query on the page also agree with DuckDB."""
     out = "s[1]{a}"
     (folder / "tmp").mkdir()
     words = ("small.yaml", "--out", out, *GRID, "--engine", "spark", "--workers", "2")
@@ -133,7 +133,7 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     assert "starting Spark (local[2])" in stderr
     assert (folder / out / "spark.log").stat().st_size > 0
     assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
-    (shown,) = [
+    (query,) = [
         block
         for block in re.findall(
             r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "query-sweeps.md").read_text(), re.DOTALL
@@ -144,12 +144,12 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
     script = (
         "from pyspark.sql import SparkSession\n"
         "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
-        + shown.replace("results/sweep-1f0c35ab-5d07c3e1", "sweep")
+        + query.replace("results/sweep-1f0c35ab-5d07c3e1", "sweep")
         + "\nimport sys; from harrow.cli.main import main\n"
         "print('Again:'); sys.argv = ['harrow', 'sweep', '--report', 's[1]{a}', '--engine', 'spark']; main()\n"
     )
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH}
-    ended = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
         env=environment,
@@ -157,18 +157,18 @@ def test_embedded_spark_leaves_the_same_rows_and_report_and_nothing_of_javas(
         text=True,
         check=False,
     )
-    assert ended.returncode == 1, ended.stderr
-    again = ended.stdout.partition("Again:\n")[2]
+    assert completed.returncode == 1, completed.stderr
+    again = completed.stdout.partition("Again:\n")[2]
     assert "queried with Spark SQL" in again
     assert without_times(again.replace(out, "s")) == without_times(expected_report)
     rule = "isr-holds-committed"
-    broken = [row["cell"] for row in expected_rows if rule in {each["rule"] for each in row["rules"]}]
+    broken = [row["cell"] for row in expected_rows if rule in {result["rule"] for result in row["rules"]}]
     count = broken.count("base acks=1")
-    assert re.search(rf"\| +base acks=1\|{rule}\| +{count}\|", ended.stdout), ended.stdout
+    assert re.search(rf"\| +base acks=1\|{rule}\| +{count}\|", completed.stdout), completed.stdout
 
 
 def bare_python(folder: Path) -> str:
-    """Return a Python that has pyarrow, with what that needs, and nothing of harrow."""
+    """Return a Python with pyarrow and its dependencies, but without harrow."""
     venv.create(folder, with_pip=False, symlinks=True)
     ours = Path(sysconfig.get_paths()["purelib"])
     theirs = next(folder.glob("lib/python*/site-packages"))
@@ -187,12 +187,14 @@ def bare_python(folder: Path) -> str:
             (theirs / name).symlink_to(ours / name)
     python = str(folder / "bin" / "python")
     script = "import pyarrow\ntry: import harrow\nexcept ImportError: print('bare')"
-    said = subprocess.run([python, "-c", script], cwd="/", env={}, capture_output=True, text=True, check=True)
-    assert said.stdout == "bare\n"
+    completed = subprocess.run(
+        [python, "-c", script], cwd="/", env={}, capture_output=True, text=True, check=True
+    )
+    assert completed.stdout == "bare\n"
     return python
 
 
-def test_spark_connect_leaves_the_same_rows(
+def test_spark_connect_gives_the_same_rows(
     processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
     report = sweep(processes, folder, "s", *GRID, "--remote", "local[2]")
@@ -200,7 +202,7 @@ def test_spark_connect_leaves_the_same_rows(
     assert "queried with DuckDB" in report
 
 
-def test_an_executor_that_lacks_what_it_needs_is_said_at_once(
+def test_an_executor_without_its_dependencies_is_reported_at_once(
     processes: ExitStack, folder: Path, tmp_path: Path
 ) -> None:
     venv.create(tmp_path / "empty", with_pip=False, symlinks=True)
@@ -213,12 +215,12 @@ def test_an_executor_that_lacks_what_it_needs_is_said_at_once(
     assert "Traceback" not in stderr
 
 
-# Killed in the middle
+# Killed processes
 
 
 @pytest.fixture
 def linux() -> None:
-    """Skip a test where processes cannot be looked for in /proc; no mark, so that one line tells of all without Java."""
+    """Skip a test without /proc. A mark would split the report of tests without Java into two lines."""
     if not Path("/proc/self/stat").exists():
         pytest.skip("looks for processes in /proc")
 
@@ -229,30 +231,32 @@ LONG = ("--seeds", f"0..{RUNS}", "--engine", "spark")
 
 def process_table() -> dict[int, tuple[int, str]]:
     """Return the parent and the command line of every process."""
-    found = {}
+    processes = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(status.read_text().rpartition(")")[2].split()[1])
             command = (status.parent / "cmdline").read_text().replace("\0", " ")
         except OSError:
             continue
-        found[int(status.parent.name)] = (parent, command)
-    return found
+        processes[int(status.parent.name)] = (parent, command)
+    return processes
 
 
-def below(root: int) -> dict[int, str]:
+def descendants_of(root: int) -> dict[int, str]:
     """Return the command lines of a process's descendants."""
     table = process_table()
-    found: dict[int, str] = {}
-    grown = {root}
-    while grown:
-        grown = {pid for pid, (parent, _) in table.items() if parent in grown and pid not in found}
-        found |= {pid: table[pid][1] for pid in grown}
-    return found
+    descendants: dict[int, str] = {}
+    children = {root}
+    while children:
+        children = {
+            pid for pid, (parent, _) in table.items() if parent in children and pid not in descendants
+        }
+        descendants |= {pid: table[pid][1] for pid in children}
+    return descendants
 
 
 def python_workers(process: subprocess.Popen[str]) -> list[int]:
-    daemons = {pid for pid, command in below(process.pid).items() if "pyspark.daemon" in command}
+    daemons = {pid for pid, command in descendants_of(process.pid).items() if "pyspark.daemon" in command}
     return [pid for pid, (parent, _) in process_table().items() if parent in daemons]
 
 
@@ -262,34 +266,40 @@ def parts(folder: Path) -> int:
 
 def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
     deadline_s = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
+    while not (result := condition()):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline_s
         time.sleep(0.1)
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Return the rows that a pool of processes, of which nothing is killed, makes of the long sweep."""
-    folder = tmp_path_factory.mktemp("whole")
+def expected_rows_of_long_sweep(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return the rows of the long sweep from a pool of processes without kills."""
+    folder = tmp_path_factory.mktemp("expected_rows_of_long_sweep")
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
     with ExitStack() as processes:
         sweep(processes, folder, "s", "--seeds", f"0..{RUNS}", "--engine", "process")
     return rows(folder / "s")
 
 
-def assert_whole(folder: Path, process: subprocess.Popen[str], whole: list[dict[str, Any]]) -> None:
+def assert_complete(
+    folder: Path, process: subprocess.Popen[str], expected_rows_of_long_sweep: list[dict[str, Any]]
+) -> None:
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
-    assert [row["seed"] for row in whole] == list(range(RUNS))
-    assert rows(folder / "s") == whole
+    assert [row["seed"] for row in expected_rows_of_long_sweep] == list(range(RUNS))
+    assert rows(folder / "s") == expected_rows_of_long_sweep
 
 
-def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_costs_no_row(
-    processes: ExitStack, linux: None, folder: Path, tmp_path: Path, whole: list[dict[str, Any]]
+def test_executors_need_only_python_and_pyarrow_and_a_killed_one_costs_no_row(
+    processes: ExitStack,
+    linux: None,
+    folder: Path,
+    tmp_path: Path,
+    expected_rows_of_long_sweep: list[dict[str, Any]],
 ) -> None:
-    """The driver has the checkout by a path of its own, which executors do not inherit."""
+    """The driver imports the checkout by its own path, which executors do not inherit."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -309,14 +319,16 @@ def test_executors_need_nothing_but_python_and_pyarrow_and_one_that_is_killed_co
     )
     put_with_children(processes, process)
     wait_for(lambda: parts(folder), process)
-    executors = [p for p, command in below(process.pid).items() if "CoarseGrainedExecutorBackend" in command]
+    executors = [
+        p for p, command in descendants_of(process.pid).items() if "CoarseGrainedExecutorBackend" in command
+    ]
     assert len(executors) >= 2
     os.kill(executors[0], signal.SIGKILL)
-    assert_whole(folder, process, whole)
+    assert_complete(folder, process, expected_rows_of_long_sweep)
 
 
-def test_a_driver_that_is_killed_can_go_on_and_a_python_worker_that_is_killed_then_costs_no_row(
-    processes: ExitStack, linux: None, folder: Path, whole: list[dict[str, Any]]
+def test_a_killed_driver_can_be_resumed_and_then_a_killed_python_worker_costs_no_row(
+    processes: ExitStack, linux: None, folder: Path, expected_rows_of_long_sweep: list[dict[str, Any]]
 ) -> None:
     words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     process = start(processes, folder, *words)
@@ -328,10 +340,10 @@ def test_a_driver_that_is_killed_can_go_on_and_a_python_worker_that_is_killed_th
     assert done == sorted(set(done))
     again = start(processes, folder, *words, "--resume")
     os.kill(max(wait_for(lambda: python_workers(again), again)), signal.SIGKILL)
-    assert_whole(folder, again, whole)
+    assert_complete(folder, again, expected_rows_of_long_sweep)
 
 
-def test_an_interrupt_keeps_what_is_done(processes: ExitStack, folder: Path) -> None:
+def test_an_interrupt_keeps_finished_runs(processes: ExitStack, folder: Path) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     wait_for(lambda: parts(folder), process)
     process.send_signal(signal.SIGINT)
@@ -346,7 +358,9 @@ def test_an_interrupt_keeps_what_is_done(processes: ExitStack, folder: Path) -> 
 def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: None, folder: Path) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     wait_for(lambda: parts(folder), process)
-    (java,) = [pid for pid, command in below(process.pid).items() if "org.apache.spark.deploy" in command]
+    (java,) = [
+        pid for pid, command in descendants_of(process.pid).items() if "org.apache.spark.deploy" in command
+    ]
     os.kill(java, signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr  # for what failed before
@@ -360,7 +374,7 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ("--master", "spark://127.0.0.1:1"),
@@ -370,30 +384,31 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
         (("--master", "local[x]"), "Could not parse Master URL"),
     ],
 )
-def test_a_spark_that_is_not_there_is_said_in_one_line(
-    processes: ExitStack, folder: Path, words: tuple[str, ...], said: str
+def test_an_unreachable_spark_is_reported_in_one_line(
+    processes: ExitStack, folder: Path, words: tuple[str, ...], message: str
 ) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", "--seeds", "0..3", *words)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, stdout) == (2, "")
     starting, failed = stderr.splitlines()
     assert starting.startswith("harrow: starting Spark (")
-    assert said in failed
+    assert message in failed
     assert "secret" not in stderr
 
 
-def test_an_interrupt_while_java_starts_leaves_nobody_behind(
+def test_an_interrupt_while_java_starts_leaves_no_processes(
     processes: ExitStack, linux: None, folder: Path
 ) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[1]")
     java = wait_for(
-        lambda: [pid for pid, said in below(process.pid).items() if "SparkSubmit" in said], process
+        lambda: [pid for pid, command in descendants_of(process.pid).items() if "SparkSubmit" in command],
+        process,
     )
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     deadline_s = time.monotonic() + PATIENCE_S
-    while left := {pid for pid in java if "SparkSubmit" in process_table().get(pid, (0, ""))[1]}:
-        assert time.monotonic() < deadline_s, left
+    while remaining := {pid for pid in java if "SparkSubmit" in process_table().get(pid, (0, ""))[1]}:
+        assert time.monotonic() < deadline_s, remaining
         time.sleep(0.1)
