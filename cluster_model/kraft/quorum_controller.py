@@ -154,9 +154,10 @@ class QuorumController:
         self._write(records, lambda done: respond(answer if done else refusal))
 
     def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
-        """Append and apply records. Call back when they are committed, or when this controller loses leadership.
+        """Append and apply records, and call back with whether they were committed.
 
-        A call without records waits too, because the answer may depend on uncommitted records.
+        They are not if this controller loses leadership. A call without records waits too, because the
+        answer may depend on uncommitted records.
         (``appendReadEvent`` reads committed state, ``appendWriteEvent`` waits.)
         """
         for record in records:
@@ -322,8 +323,7 @@ class QuorumController:
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
-            # Also if an earlier controller had started the shutdown: its shutdown offset died with
-            # it.
+            # Also if an earlier controller had started the shutdown, because its offset is lost.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
         if registration.fenced and not is_fenced and self._switches.unfenced_broker_heard_anew:
@@ -359,8 +359,7 @@ class QuorumController:
             return True
         shutdown_offset = self._heartbeats.shutdown_offset(broker)
         if shutdown_offset is None or self._image.leads(broker):
-            # If it leads nothing at its first request, there is no change for other brokers to
-            # learn.
+            # If it leads nothing at its first request, other brokers have no change to learn.
             return shutdown_offset is None and not self._image.leads(broker)
         return self._heartbeats.lowest_offset(broker, metadata_offset) >= shutdown_offset
 
@@ -387,7 +386,7 @@ class QuorumController:
         return records
 
     def _fence(self, broker: int, *, expired: bool) -> tuple[MetadataRecord, ...]:
-        """Fence a broker, which leaves all ISRs and leaderships.
+        """Fence a broker, which leaves all ISRs and leads nothing.
 
         After ``ReplicationControlManager.handleBrokerFenced``.
         """

@@ -111,7 +111,7 @@ class RaftListener(Protocol):
         """Handle a change of the leader or the epoch that this node knows."""
 
     def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
-        """Handle the replacement of this node's log, which ended at an offset, by a snapshot of the leader."""
+        """Handle the replacement of this node's log, which ended at *log_end*, by a snapshot."""
 
 
 class RaftClient:
@@ -488,7 +488,7 @@ class RaftClient:
         self._after(timeout_us, self._check_fetch_timeout)
 
     def _check_fetch_timeout(self, _: int) -> None:
-        """After ``controller.quorum.fetch.timeout.ms`` stand for election, or as observer find another leader."""
+        """Stand for election, or as observer find a leader, after ``controller.quorum.fetch.timeout.ms``."""
         repeated_us = None if self._fetched_from is None else self._fetched_from.repeated_us
         deadline_us = self._deadline_us
         assert deadline_us is not None
@@ -618,7 +618,7 @@ class RaftClient:
     def _await_begin_quorum_epoch(self) -> None:
         """Schedule the next announcement, while there is a voter without a waiting fetch.
 
-        A voter that fetches knows its leader, so that a quorum without idle voters needs no timer.
+        A voter that fetches knows its leader, so that a quorum in which all fetch needs no timer.
         """
         if (
             self.is_leader
@@ -662,8 +662,7 @@ class RaftClient:
             if turn != self._turn:
                 return
             if response is None:
-                # A voter that fetches knows the leader, and from 3.9 on the timer repeats the
-                # announcement.
+                # A voter that fetches knows the leader. From 3.9 on a timer repeats this.
                 if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
                     self._after(RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again))
             else:
@@ -789,7 +788,7 @@ class RaftClient:
         return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
     def _handle_fetch(self, exchange: Exchange[protocol.RaftFetchRequest]) -> None:
-        """Answer as leader with records, a snapshot id or the point of divergence. Wait if there is no news."""
+        """Answer with records, a snapshot id or the point of divergence, or wait if there is no news."""
         request = exchange.request
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:
@@ -841,7 +840,7 @@ class RaftClient:
         if error != errors.NONE:
             leader = NO_NODE if self._is_closed else self.leader
             return protocol.FetchSnapshotResponse(error, self.log.epoch, leader)
-        snapshot = next((kept for kept in self.log.snapshots if kept.id == request.snapshot), None)
+        snapshot = next((own for own in self.log.snapshots if own.id == request.snapshot), None)
         if snapshot is not None and request.replica_id in self._fetched_us:
             # Fetching a snapshot counts for the check of the quorum
             # (updateCheckQuorumForFollowingVoter).

@@ -32,7 +32,7 @@ def plan(text: str = TEXT) -> Any:
     return load_text(text, "heartbeats.yaml").plans[0]
 
 
-def test_it_runs_and_its_records_are_judged() -> None:
+def test_the_client_runs_and_its_records_are_judged() -> None:
     result = run_plan(plan(), 0)
     assert result.verdict.status == "held"
     assert set(result.evidence.process_names.values()) == {"heartbeat-0", "reader"}
@@ -56,26 +56,26 @@ def test_mistakes_are_refused(text: str, replacement: str, message: str) -> None
         plan(campaign)
 
 
-def test_faults_and_links_can_name_it() -> None:
+def test_faults_and_links_can_name_the_client() -> None:
     cut = plan(
         TEXT + "faults: [{at: 2s, do: {partition: {between: heartbeat-0, and: [0, 1, 2], duration: 1s}}}]"
     )
     assert run_plan(cut, 0).faults
 
 
-def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
+def test_the_client_survives_a_round_trip_through_the_campaign_file() -> None:
     assert "heartbeats:" in campaign_text(plan())
     assert plan(campaign_text(plan())).digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
+def test_the_client_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "heartbeats" in json_schema()["$defs"]["WorkloadSection"]["properties"]
     (entry,) = explain("heartbeat")
     assert entry.kind == "client"
     assert "heartbeat" in names("heartb")
 
 
-def test_a_shrinker_keeps_it_and_tries_to_remove_it() -> None:
+def test_a_shrinker_keeps_the_client_and_tries_to_remove_it() -> None:
     explicit = next(explicit_plans(run_plan(plan(), 0)))
     assert explicit.applications == plan().applications
     assert explicit.script == ()
@@ -109,7 +109,7 @@ def test_a_swarm_needs_a_client_as_a_template() -> None:
         plan("swarm: {heartbeats: 0..3}")
 
 
-def test_strategies_draw_it_with_its_fields() -> None:
+def test_strategies_draw_the_client_with_its_fields() -> None:
     drawn = find(plans(), lambda candidate: bool(candidate.applications), settings=settings(database=None))
     assert drawn.applications[0].name == "heartbeat-0"
     assert drawn.applications[0].partition in drawn.cluster.partition_names()

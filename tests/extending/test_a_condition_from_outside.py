@@ -31,7 +31,7 @@ def plan(text: str = FILES["isr-size.yaml"]) -> Any:
     return load_text(text, "isr-size.yaml").plans[0]
 
 
-def test_steps_wait_for_it_and_the_final_state_is_compared_with_it(isr_size: Any) -> None:
+def test_steps_wait_for_the_fact_and_the_final_state_is_compared_with_it(isr_size: Any) -> None:
     assert plan().script[1].when == Condition((isr_size("t-0", 2),))
     result = run_plan(plan(), 0)
     assert result.expected
@@ -58,18 +58,18 @@ def test_mistakes_are_refused(wrong: str, message: str) -> None:
         plan(FILES["isr-size.yaml"].replace("when: {isr_size: {t-0: 2}}", f"when: {{isr_size: {wrong}}}"))
 
 
-def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
+def test_the_fact_survives_a_round_trip_through_the_campaign_file() -> None:
     assert plan(campaign_text(plan())).digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
+def test_the_fact_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "isr_size" in str(json_schema()["$defs"]["ConditionSection"])
     (entry,) = explain("isr_size")
     assert entry.kind == "condition"
     assert names("isr_si") == ["isr_size"]
 
 
-def test_strategies_draw_it() -> None:
+def test_strategies_draw_the_fact() -> None:
     def has_fact(condition: Condition) -> bool:
         return any(fact.name == "isr_size" for fact in condition.facts)
 

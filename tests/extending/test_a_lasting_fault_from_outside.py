@@ -36,7 +36,7 @@ def plans(text: str = FILES["outages.yaml"]) -> Any:
     return load_text(text, "outages.yaml").plans
 
 
-def test_it_strikes_and_ends() -> None:
+def test_the_fault_strikes_and_ends() -> None:
     base, power_loss = (run_plan(plan, 0) for plan in plans())
     assert base.expected
     assert power_loss.expected
@@ -58,7 +58,7 @@ def active_times(result: Any) -> list[tuple[int, int]]:
     return spans
 
 
-def test_it_is_active_until_it_ends() -> None:
+def test_the_fault_is_active_until_it_ends() -> None:
     result = run_plan(plans()[0], 0)
     (struck,) = result.faults
     ((begin_us, _),) = active_times(result)
@@ -70,7 +70,7 @@ def test_it_is_active_until_it_ends() -> None:
             assert state.faults == []
 
 
-def test_it_is_over_when_other_actions_have_ended_it() -> None:
+def test_the_fault_is_over_when_other_actions_have_ended_it() -> None:
     restarts = "\n".join(
         f"  - at: 11s\n    do: {{broker_restart: {{broker: {broker}}}}}" for broker in range(3)
     )
@@ -81,12 +81,12 @@ def test_it_is_over_when_other_actions_have_ended_it() -> None:
     assert end_us <= 11 * SECOND
 
 
-def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
+def test_the_fault_survives_a_round_trip_through_the_campaign_file() -> None:
     for plan in plans():
         assert plans(campaign_text(plan))[0].digest() == plan.digest()
 
 
-def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
+def test_the_fault_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "outage" in str(json_schema()["$defs"]["Fault"])
     # The glossary has the word too.
     assert [entry.kind for entry in explain("outage")] == ["term", "fault"]
@@ -98,7 +98,7 @@ def test_mistakes_are_refused() -> None:
         plans(FILES["outages.yaml"].replace("kind: power_loss", "kind: water"))
 
 
-def test_a_swarm_and_hypothesis_draw_it(outage: Any) -> None:
+def test_a_swarm_and_hypothesis_draw_the_fault(outage: Any) -> None:
     swarm = "workload: {duration: 9s}\nswarm: {faults: {any_of: [outage], in_play: 1, rate: 30/m}}"
     assert isinstance(draw_for_seed(plans(swarm)[0], 0).plan.faults[0].faults[0], outage)
     # It is one of many kinds, so a hundred examples may lack it.
@@ -107,7 +107,7 @@ def test_a_swarm_and_hypothesis_draw_it(outage: Any) -> None:
     assert drawn.name == outage.name
 
 
-def test_a_shrinker_simplifies_it(outage: Any) -> None:
+def test_a_shrinker_simplifies_the_fault(outage: Any) -> None:
     def outages(plans: Any) -> list[Any]:
         return [a for plan in plans for step in plan.script for a in step.actions if a.name == "outage"]
 

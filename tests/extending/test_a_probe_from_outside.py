@@ -33,13 +33,13 @@ def deleted(example: Callable[[str], ModuleType]) -> Iterator[None]:
     del PROBES[DELETED], PROBES["unclean-reassignment"]
 
 
-def test_a_run_counts_it_and_a_campaign_requires_it() -> None:
+def test_a_run_counts_the_probe_and_a_campaign_requires_it() -> None:
     result = run_plan(load_text(MOVING, "moving.yaml").plans[0], 0)
     assert result.probes[DELETED] == 1
     assert not result.probes_missed
 
 
-def test_commands_list_and_explain_it() -> None:
+def test_commands_list_and_explain_the_probe() -> None:
     for arguments in (("list", "probes"), ("explain", DELETED)):
         result = CliRunner().invoke(app, arguments)
         assert "A broker deleted a log with committed records." in " ".join(result.output.split())

@@ -45,7 +45,7 @@ def test_each_release_has_the_declared_value() -> None:
     ]
 
 
-def test_it_is_in_the_schema_in_explain_in_completion_and_in_release_changes() -> None:
+def test_the_switch_is_in_the_schema_in_explain_in_completion_and_in_release_changes() -> None:
     assert [entry.kind for entry in explain(NAME)] == ["behaviour"]
     assert [entry.kind for entry in explain(MUTANT)] == ["mutant"]
     assert names("hw_surv") == [NAME]
@@ -53,7 +53,7 @@ def test_it_is_in_the_schema_in_explain_in_completion_and_in_release_changes() -
     assert NAME in release_changes(RELEASES["2.4"], RELEASES["2.8"])[0]
 
 
-def test_a_campaign_sets_it_and_survives_a_round_trip() -> None:
+def test_a_campaign_sets_the_switch_and_survives_a_round_trip() -> None:
     flawed = plan(CAMPAIGN + f"behaviours: {{{NAME}: false}}")
     assert flawed.behaviour_switches().value(NAME) is False
     assert plan(campaign_text(flawed)).digest() == flawed.digest()
@@ -61,20 +61,20 @@ def test_a_campaign_sets_it_and_survives_a_round_trip() -> None:
         plan(CAMPAIGN + f"behaviours: {{{NAME}: wet}}")
 
 
-def test_the_brokers_of_the_model_have_it() -> None:
+def test_the_brokers_of_the_model_have_the_switch() -> None:
     sound = plan(CAMPAIGN)
     cluster = Cluster(sound.cluster, "2.8", sound.behaviour_switches(), Choices.from_seed(0))
     assert cluster.behaviours.replication.hw_survives_failover is True  # type: ignore[attr-defined]  # declared at run time
 
 
-def test_its_mutant_and_its_repair_are_registered() -> None:
+def test_the_switch_brings_its_mutant_and_its_repair() -> None:
     assert (MUTANTS[MUTANT].switch, MUTANTS[MUTANT].value) == (NAME, False)
     assert plan(CAMPAIGN).flawed(MUTANTS[MUTANT]).behaviour_switches().value(NAME) is False
     repair = REPAIRS[REPAIR_NAME]
     assert (repair.switch, repair.value, repair.is_missing(False)) == (NAME, True, True)
 
 
-def test_findings_propose_it() -> None:
+def test_findings_propose_the_switch() -> None:
     def ways(text: str) -> list[tuple[str, str]]:
         evidence = run_plan(plan(text), 0).evidence
         return [(way.kind, way.name) for way in by_switches(evidence, "hw-monotonic", ())]
@@ -83,7 +83,7 @@ def test_findings_propose_it() -> None:
     assert (REPAIR, REPAIR_NAME) in ways(CAMPAIGN.replace("2.8", "2.4"))
 
 
-def test_removing_it_removes_its_mutant_and_repair() -> None:
+def test_removing_the_switch_removes_its_mutant_and_repair() -> None:
     extension = EXTENSIONS[ReplicationSwitches]
     EXTENSIONS[ReplicationSwitches] = ReplicationSwitches
     assert NAME not in SWITCHES

@@ -33,7 +33,7 @@ def plan() -> Any:
     return load_text(FILES["redeploy.yaml"], "redeploy.yaml").plans[0]
 
 
-def test_a_script_performs_it(redeploy: Any) -> None:
+def test_a_script_performs_the_action(redeploy: Any) -> None:
     result = run_plan(plan(), 0)
     assert result.expected
     sessions = [settings.name for settings in result.evidence.producers.values()]
@@ -41,32 +41,32 @@ def test_a_script_performs_it(redeploy: Any) -> None:
     assert [action for _, action in result.operated] == [redeploy(producers=("producer-0", "producer-1"))]
 
 
-def test_its_references_are_checked() -> None:
+def test_references_of_the_action_are_checked() -> None:
     text = FILES["redeploy.yaml"].replace("redeploy: [producer-0,", "redeploy: [producer-7,")
     with pytest.raises(CampaignError, match="unknown producer `producer-7`"):
         load_text(text, "redeploy.yaml")
 
 
-def test_it_survives_a_round_trip_through_the_campaign_file() -> None:
+def test_the_action_survives_a_round_trip_through_the_campaign_file() -> None:
     assert "redeploy: [producer-0, producer-1]" in campaign_text(plan())
     assert load_text(campaign_text(plan()), "again.yaml").plans[0].digest() == plan().digest()
 
 
-def test_it_is_in_the_schema_in_explain_and_in_completion() -> None:
+def test_the_action_is_in_the_schema_in_explain_and_in_completion() -> None:
     assert "redeploy" in str(json_schema()["$defs"]["Action"])
     (entry,) = explain("redeploy")
     assert entry.kind == "action"
     assert names("redep") == ["redeploy"]
 
 
-def test_strategies_draw_it() -> None:
+def test_strategies_draw_the_action() -> None:
     def has_action(script: Any) -> bool:
         return any(action.name == "redeploy" for step in script for action in step.actions)
 
     assert has_action(find(strategies.scripts(), has_action, settings=QUIET))
 
 
-def test_a_shrinker_keeps_it_and_renames_its_references(redeploy: Any) -> None:
+def test_a_shrinker_keeps_the_action_and_renames_its_references(redeploy: Any) -> None:
     explicit = next(explicit_plans(run_plan(plan(), 0)))
     actions = [action for step in explicit.script for action in step.actions]
     assert redeploy(producers=("producer-0", "producer-1")) in actions

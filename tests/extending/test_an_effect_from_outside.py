@@ -40,18 +40,18 @@ def appends(result: RunResult, begin_s: int, end_s: int) -> int:
     return len([event for event in appended if begin_s * SECOND <= event.at_us < end_s * SECOND])
 
 
-def test_the_model_performs_it_and_undoes_it() -> None:
+def test_the_model_performs_the_effect_and_undoes_it() -> None:
     result = run()
     assert 0 < appends(result, 6, 15) <= 5
     assert appends(result, 16, 20) > 40
 
 
-def test_it_does_nothing_without_immediate_flushes() -> None:
+def test_the_effect_does_nothing_without_immediate_flushes() -> None:
     text = FILES["slow-fsync.yaml"].replace(", log.flush.interval.messages: 1", "")
     assert appends(run(text), 6, 15) > 100
 
 
-def test_without_a_handler_it_is_impossible_and_the_reason_is_shown(module: Any) -> None:
+def test_without_a_handler_the_effect_is_impossible_and_the_reason_is_shown(module: Any) -> None:
     reach = targets_of(module.FsyncSlow)
     assert [str(target_reach) for target_reach in reach.values()] == ["yes", "no", "no", "no"]
     assert REASON in reach["ZooKeeper"].obstacles

@@ -53,25 +53,25 @@ def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
     return write_run(tmp_path, result, run_as_mapping(result, "harrow run"), campaign_text(plan))
 
 
-def test_it_is_in_the_trace_with_its_fields(recorded: Path) -> None:
+def test_the_event_is_in_the_trace_with_its_fields(recorded: Path) -> None:
     lines = map(json.loads, (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines())
     (event,) = (line for line in lines if line["event"] == LONELY)
     assert (event["broker"], event["partition"], event["left"]) == (0, "t-0", [])
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json"), ("--format", "html"), ("--format", "mermaid")])
-def test_the_story_has_its_sentence(recorded: Path, options: tuple[str, ...]) -> None:
+def test_the_story_has_the_sentence_of_the_event(recorded: Path, options: tuple[str, ...]) -> None:
     assert "is ALONE in the ISR" in command("trace", str(recorded), "--all", *options)
 
 
-def test_a_diff_shows_its_name_and_fields(recorded: Path) -> None:
+def test_a_diff_shows_the_name_and_fields_of_the_event(recorded: Path) -> None:
     lines = (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines()
     number = next(n for n, line in enumerate(lines, 1) if LONELY in line)
     shown = " ".join(command("diff", str(recorded), "--at", str(number)).split())
     assert f"{LONELY} broker=0 partition=t-0 left=[]" in shown
 
 
-def test_a_condition_can_wait_for_it() -> None:
+def test_a_condition_can_wait_for_the_event() -> None:
     plan = load_text(WAITING, "waiting.yaml").plans[0]
     assert load_text(campaign_text(plan), "again.yaml").plans[0].digest() == plan.digest()
     assert LONELY in json.dumps(json_schema())
@@ -79,7 +79,7 @@ def test_a_condition_can_wait_for_it() -> None:
         load_text(WAITING.replace("left", "lft"), "waiting.yaml")
 
 
-def test_strategies_draw_it() -> None:
+def test_strategies_draw_the_event() -> None:
     def waits_for_it(condition: Any) -> bool:
         return any(pattern.event == LONELY for pattern in condition.patterns())
 

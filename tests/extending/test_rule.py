@@ -103,7 +103,7 @@ def harrow(project: Path, *arguments: str) -> str:
     return completed.stdout
 
 
-def test_the_terminal_shows_its_chain(project: Path) -> None:
+def test_the_terminal_shows_the_chain_of_a_finding(project: Path) -> None:
     shown = harrow(project, "run", "nods.yaml", "--verbose", "--no-results")
     assert "nodded at m1, m2 despite good manners" in shown
     assert SENTENCE in shown
@@ -111,12 +111,12 @@ def test_the_terminal_shows_its_chain(project: Path) -> None:
     assert "prevented by" not in shown
 
 
-def test_it_is_listed_and_explained(project: Path) -> None:
+def test_the_rule_is_listed_and_explained(project: Path) -> None:
     assert "acked-twice" in harrow(project, "list", "rules")
     assert "Promised by: good manners." in harrow(project, "explain", "acked-twice")
 
 
-def test_json_has_its_data_and_text(project: Path) -> None:
+def test_json_has_the_data_and_text_of_a_finding(project: Path) -> None:
     (run,) = json.loads((project / "run.json").read_text(encoding="utf-8"))["runs"]
     first = run["rules"]["acked-twice"]["findings"][0]
     nod, conclusion = first["chain"]
@@ -137,17 +137,17 @@ def test_json_has_its_data_and_text(project: Path) -> None:
     assert (proposed["tried"], proposed["held"]) == (True, False)
 
 
-def test_the_markdown_report_has_it(project: Path) -> None:
+def test_the_markdown_report_has_the_finding(project: Path) -> None:
     report = (project / "results" / "latest" / "report.md").read_text(encoding="utf-8")
     assert SENTENCE.replace("[", "\\[") in report or SENTENCE in report
     assert "somebody nods 2 times" in report
 
 
-def test_a_diff_lists_its_moments(project: Path) -> None:
+def test_a_diff_lists_the_moments_of_a_chain(project: Path) -> None:
     assert SENTENCE in harrow(project, "diff", "latest")
 
 
-def test_a_trace_marks_its_event_in_the_lane_of_its_broker(project: Path) -> None:
+def test_a_trace_marks_the_event_of_a_link_in_the_lane_of_its_broker(project: Path) -> None:
     shown = harrow(project, "trace", "latest", "--around", "acked-twice:m1")
     # The lane shows the broker, and the text of the link replaces that of the event.
     assert "as leader, nodded at m1 of [0, 1]" in shown
@@ -155,7 +155,7 @@ def test_a_trace_marks_its_event_in_the_lane_of_its_broker(project: Path) -> Non
     assert "somebody nods 2 times" in shown
 
 
-def test_the_page_has_it(project: Path) -> None:
+def test_the_page_has_the_finding(project: Path) -> None:
     harrow(project, "trace", "latest", "--format", "html", "--output", "page.html")
     page = (project / "page.html").read_text(encoding="utf-8")
     assert "nodded at m1 of [0, 1]" in page

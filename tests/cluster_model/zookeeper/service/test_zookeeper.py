@@ -250,8 +250,8 @@ def test_a_watch_ends_with_its_session_and_moves_with_it() -> None:
     for broker in (1, 2):
         server.do(broker, zk.GetData("/a", watch=True))
     server.expire(1)
-    seen = server.ask(2).zxid
-    assert server.connect(2, server.sessions[2], last_zxid=seen, data_watches=("/a",)) == zk.OK
+    zxid = server.ask(2).zxid
+    assert server.connect(2, server.sessions[2], last_zxid=zxid, data_watches=("/a",)) == zk.OK
     server.do(3, zk.SetData("/a", 1))
     assert server.events(1) == []
     assert server.events(2) == [("/a", False)]  # over the new connection
@@ -272,12 +272,12 @@ def test_a_watch_that_missed_a_change_fires_on_the_new_connection_and_only_then(
 ) -> None:
     server = Server(1, 2)
     server.do(1, zk.Create("/a"))
-    seen = server.ask(1).zxid
-    assert server.connect(1, server.sessions[1], last_zxid=seen, **watches) == zk.OK
+    zxid = server.ask(1).zxid
+    assert server.connect(1, server.sessions[1], last_zxid=zxid, **watches) == zk.OK
     assert server.events(1) == []  # nothing has happened yet
     server.zookeeper.clients.connection_closed(server.connections[1])
     server.do(2, change)
-    assert server.connect(1, server.sessions[1], last_zxid=seen, **watches) == zk.OK
+    assert server.connect(1, server.sessions[1], last_zxid=zxid, **watches) == zk.OK
     (event,) = server.events(1)
     assert (event,) == tuple((path, kind == "child_watches") for kind, (path,) in watches.items())
     assert server.connect(1, server.sessions[1], last_zxid=server.ask(1).zxid) == zk.OK
