@@ -1,7 +1,6 @@
-"""A run made by hand: what happened, step by step, kept as history, trace and logs.
+"""A builder of runs: a test states each step, and the builder records it where rules look.
 
-Nothing here decides anything: a test says what each broker did, and the builder only
-writes it down in all the places where rules look.
+The builder decides nothing: it writes each step into the history, the trace and the logs.
 """
 
 from collections.abc import Collection
@@ -21,8 +20,7 @@ PARTITION = "t-0"
 
 MARKERS = {"<commit>": COMMIT, "<abort>": ABORT}
 REMOVED = "<removed>"
-"""Stands in a log where compaction has removed a record."""
-"""What stands for a control record in a log that is made by hand."""
+"""Marks the place of a record that compaction removed from a log."""
 
 
 class RunBuilder:
@@ -55,7 +53,7 @@ class RunBuilder:
         self.consumers: dict[int, ConsumerSettings] = {}
         self.held_up: dict[str, int] = {}
         self.in_transactions: set[str] = set()
-        """The values that logs have as parts of transactions, which the next marker ends."""
+        """Values in logs that belong to transactions."""
         self._open_sends: dict[str, int] = {}
 
     # Clients
@@ -92,7 +90,7 @@ class RunBuilder:
         self.history.send_failed(process, partition, value, self.tick(), "TimeoutException", definite=False)
 
     def transaction(self, process: int, type_: str, *values: str, partition: str = PARTITION) -> None:
-        """A transaction with records in the leader's log, and how it ended."""
+        """Record a transaction with its records in the leader's log and its outcome."""
         for value in values:
             self.history.add(process, INVOKE, TXN, ((SEND, partition, value),), self.tick())
             self.append(0, value, partition=partition)
@@ -104,7 +102,9 @@ class RunBuilder:
     def poll(
         self, *pairs: tuple[int, str], partition: str = PARTITION, isolation_level: str | None = None
     ) -> None:
-        """A poll of a new consumer: one of the workload, if it has an isolation level."""
+        """Record a poll of a new consumer, which belongs to the workload if it has an isolation
+        level.
+        """
         process = self.history.new_process("consumer")
         if isolation_level is not None:
             self.consumers[process] = ConsumerSettings(
@@ -114,7 +114,7 @@ class RunBuilder:
         self.history.polled(process, {partition: list(pairs)}, now_us, now_us)
 
     def read_to_end(self, broker: int, partition: str = PARTITION) -> None:
-        """After healing, a consumer reads everything that *broker* has."""
+        """Let a consumer read every record of *broker* after healing."""
         pairs = [
             (offset, value)
             for offset, (value, _) in enumerate(self._log(broker, partition))
@@ -126,7 +126,7 @@ class RunBuilder:
     # Brokers
 
     def event(self, name: str, **fields: Any) -> None:
-        """Trace any event, its fields by name."""
+        """Trace an event with its fields by name."""
         assert set(fields) == set(event_fields(name)), name
         self.trace.append((self.tick(), name, *(fields[field] for field in event_fields(name))))
 
@@ -208,7 +208,7 @@ class RunBuilder:
         self._cut(broker, to, partition)
 
     def lose_power(self, broker: int, flushed: int, partition: str = PARTITION) -> None:
-        """The machine of *broker* loses power and keeps what is flushed; it comes back at once."""
+        """Cut the power of *broker*, which keeps its flushed records and restarts at once."""
         log = self._log(broker, partition)
         self.event("broker_stopped", broker=broker, cause="power_loss")
         self.event(
@@ -224,7 +224,7 @@ class RunBuilder:
         )
 
     def lose_disk(self, broker: int, partition: str = PARTITION) -> None:
-        """The disk of *broker* is gone; it comes back at once with an empty one."""
+        """Erase the disk of *broker*, which restarts at once with an empty one."""
         log = self._log(broker, partition)
         self.event("broker_stopped", broker=broker, cause="process")
         self.event("log_lost", broker=broker, partition=partition, from_offset=0, to_offset=len(log))
@@ -234,7 +234,7 @@ class RunBuilder:
     def recover_with_corruption(
         self, broker: int, to: int, *, torn: bool = False, partition: str = PARTITION
     ) -> None:
-        """*broker* is killed, comes back, and cuts its log at a bad CRC."""
+        """Kill and restart *broker*, which truncates its log at a bad CRC."""
         log = self._log(broker, partition)
         self.event("broker_stopped", broker=broker, cause="power_loss" if torn else "process")
         self.event(
@@ -250,11 +250,11 @@ class RunBuilder:
 
     def _cut(self, broker: int, to: int, partition: str) -> None:
         del self._log(broker, partition)[to:]
-        known = self.high_watermarks.get((partition, broker), 0)
-        self.high_watermarks[partition, broker] = min(known, to)
+        high_watermark = self.high_watermarks.get((partition, broker), 0)
+        self.high_watermarks[partition, broker] = min(high_watermark, to)
 
     def compact(self, broker: int, offset: int, partition: str = PARTITION) -> None:
-        """The replica on *broker* removes one record by compaction; nothing is left in its place."""
+        """Let the replica on *broker* remove one record by compaction."""
         log = self._log(broker, partition)
         self.event(
             "log_cleaned",
@@ -275,7 +275,7 @@ class RunBuilder:
     def write(
         self, process: int, value: str, leader: int, *followers: int, partition: str = PARTITION
     ) -> None:
-        """A send that goes well: appended, copied, committed, acked."""
+        """Record a successful send: appended, replicated, committed and acked."""
         self.send(process, value, partition)
         offset = len(self._log(leader, partition))
         self.append(leader, value, partition=partition)
@@ -289,7 +289,7 @@ class RunBuilder:
             self.ok(process, value, offset, partition)
 
     def evidence(self, *, unfinished: tuple[str, ...] = ()) -> Evidence:
-        """Return what rules see of it."""
+        """Return the run as evidence for rules."""
         return Evidence(
             release=self.release,
             operations=self.history.operations,

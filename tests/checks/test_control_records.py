@@ -1,4 +1,4 @@
-"""Control records take offsets and are no values: no rule takes one for a record of a client."""
+"""Control records occupy offsets, and no rule treats one as a record of a client."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.checks.evidence_builder import MARKERS, RunBuilder
 
 
 def run_with_markers() -> RunBuilder:
-    """Two acked records, each followed by the end of a transaction, on two brokers."""
+    """Return a run with two acked records on two brokers, each followed by a transaction marker."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -25,11 +25,11 @@ def run_with_markers() -> RunBuilder:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_log_with_control_records_is_as_good_as_one_without(rule: str) -> None:
+def test_control_records_alone_cause_no_finding(rule: str) -> None:
     assert not run_with_markers().judge(rule).findings
 
 
-def test_a_value_is_found_at_its_offset_behind_control_records() -> None:
+def test_control_records_do_not_shift_the_offsets_of_values() -> None:
     evidence = run_with_markers().evidence()
     assert evidence.replicas["t-0"][0].values() == ["m0", None, "m1", None]
     index = Index(evidence)
@@ -53,15 +53,15 @@ def test_replicas_with_different_control_records_have_diverged(other: str) -> No
         )
 
 
-def test_a_damaged_control_batch_takes_its_offset_all_the_same() -> None:
+def test_a_damaged_control_batch_still_occupies_its_offset() -> None:
     log = run_with_markers().evidence().replicas["t-0"][0]
     damaged = replace(log, damaged=frozenset({0, 1}))
     assert damaged.values() == [None, None, "m1", None]
 
 
-def test_what_a_log_has_of_a_batch_before_it_begins_is_no_value() -> None:
+def test_records_below_the_log_start_are_no_values() -> None:
     log = run_with_markers().evidence().replicas["t-0"][0]
     assert (log.log_start, log.first_offset) == (0, 0)
-    begun = replace(log, begins_at=1)
-    assert (begun.log_start, begun.values()) == (1, [None, None, "m1", None])
+    later_start = replace(log, begins_at=1)
+    assert (later_start.log_start, later_start.values()) == (1, [None, None, "m1", None])
     assert replace(log, begins_at=9).values() == [None] * 4

@@ -1,4 +1,4 @@
-"""How sends and completions find each other."""
+"""The index of evidence matches sends with their completions."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from harrow.cluster_model.trace import TraceEvent, decode
 from tests.checks.evidence_builder import RunBuilder
 
 
-def test_sends_that_are_outstanding_together_are_matched_by_value() -> None:
+def test_concurrent_sends_are_matched_by_value() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.send(producer, "m0")
@@ -53,13 +53,13 @@ def test_the_same_value_from_one_process_is_matched_in_order() -> None:
     assert [send.offset for send in Index(run.evidence()).sends_of("t-0", "m0")] == [0, 1]
 
 
-def test_an_ack_whose_invocation_was_not_recorded_counts() -> None:
+def test_an_ack_without_a_recorded_invocation_counts() -> None:
     run = RunBuilder()
     run.ok(run.producer(), "m0", 0)
     assert [send.value for send in Index(run.evidence()).acked["t-0"]] == ["m0"]
 
 
-def test_other_operations_and_failed_polls_are_passed_over() -> None:
+def test_other_operations_and_failed_polls_are_ignored() -> None:
     run = RunBuilder()
     run.history.add(0, "invoke", "assign", (("t-0",),), 0)
     run.history.add(0, "invoke", "poll", (("poll",),), 0)
@@ -68,7 +68,7 @@ def test_other_operations_and_failed_polls_are_passed_over() -> None:
     assert (index.history.sends_total, [*index.polled]) == (0, [])
 
 
-def test_both_kinds_of_a_transaction_are_read() -> None:
+def test_sends_and_polls_of_a_transaction_are_indexed() -> None:
     run = RunBuilder()
     run.history.add(0, "invoke", "txn", (("send", "t-0", "m1"), ("poll",)), 0)
     run.history.add(0, "ok", "txn", (("send", "t-0", (1, "m1")), ("poll", {"t-0": [(0, "m0")]})), 0)
@@ -86,14 +86,14 @@ _TIMES = st.integers(0, 20)
     _TIMES,
     st.integers(1, 5),
 )
-def test_events_at_a_time_are_found_in_a_trace_of_any_kind(
-    told: list[tuple[int, str, bool]], start_us: int, end_us: int, chunk: int
+def test_events_are_looked_up_alike_in_plain_and_packed_traces(
+    draws: list[tuple[int, str, bool]], start_us: int, end_us: int, chunk: int
 ) -> None:
     rows: list[TraceEvent] = [
         (at_us, HighWatermarkSet.name, 0, partition, number)
         if is_watermark
         else (at_us, LogOpened.name, 0, partition, number, number)
-        for number, (at_us, partition, is_watermark) in enumerate(sorted(told))
+        for number, (at_us, partition, is_watermark) in enumerate(sorted(draws))
     ]
     packed: PackedLog[TraceEvent] = PackedLog(newest=rows, chunk=chunk, unpacked_max=0)
     packed.pack()

@@ -1,4 +1,4 @@
-"""What guards against what: settings, fields and switches declare it, and each name that they use is a kind of finding."""
+"""Settings, fields and switches declare the findings that they guard against."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ from harrow.cluster_model.topology import ApplicationSpec, TopicSpec
 
 
 def kinds() -> frozenset[str]:
-    """Return the names that findings have: rules, causes, and what permits them with or without its value."""
+    """Return the names of findings: rules, causes, and permissions with and without their values."""
     permissions = {each.setting for rule in RULES.values() for each in rule.promise.permissions}
     permissions |= {each.setting for each in BY_LOSS}
     return frozenset(
@@ -37,11 +37,11 @@ def guards() -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def test_whatever_guards_names_kinds_of_findings() -> None:
-    unknown = {name: sorted(set(said) - kinds()) for name, said in guards().items() if set(said) - kinds()}
+def test_every_guard_names_findings_that_exist() -> None:
+    unknown = {name: sorted(set(names) - kinds()) for name, names in guards().items() if set(names) - kinds()}
     assert unknown == {}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
-def test_the_switch_of_a_flaw_that_rules_notice_guards_against_something(mutant: Mutant) -> None:
+def test_the_switch_of_a_mutant_that_rules_notice_guards_against_a_finding(mutant: Mutant) -> None:
     assert bool(SWITCHES[mutant.switch].guards) or not mutant.noticed_by

@@ -1,4 +1,4 @@
-"""Findings of one cause are told once."""
+"""Findings of one cause form one incident."""
 
 from dataclasses import replace
 
@@ -23,11 +23,11 @@ def sizes(*findings: Finding) -> list[int]:
     return [len(incident.findings) for incident in incidents(findings)]
 
 
-def test_records_that_one_truncation_cut_off_are_one_incident() -> None:
+def test_records_removed_by_one_truncation_are_one_incident() -> None:
     assert sizes(cut_off("m1"), cut_off("m2"), cut_off("m3")) == [3]
 
 
-def test_another_truncation_cause_partition_or_permission_is_another() -> None:
+def test_findings_of_different_truncation_cause_partition_or_permission_are_separate_incidents() -> None:
     first = cut_off("m1")
     assert sizes(first, cut_off("m2", at_us=9)) == [1, 1]
     assert sizes(first, cut_off("m2", permitted_by="acks=1")) == [1, 1]
@@ -36,11 +36,11 @@ def test_another_truncation_cause_partition_or_permission_is_another() -> None:
     assert sizes(first, replace(cut_off("m2"), chain=(*cut_off("m2").chain[:2], other))) == [1, 1]
 
 
-def test_a_finding_without_a_deciding_link_stands_alone() -> None:
+def test_a_finding_without_a_deciding_link_is_an_incident_of_its_own() -> None:
     assert sizes(lost("m1"), lost("m2")) == [1, 1]
 
 
-def test_the_losses_of_a_run_by_one_truncation_are_one() -> None:
+def test_all_losses_of_a_run_by_one_truncation_are_one_incident() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -56,11 +56,11 @@ def test_the_losses_of_a_run_by_one_truncation_are_one() -> None:
     assert others_of(incident) == "and m1, m2, m3, m4 and 26 more by the same cause"
 
 
-def test_json_lists_its_members_and_they_are_read_back() -> None:
+def test_the_members_of_an_incident_survive_json() -> None:
     findings = (cut_off("m1"), replace(cut_off("m2"), offset=2), cut_off("m3", at_us=9))
     rule = run_as_mapping(run_result(*findings), "")["rules"]["lost-write"]
     assert rule["count"] == 3
-    assert [(found["value"], found["count"]) for found in rule["findings"]] == [("m1", 2), ("m3", 1)]
+    assert [(finding["value"], finding["count"]) for finding in rule["findings"]] == [("m1", 2), ("m3", 1)]
     assert rule["findings"][0]["members"] == [
         {"partition": "t-0", "offset": 1, "value": "m1"},
         {"partition": "t-0", "offset": 2, "value": "m2"},

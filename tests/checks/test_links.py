@@ -1,4 +1,4 @@
-"""Kinds of link: declared once, and whole."""
+"""Every kind of link has one complete declaration."""
 
 import pickle
 from dataclasses import replace
@@ -16,13 +16,13 @@ from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_operand_of_a_link_has_a_kind_and_every_event_it_stems_from_is_known(name: str) -> None:
+def test_every_kind_of_link_declares_its_operands_and_existing_source_events(name: str) -> None:
     assert RULES
     operand_kinds(name)
     assert set(KINDS[name].stems_from) <= {*EVENTS, *HISTORY_EVENTS}
 
 
-def test_two_kinds_have_two_names() -> None:
+def test_a_second_kind_of_the_same_name_is_refused() -> None:
     with pytest.raises(ValueError, match="two kinds of link are called acked"):
 
         @link("acked", free_because="it is a test")
@@ -49,20 +49,20 @@ def test_a_kind_declares_exactly_one_reason_for_its_links(declared: dict[str, An
     assert "silent" not in KINDS
 
 
-def test_a_fact_that_is_true_or_false_names_whom_it_is_about() -> None:
+def test_a_boolean_fact_names_its_subject() -> None:
     for kind in KINDS.values():
         for fact, subject, then, _, _ in (*kind.needs, *kind.makes):
             assert subject or not isinstance(then, bool), f"{kind.name}: {fact.name} is of nothing"
 
 
-def test_operands_that_are_as_by_default_are_left_out() -> None:
+def test_operands_with_default_values_are_omitted() -> None:
     assert elected(1, 2, leader_epoch=3, isr=None, has_it=False) == elected(1, 2, leader_epoch=3)
     assert elected(1, 2, leader_epoch=3, has_it=True) != elected(1, 2, leader_epoch=3)
 
 
-def test_a_link_crosses_processes() -> None:
-    told = acked(1, 0, value="m1", acks=-1, isr=(0, 1))
-    assert pickle.loads(pickle.dumps(told)) == told
+def test_a_link_survives_pickling() -> None:
+    link_of_ack = acked(1, 0, value="m1", acks=-1, isr=(0, 1))
+    assert pickle.loads(pickle.dumps(link_of_ack)) == link_of_ack
 
 
 def test_causes_are_compared_by_kind_flags_and_texts() -> None:
@@ -75,7 +75,7 @@ def test_causes_are_compared_by_kind_flags_and_texts() -> None:
     assert gone(0, "down") != gone(0, "paused")
 
 
-def test_a_need_that_no_earlier_link_has_made_is_a_gap() -> None:
+def test_a_need_that_no_earlier_link_meets_is_a_gap() -> None:
     gone = links.elected(3, 1, leader_epoch=1, former=0)
     (gap,) = unmet([links.appended(1, 0, value="m", offset=0, leader_epoch=0), gone])
     assert (gap.place, gap.need.fact.name, gap.need.subject) == (1, "out of service", (0,))

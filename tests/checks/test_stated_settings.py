@@ -1,4 +1,4 @@
-"""What can be stated about the settings behind a history, and what it permits."""
+"""The settings that a user can state for a history decide which anomalies are permitted."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def stated(*assignments: str) -> StatedSettings:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_settings_that_are_not_stated_are_the_strictest(rule: str) -> None:
+def test_unstated_settings_are_the_strictest(rule: str) -> None:
     always = {"int-send-skip", "G0"}
     assert (RULES[rule].promise.permission(STRICT) is not None) == (rule in always)
 
@@ -53,7 +53,9 @@ def test_settings_that_are_not_stated_are_the_strictest(rule: str) -> None:
         (("transactional.id=payments",), "precommitted-read", None),
     ],
 )
-def test_stated_settings_decide(assignments: tuple[str, ...], rule: str, permitted_by: str | None) -> None:
+def test_stated_settings_decide_which_anomalies_are_permitted(
+    assignments: tuple[str, ...], rule: str, permitted_by: str | None
+) -> None:
     assert RULES[rule].promise.permission(stated(*assignments)) == permitted_by
 
 
@@ -68,12 +70,12 @@ def test_stated_settings_decide(assignments: tuple[str, ...], rule: str, permitt
         ("unclean.leader.election.enable", "1"),
     ],
 )
-def test_a_value_that_a_setting_cannot_have(key: str, text: str) -> None:
+def test_an_invalid_value_of_a_setting_is_refused(key: str, text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         state(STRICT, key, text)
 
 
-def test_a_setting_on_which_nothing_depends() -> None:
+def test_a_setting_that_permits_nothing_cannot_be_stated() -> None:
     with pytest.raises(KeyError):
         state(STRICT, "batch.size", "1")
     assert "acks" in STATABLE

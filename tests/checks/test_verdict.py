@@ -1,4 +1,4 @@
-"""The verdict: the worst of the rules, and no pass for a run that tried nothing."""
+"""The verdict of a run is the worst of its rules, and a run that tried nothing does not pass."""
 
 import pytest
 
@@ -18,27 +18,27 @@ def lose_m0(run: RunBuilder) -> None:
     run.truncate(1, 0)
 
 
-def test_held() -> None:
+def test_a_run_without_findings_held() -> None:
     verdict = judge(good_run().evidence())
     assert (verdict.status, verdict.reasons) == ("held", ())
     assert {result.status for result in verdict.rules.values()} == {"held"}
     assert all(result.promise for result in verdict.rules.values())
 
 
-def test_permitted() -> None:
+def test_a_run_with_only_permitted_findings_is_permitted() -> None:
     run = good_run("0")
     lose_m0(run)
     verdict = judge(run.evidence())
     assert (verdict.status, verdict.rules["lost-write"].status) == ("permitted", "permitted")
 
 
-def test_violated() -> None:
+def test_a_run_with_a_broken_promise_is_violated() -> None:
     run = good_run()
     lose_m0(run)
     assert judge(run.evidence()).status == "violated"
 
 
-def test_nothing_sent_is_inconclusive() -> None:
+def test_a_run_that_sent_nothing_is_inconclusive() -> None:
     verdict = judge(RunBuilder().evidence())
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("nothing was tried: no record was sent",)
@@ -56,12 +56,12 @@ def test_a_run_without_acks_is_inconclusive_unless_no_producer_waits_for_acks(ac
     assert verdict.reasons == (() if status == "held" else ("nothing was tried: no send was acknowledged",))
 
 
-def test_a_run_that_did_not_get_to_its_end_is_inconclusive() -> None:
+def test_an_unfinished_run_is_inconclusive() -> None:
     verdict = judge(good_run().evidence(unfinished=("t-0 has no leader",)))
     assert (verdict.status, verdict.reasons) == ("inconclusive", ("t-0 has no leader",))
 
 
-def test_unfinished_outweighs_permitted() -> None:
+def test_an_unfinished_run_with_permitted_findings_is_inconclusive() -> None:
     run = good_run("0")
     lose_m0(run)
     assert judge(run.evidence(unfinished=("t-0 has no leader",))).status == "inconclusive"
@@ -74,7 +74,7 @@ def test_a_broken_promise_stays_broken_in_an_unfinished_run() -> None:
     assert (verdict.status, verdict.reasons) == ("violated", ("t-0 has no leader",))
 
 
-def test_a_partition_that_was_not_read_back_is_a_reason() -> None:
+def test_a_partition_that_was_not_read_back_makes_a_run_inconclusive() -> None:
     run = good_run()
     run.write(0, "n0", 0, 1, partition="t-1")
     verdict = judge(run.evidence())

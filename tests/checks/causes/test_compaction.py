@@ -1,4 +1,4 @@
-"""What compaction may remove: told from keys and logs, whatever a broker says."""
+"""Records that compaction may remove, derived from keys and logs and not from broker reports."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,7 +51,7 @@ def judged(run: RunBuilder) -> Index:
 
 
 def two_of_a_key(*, second: str = "m1", key: str = "a", tombstone: bool = False) -> RunBuilder:
-    """Return a run in which brokers 0, which leads, and 1 have m0 with key a at offset 0, and another record at 1."""
+    """Return a run in which leader 0 and follower 1 have m0 of key a and a second record."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -62,11 +62,11 @@ def two_of_a_key(*, second: str = "m1", key: str = "a", tombstone: bool = False)
 
 
 def forget(run: RunBuilder, broker: int, offset: int) -> None:
-    """Have a final log no longer have what stands at an offset."""
+    """Replace the record at an offset of a final log with a marker."""
     run.logs[P][broker][offset] = ("<commit>", 0)
 
 
-def test_a_record_that_a_later_one_of_its_key_stands_for_is_superseded() -> None:
+def test_a_record_compacted_for_a_later_one_of_its_key_is_superseded() -> None:
     run = two_of_a_key()
     run.at(9)
     for broker in (0, 1):
@@ -78,7 +78,7 @@ def test_a_record_that_a_later_one_of_its_key_stands_for_is_superseded() -> None
     assert list(RULE.find(index)) == []
 
 
-def test_a_leader_that_was_elected_and_has_not_begun_at_the_end_has_no_log_that_counts() -> None:
+def test_the_log_of_an_elected_leader_that_never_led_does_not_count() -> None:
     run = two_of_a_key()
     run.at(8)
     election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (0, 1)}
@@ -92,7 +92,7 @@ def test_a_leader_that_was_elected_and_has_not_begun_at_the_end_has_no_log_that_
     assert list(RULE.find(index)) == []
 
 
-def test_a_record_that_went_although_no_later_one_has_its_key_is_lost() -> None:
+def test_a_record_compacted_without_a_later_one_of_its_key_is_lost() -> None:
     run = two_of_a_key(key="b")
     run.at(9)
     for broker in (0, 1):
@@ -106,7 +106,7 @@ def test_a_record_that_went_although_no_later_one_has_its_key_is_lost() -> None:
     assert finding.chain[-1].kind.name == "compacted-without-later-record"
 
 
-def test_a_removal_by_a_follower_takes_no_record_from_consumers() -> None:
+def test_compaction_on_a_follower_takes_no_record_from_consumers() -> None:
     run = two_of_a_key()
     run.at(9)
     cleaned(run, 1, 2, 0)
@@ -114,8 +114,8 @@ def test_a_removal_by_a_follower_takes_no_record_from_consumers() -> None:
     assert compaction_of(judged(run), P, copies) is None
 
 
-def test_a_record_whose_later_one_is_cut_off_is_lost_with_it() -> None:
-    """Broker 0 removes m0 for m1, which it loses when it follows broker 1 for a while."""
+def test_a_compacted_record_is_lost_if_its_replacement_is_truncated() -> None:
+    """Broker 0 compacts m0 for m1, then truncates m1 as a follower of broker 1."""
     run = two_of_a_key()
     run.at(9)
     cleaned(run, 0, 2, 0)
@@ -127,12 +127,12 @@ def test_a_record_whose_later_one_is_cut_off_is_lost_with_it() -> None:
     run.read_to_end(0)
     index = judged(run)
     assert not is_superseded(index, P, "m0")
-    found = {finding.value: finding for finding in RULE.find(index)}
-    assert "superseded-by-lost-record" in [link.kind.name for link in found["m0"].chain]
-    assert found["m0"].permitted_by is None
+    findings = {finding.value: finding for finding in RULE.find(index)}
+    assert "superseded-by-lost-record" in [link.kind.name for link in findings["m0"].chain]
+    assert findings["m0"].permitted_by is None
 
 
-def test_the_cleaner_removes_a_record_only_for_later_records_that_it_has_read() -> None:
+def test_the_cleaner_removes_a_record_only_for_later_records_within_its_range() -> None:
     run = two_of_a_key()
     keyed(run, run.producer(), "m2", "a")
     run.at(9)
@@ -144,7 +144,7 @@ def test_the_cleaner_removes_a_record_only_for_later_records_that_it_has_read() 
     assert taken.later.value == "m1"
 
 
-def test_where_a_log_was_emptied_is_a_hole_whatever_has_been_put_there_since() -> None:
+def test_a_compacted_offset_is_a_hole_from_its_removal_on() -> None:
     run = two_of_a_key()
     run.at(9)
     cleaned(run, 0, 2, 0)
@@ -171,12 +171,12 @@ def test_an_unread_tombstone_may_be_removed_after_delete_retention_ms(
         forget(run, broker, 0)
         forget(run, broker, 1)
     run.read_to_end(0)
-    found = {finding.value: finding for finding in RULE.find(judged(run))}
-    assert found["gone"].chain[-1].kind.name == kind
-    assert found["gone"].permitted_by == permitted_by
+    findings = {finding.value: finding for finding in RULE.find(judged(run))}
+    assert findings["gone"].chain[-1].kind.name == kind
+    assert findings["gone"].permitted_by == permitted_by
 
 
-def test_a_tombstone_that_was_old_enough_by_the_clock_alone_went_by_clock_skew() -> None:
+def test_a_tombstone_that_expires_only_by_a_wrong_clock_is_removed_by_clock_skew() -> None:
     run = two_of_a_key(second="gone", tombstone=True)
     run.event("clock_stepped", process="broker-0", by_us=100_000_000, skew_us=100_000_000)
     run.at(4)
@@ -185,12 +185,12 @@ def test_a_tombstone_that_was_old_enough_by_the_clock_alone_went_by_clock_skew()
         forget(run, broker, 0)
         forget(run, broker, 1)
     run.read_to_end(0)
-    found = {finding.value: finding for finding in RULE.find(judged(run))}
-    assert found["gone"].chain[-1].kind.name == "tombstone-expired-by-wrong-clock"
-    assert found["gone"].permitted_by == "clock skew"
+    findings = {finding.value: finding for finding in RULE.find(judged(run))}
+    assert findings["gone"].chain[-1].kind.name == "tombstone-expired-by-wrong-clock"
+    assert findings["gone"].permitted_by == "clock skew"
 
 
-def test_a_tombstone_that_went_in_its_time_supersedes_as_ever() -> None:
+def test_an_expired_tombstone_still_supersedes_earlier_records() -> None:
     run = two_of_a_key(second="gone", tombstone=True)
     run.at(9)
     for broker in (0, 1):
@@ -199,7 +199,7 @@ def test_a_tombstone_that_went_in_its_time_supersedes_as_ever() -> None:
     assert is_superseded(judged(run), P, "m0")
 
 
-def test_what_went_with_a_leaders_disk_is_superseded_where_its_successor_has_compacted_it() -> None:
+def test_a_record_lost_with_a_leaders_disk_is_superseded_if_the_successor_compacted_it() -> None:
     run = two_of_a_key()
     run.at(9)
     cleaned(run, 1, 2, 0)
@@ -212,8 +212,11 @@ def test_what_went_with_a_leaders_disk_is_superseded_where_its_successor_has_com
     assert list(RULE.find(index)) == []
 
 
-def test_a_successor_has_what_stands_for_what_stands_for_a_record() -> None:
-    """Broker 0 removes m0 for m1, and m1 for m2; broker 2 copies m2 from it, and succeeds broker 1, which has led with all three."""
+def test_a_record_is_superseded_through_a_chain_of_replacements() -> None:
+    """Broker 0 compacts m0 for m1 and m1 for m2.
+
+    Broker 2 copies only m2 and succeeds broker 1, which has all three.
+    """
     run = RunBuilder((0, 1, 2))
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -235,8 +238,8 @@ def test_a_successor_has_what_stands_for_what_stands_for_a_record() -> None:
     assert list(RULE.find(index)) == []
 
 
-def given_again(how: str) -> Index:
-    """Return a run in which compaction takes m0 from offset 0 for m1, and m2 is put there later."""
+def reassigned_after_compaction(how: str) -> Index:
+    """Return a run in which m0 is compacted for m1, and offset 0 is later assigned to m2."""
     run = RunBuilder(unclean_leader_election=how == "unclean")
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -271,12 +274,14 @@ def given_again(how: str) -> Index:
 def test_a_compacted_offset_is_assigned_again_by_a_broker_that_lost_the_position(
     how: str, permitted_by: str | None
 ) -> None:
-    found = {finding.offset: finding for finding in INCONSISTENT.find(given_again(how))}
-    assert found[0].permitted_by == permitted_by
+    findings = {finding.offset: finding for finding in INCONSISTENT.find(reassigned_after_compaction(how))}
+    assert findings[0].permitted_by == permitted_by
 
 
-def test_a_replacement_that_was_compacted_in_its_turn_needs_no_excuse() -> None:
-    """Broker 0 cuts off m0 only when it is back, after compaction has taken what stood at its offset meanwhile."""
+def test_a_compacted_replacement_of_a_truncated_record_needs_no_excuse() -> None:
+    """Broker 0 truncates m0 on its return, after compaction has removed the record that replaced
+    it.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0,))
@@ -295,7 +300,10 @@ def test_a_replacement_that_was_compacted_in_its_turn_needs_no_excuse() -> None:
 
 
 def test_an_append_by_a_deposed_leader_does_not_reassign_an_offset() -> None:
-    """Broker 1 does not know yet that broker 0 has been elected, and puts m0 where that has put m1, which is compacted later."""
+    """Broker 1, unaware that broker 0 was elected, appends m0 at the offset of m1.
+
+    Broker 0 compacts m1 later.
+    """
     run = RunBuilder()
     producer = run.producer(acks="1")
     run.elect(1, 0, (0, 1))
@@ -320,7 +328,7 @@ def test_an_append_by_a_deposed_leader_does_not_reassign_an_offset() -> None:
 
 
 def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int) -> None:
-    """Have the brokers store and commit a record whose producer never hears of it."""
+    """Commit a record on the brokers without an answer to its producer."""
     run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=False)
     run.send(producer, value)
     leader, *followers = brokers
@@ -332,7 +340,9 @@ def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int)
 
 
 def cut_by_a_flaw(excuse: str) -> Index:
-    """Return a run in which broker 1 cuts off what is committed, leads, and gives offset 0 again; nothing else has lost what stood there."""
+    """Return a run in which broker 1 truncates committed records, leads, and assigns offset 0
+    again. No other broker lost a record at offset 0.
+    """
     run = RunBuilder((0, 1, 2), unclean_leader_election=excuse == "unclean")
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -359,13 +369,16 @@ def cut_by_a_flaw(excuse: str) -> Index:
 def test_neither_an_uninvolved_disk_nor_a_complete_unclean_leader_excuses_a_reassigned_offset(
     excuse: str,
 ) -> None:
-    found = {finding.offset: finding for finding in INCONSISTENT.find(cut_by_a_flaw(excuse))}
-    assert found[0].permitted_by is None
+    findings = {finding.offset: finding for finding in INCONSISTENT.find(cut_by_a_flaw(excuse))}
+    assert findings[0].permitted_by is None
 
 
 @pytest.mark.parametrize("cleaned_first", [True, False])
-def test_an_older_append_of_a_value_stands_for_none_that_is_lost(*, cleaned_first: bool) -> None:
-    """m0 is appended once more behind m1, and acked there; broker 1 cuts that off by a flaw, and removes the first m0 for m1."""
+def test_an_earlier_append_does_not_excuse_the_loss_of_the_acked_one(*, cleaned_first: bool) -> None:
+    """A second append of m0 after m1 is acked.
+
+    Broker 1 truncates it by a flaw and compacts the first m0 for m1.
+    """
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -394,10 +407,13 @@ def test_an_older_append_of_a_value_stands_for_none_that_is_lost(*, cleaned_firs
 
 
 @pytest.mark.parametrize(("key", "is_lost"), [("a", False), ("b", True)])
-def test_a_resent_record_is_superseded_where_it_was_acked_though_a_leader_had_its_first_append(
+def test_a_resent_record_is_superseded_at_its_acked_offset_despite_an_earlier_append(
     key: str, *, is_lost: bool
 ) -> None:
-    """m0 goes behind an unclean leader, is sent again, acked, and removed; broker 1, which has the m0 of before, leads for a while."""
+    """An unclean election loses m0; its retry is acked and compacted.
+
+    Broker 1 still has the first append and leads for a while.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(1, 0, (1,))
@@ -426,7 +442,7 @@ def test_a_resent_record_is_superseded_where_it_was_acked_though_a_leader_had_it
     assert [finding.value for finding in RULE.find(index)] == (["m0"] if is_lost else [])
 
 
-def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and_no_rule() -> None:
+def test_an_ack_with_a_wrong_offset_is_a_violation() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -449,8 +465,11 @@ def test_an_ack_of_another_offset_than_that_of_the_record_breaks_the_promise_and
 
 
 @pytest.mark.parametrize("key", ["a", "b"])
-def test_a_reader_of_a_log_that_removed_a_record_by_policy_need_not_see_it(key: str) -> None:
-    """Broker 0 has removed m0 when everything is read back from it; broker 1, which still has it, is elected afterwards."""
+def test_a_reader_need_not_see_a_record_compacted_by_policy(key: str) -> None:
+    """Broker 0 has removed m0 before the final read.
+
+    Broker 1, which still has it, is elected afterwards.
+    """
     run = two_of_a_key(key=key)
     run.at(9)
     cleaned(run, 0, 2, 0)
@@ -460,8 +479,11 @@ def test_a_reader_of_a_log_that_removed_a_record_by_policy_need_not_see_it(key: 
     assert [finding.value for finding in UNSEEN.find(judged(run))] == ([] if key == "a" else ["m0"])
 
 
-def test_a_record_goes_with_what_stood_for_it_where_its_copy_was_compacted() -> None:
-    """Broker 0 loses its disk with m0 and m1, broker 1 has m1 alone, and cuts it off behind an unclean leader."""
+def test_the_permission_to_lose_a_replacement_covers_the_compacted_record() -> None:
+    """Broker 0 loses its disk with m0 and m1.
+
+    Broker 1 has only m1, and truncates it after an unclean election.
+    """
     run = RunBuilder((0, 1, 2), unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -474,14 +496,12 @@ def test_a_record_goes_with_what_stood_for_it_where_its_copy_was_compacted() -> 
     run.elect(2, 1, (2,), unclean=True)
     run.truncate(1, 0)
     run.read_to_end(2)
-    found = {finding.value: finding.permitted_by for finding in RULE.find(judged(run))}
-    assert found == {"m0": UNCLEAN_ELECTION, "m1": UNCLEAN_ELECTION}
+    findings = {finding.value: finding.permitted_by for finding in RULE.find(judged(run))}
+    assert findings == {"m0": UNCLEAN_ELECTION, "m1": UNCLEAN_ELECTION}
 
 
-def test_a_record_that_was_lost_and_sent_again_is_doubled_by_that_loss_though_compaction_has_taken_it() -> (
-    None
-):
-    """m0 goes behind an unclean leader, is appended by a retry there, and is removed for m1 in its turn."""
+def test_the_loss_of_a_first_append_permits_a_duplicate_that_was_compacted_later() -> None:
+    """An unclean election loses m0. A retry appends it again, and compaction removes it for m1."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
@@ -504,8 +524,8 @@ def test_a_record_that_was_lost_and_sent_again_is_doubled_by_that_loss_though_co
     cleaned(run, 1, 2, 0)
     forget(run, 1, 0)
     run.read_to_end(1)
-    found = {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
-    assert found == {"m0": UNCLEAN_ELECTION}
+    findings = {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
+    assert findings == {"m0": UNCLEAN_ELECTION}
 
 
 def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str | None]:
@@ -534,13 +554,16 @@ def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str 
     return {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
 
 
-def test_a_compacted_record_is_lost_with_the_record_that_replaced_it_and_may_then_stand_twice() -> None:
+def test_the_loss_of_a_replacement_permits_a_second_append_of_the_compacted_record() -> None:
     assert compacted_for_a_lost_record(unclean=True) == {"m0": UNCLEAN_ELECTION}
     assert compacted_for_a_lost_record(unclean=False) == {"m0": None}
 
 
-def test_a_record_that_an_unclean_election_brings_back_was_replaced_by_permission() -> None:
-    """m1 takes the place of m0, which was never committed; an unclean election of who has m0 takes it back."""
+def test_an_unclean_election_that_restores_a_replaced_record_permits_its_offset() -> None:
+    """m1 replaces m0, which was never committed.
+
+    An unclean election of the broker with m0 restores it.
+    """
     run = RunBuilder(brokers=(0, 1), unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -563,12 +586,15 @@ def test_a_record_that_an_unclean_election_brings_back_was_replaced_by_permissio
         cleaned(run, broker, 3, 0)
         forget(run, broker, 0)
     run.read_to_end(0)
-    (finding,) = (found for found in INCONSISTENT.judge(judged(run)).findings if found.offset == 0)
+    (finding,) = (each for each in INCONSISTENT.judge(judged(run)).findings if each.offset == 0)
     assert finding.permitted_by == UNCLEAN_ELECTION
 
 
 def test_a_compaction_by_an_unaware_former_leader_counts_once_it_leads_again() -> None:
-    """Broker 0 stores m0 and m1 and compacts m0 for m1 after broker 1 was elected; it is elected again with m1."""
+    """After the election of broker 1, broker 0 appends m0 and m1 and compacts m0 for m1.
+
+    Broker 0 is then elected again.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))

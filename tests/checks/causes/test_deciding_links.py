@@ -1,4 +1,4 @@
-"""The links without which a finding would not be: they stand in its chain, however long it is."""
+"""A chain always shows its deciding links, however long it is."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def three_replicas(release: str) -> tuple[RunBuilder, int]:
     return run, producer
 
 
-def test_a_chain_tells_each_truncation_of_three_replicas_however_often_brokers_restart() -> None:
+def test_a_chain_shows_the_truncation_of_every_replica_however_often_brokers_restart() -> None:
     """KIP-101: the second follower truncates too, and only then is the record gone."""
     run, producer = three_replicas("0.10.2")
     run.write(producer, "m1", 0, 1, 2)
@@ -36,8 +36,8 @@ def test_a_chain_tells_each_truncation_of_three_replicas_however_often_brokers_r
     run.truncate(0, 1)
     run.read_to_end(1)
     finding = the_loss(run)
-    told = [(link.kind.name, link.broker) for link in finding.chain if link.decides]
-    assert told == [
+    deciding = [(link.kind.name, link.broker) for link in finding.chain if link.decides]
+    assert deciding == [
         ("truncated", 1),
         ("truncated", 2),
         ("stopped", 0),
@@ -50,8 +50,8 @@ def test_a_chain_tells_each_truncation_of_three_replicas_however_often_brokers_r
     assert [link for link in shown if link.decides] == [link for link in finding.chain if link.decides]
 
 
-@pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
-def test_a_chain_tells_a_fetch_that_was_not_fenced(release: str, is_told: bool) -> None:
+@pytest.mark.parametrize(("release", "is_shown"), [("0.11", True), ("2.4", False)])
+def test_a_chain_shows_an_unfenced_fetch(release: str, is_shown: bool) -> None:
     """KIP-320: the follower of an older epoch counts as having what only its leader has."""
     run, producer = three_replicas(release)
     run.event("follower", broker=1, partition="t-0", leader_epoch=0, leader=0)
@@ -67,17 +67,19 @@ def test_a_chain_tells_a_fetch_that_was_not_fenced(release: str, is_told: bool) 
     run.elect(1, 2, (1,))
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
-    told = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
+    fetches = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
     expected = (
         "broker 0 accepted a fetch of broker 1 at offset 2, of epoch 0 instead of 1, and took it as having m1: "
         "fetches carry no leader epoch"
     )
-    assert [text.partition(" ")[2] for text in told] == [expected] * is_told
+    assert [text.partition(" ")[2] for text in fetches] == [expected] * is_shown
 
 
-@pytest.mark.parametrize(("release", "is_told"), [("0.11", True), ("2.4", False)])
-def test_a_chain_tells_a_premature_join_of_the_isr(release: str, is_told: bool) -> None:
-    """KAFKA-7128: broker 2 has reached the high watermark, and not what the leader had when its epoch began."""
+@pytest.mark.parametrize(("release", "is_shown"), [("0.11", True), ("2.4", False)])
+def test_a_chain_shows_a_premature_isr_join(release: str, is_shown: bool) -> None:
+    """KAFKA-7128: broker 2 has reached the high watermark, and not what the leader had when its
+    epoch began.
+    """
     run, producer = three_replicas(release)
     run.write(producer, "m1", 0, 1)
     run.elect(1, 1, (0, 1))
@@ -88,8 +90,8 @@ def test_a_chain_tells_a_premature_join_of_the_isr(release: str, is_told: bool) 
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.truncate(1, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(2)
-    told = [link for link in the_loss(run).chain if link.kind.name == "joined-early"]
-    assert [timed_sentence(link).partition(" ")[2] for link in told] == [
+    joins = [link for link in the_loss(run).chain if link.kind.name == "joined-early"]
+    assert [timed_sentence(link).partition(" ")[2] for link in joins] == [
         "broker 1 let broker 2 into the ISR with LEO 1, before it had reached offset 2, where epoch 1 begins"
-    ] * is_told
-    assert all(link.decides and link.broker == 2 for link in told)
+    ] * is_shown
+    assert all(link.decides and link.broker == 2 for link in joins)

@@ -1,11 +1,11 @@
-"""Which append was acked, by whom, and how the story of its loss tells it."""
+"""The story of a loss names the append that was acked and the broker that acked it."""
 
 from harrow.campaigns.record.phrases import because
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
-def test_an_earlier_append_of_the_record_is_not_the_one_that_was_acked() -> None:
+def test_a_loss_story_skips_appends_before_the_acked_one() -> None:
     """Appended in epoch 0 and lost uncleanly, the record was acked in epoch 1 and lost again."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
@@ -27,7 +27,7 @@ def test_an_earlier_append_of_the_record_is_not_the_one_that_was_acked() -> None
     assert "broker 1 appended m0 at offset 0 (epoch 1)" in because(result.findings[0])
 
 
-def test_the_setting_is_named_only_when_it_let_the_isr_shrink() -> None:
+def test_min_insync_replicas_is_named_only_if_it_allowed_a_smaller_isr() -> None:
     run = RunBuilder(min_insync_replicas=2)
     producer = run.producer()
     run.elect(0, 0, (0,))
@@ -38,7 +38,7 @@ def test_the_setting_is_named_only_when_it_let_the_isr_shrink() -> None:
     assert "broker 0 acked m0 when the ISR had shrunk to [0];" in because(finding)
 
 
-def test_the_last_ack_counts_for_a_retry_that_was_answered_again() -> None:
+def test_the_last_ack_counts_if_a_retry_is_acked_again() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.send(producer, "m0")
@@ -55,7 +55,7 @@ def test_the_last_ack_counts_for_a_retry_that_was_answered_again() -> None:
     assert [(link.broker, link.at_us) for link in finding.chain if link.event == "acked"] == [(1, 700_000)]
 
 
-def test_two_sessions_with_one_value_have_their_own_acks() -> None:
+def test_each_session_that_sends_a_value_has_its_own_ack() -> None:
     run = RunBuilder()
     first, second = run.producer(), run.producer(acks="1")
     run.write(first, "m0", 0, 1)
@@ -68,7 +68,7 @@ def test_two_sessions_with_one_value_have_their_own_acks() -> None:
     assert [(link.broker, link.at_us) for link in finding.chain if link.event == "acked"] == [(0, 600_000)]
 
 
-def test_without_the_brokers_ack_the_acked_offset_tells_which_append_it_was() -> None:
+def test_the_acked_offset_identifies_the_append_if_no_broker_reported_the_ack() -> None:
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0,))
@@ -89,7 +89,7 @@ def test_without_the_brokers_ack_the_acked_offset_tells_which_append_it_was() ->
     )
 
 
-def test_the_ack_of_a_leader_is_about_its_own_append() -> None:
+def test_an_ack_refers_to_the_append_of_the_leader_that_sent_it() -> None:
     """A zombie leader appended the same record at the same offset in an older epoch."""
     run = RunBuilder()
     producer = run.producer()

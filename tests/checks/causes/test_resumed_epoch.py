@@ -13,29 +13,29 @@ def leader(broker: int, epoch: int, partition: str = "t-0") -> BecameLeader:
     return BecameLeader(0, broker, partition, epoch, 0, (0, 1))
 
 
-def lost(broker: int, from_offset: int, partition: str = "t-0") -> UnflushedLost:
+def unflushed_lost(broker: int, from_offset: int, partition: str = "t-0") -> UnflushedLost:
     return UnflushedLost(0, broker, partition, from_offset, 9)
 
 
 @pytest.mark.parametrize(
     ("trace", "expected"),
     [
-        ((leader(0, 1), lost(0, 3), leader(0, 1)), 3),
-        ((leader(0, 1), lost(0, 3), lost(0, 2), leader(0, 1)), 2),
-        ((leader(0, 1), lost(0, 3), leader(0, 2)), None),
-        ((lost(0, 3), leader(0, 1)), None),
-        ((leader(0, 1), lost(1, 3), leader(0, 1)), None),
+        ((leader(0, 1), unflushed_lost(0, 3), leader(0, 1)), 3),
+        ((leader(0, 1), unflushed_lost(0, 3), unflushed_lost(0, 2), leader(0, 1)), 2),
+        ((leader(0, 1), unflushed_lost(0, 3), leader(0, 2)), None),
+        ((unflushed_lost(0, 3), leader(0, 1)), None),
+        ((leader(0, 1), unflushed_lost(1, 3), leader(0, 1)), None),
         ((leader(0, 1), leader(0, 1)), None),
-        ((leader(0, 1), lost(0, 3, "t-1"), leader(0, 1)), None),
+        ((leader(0, 1), unflushed_lost(0, 3, "t-1"), leader(0, 1)), None),
     ],
 )
-def test_an_epoch_is_resumed_by_the_leader_that_lost_the_end_of_its_log(
+def test_a_leader_resumes_its_epoch_if_it_leads_again_after_losing_unflushed_records(
     trace: tuple[BecameLeader | UnflushedLost, ...], expected: int | None
 ) -> None:
     assert resumed_epochs(trace).get("t-0") == expected
 
 
-def test_an_excuse_covers_lost_offsets_and_none_below() -> None:
+def test_a_resumed_epoch_excuses_only_the_lost_offsets_of_its_partition() -> None:
     run = RunBuilder()
     run.append(0, "a", "b", "c", "d")
     run.lead(0, 1, (0, 1))

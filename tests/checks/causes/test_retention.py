@@ -1,4 +1,6 @@
-"""What retention has promised: told from settings, ages and sizes, whatever reason a broker gives."""
+"""Deletions that retention permits, derived from settings, ages and sizes and not from broker
+reports.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -48,31 +50,31 @@ def judged(run: RunBuilder, settings: Mapping[str, Value]) -> Index:
     return Index(replace(evidence, partitions={P: of_partition}))
 
 
-def found(index: Index, value: str = "m0") -> Deletion | None:
+def deletion(index: Index, value: str = "m0") -> Deletion | None:
     return deletion_of(index, P, index.partition(P).by_value[value], 1 * US)
 
 
 @pytest.mark.parametrize(
-    ("reason", "settings", "wanted"),
+    ("reason", "settings", "expected"),
     [
         (RETENTION_MS, {RETENTION_MS: 9_000}, Deletion(RETENTION_MS, was_due=True)),
         (RETENTION_MS, {RETENTION_MS: 11_000}, Deletion(RETENTION_MS, was_due=False)),
         (RETENTION_MS, {RETENTION_MS: -1}, Deletion(RETENTION_MS, was_due=False)),
         (RETENTION_BYTES, {RETENTION_BYTES: 100}, Deletion(RETENTION_BYTES, was_due=True)),
         (RETENTION_BYTES, {RETENTION_BYTES: 101}, Deletion(RETENTION_MS, was_due=False)),
-        # A reason that the settings do not bear out is not believed; another one that they do is.
+        # Settings decide: a reason that contradicts them is replaced by one that they support.
         (RETENTION_BYTES, {RETENTION_MS: 9_000}, Deletion(RETENTION_MS, was_due=True)),
         (RETENTION_MS, {RETENTION_BYTES: 100}, Deletion(RETENTION_BYTES, was_due=True)),
     ],
 )
 def test_a_deletion_was_due_when_the_settings_promised_no_more(
-    reason: str, settings: Mapping[str, Value], wanted: Deletion
+    reason: str, settings: Mapping[str, Value], expected: Deletion
 ) -> None:
-    assert found(deleted(reason, settings)) == wanted
+    assert deletion(deleted(reason, settings)) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "reason", "wanted"),
+    ("requested_offset", "reason", "expected"),
     [
         (1, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=True)),
         (1, RETENTION_MS, Deletion(DELETE_RECORDS, was_due=True)),
@@ -80,17 +82,17 @@ def test_a_deletion_was_due_when_the_settings_promised_no_more(
         (None, DELETE_RECORDS, Deletion(DELETE_RECORDS, was_due=False)),
     ],
 )
-def test_what_an_administrator_has_deleted_is_what_is_below_the_offset_that_he_named(
-    asked: int | None, reason: str, wanted: Deletion
+def test_an_administrator_deletes_only_records_below_the_requested_offset(
+    requested_offset: int | None, reason: str, expected: Deletion
 ) -> None:
     run = with_m0()
-    if asked is not None:
-        run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    if requested_offset is not None:
+        run.event("delete_records_obeyed", broker=0, partition=P, offset=requested_offset)
     expired(run, 0, reason)
-    assert found(judged(run, {RETENTION_MS: -1})) == wanted
+    assert deletion(judged(run, {RETENTION_MS: -1})) == expected
 
 
-def test_a_request_excuses_nothing_that_was_stored_after_it() -> None:
+def test_a_delete_records_request_does_not_excuse_records_appended_after_it() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -98,16 +100,16 @@ def test_a_request_excuses_nothing_that_was_stored_after_it() -> None:
     run.at(1)
     run.write(producer, "m0", 0, 1)
     expired(run, 0, DELETE_RECORDS)
-    assert found(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
+    assert deletion(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
 
 
-def test_a_record_that_is_still_there_was_not_deleted() -> None:
-    assert found(deleted(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
+def test_a_record_in_every_log_has_no_deletion() -> None:
+    assert deletion(deleted(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
 
 
-def test_a_follower_that_begins_where_its_leader_does_decides_on_nothing() -> None:
+def test_a_follower_that_copies_its_leaders_log_start_decides_no_deletion() -> None:
     index = deleted(LEADER_LOG_START, {RETENTION_MS: 1})
-    assert found(index) is None
+    assert deletion(index) is None
     assert all(copy.removed and copy.removed.cause == RETENTION for copy in index.partition(P).by_value["m0"])
 
 
@@ -126,28 +128,28 @@ def with_m0() -> RunBuilder:
 
 
 @pytest.mark.parametrize("leader", [0, 1])
-def test_a_deletion_by_a_replica_that_does_not_lead_excuses_no_loss(leader: int) -> None:
+def test_a_deletion_by_a_follower_excuses_no_loss(leader: int) -> None:
     run = with_m0()
     run.elect(leader, 1, (leader,))
     run.truncate(leader, 0)
     run.at(11)
     expired(run, 1 - leader)
-    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
 
 
-def test_a_record_that_the_leader_still_has_was_not_deleted() -> None:
+def test_a_record_in_the_leaders_log_has_no_deletion() -> None:
     run = with_m0()
     run.at(11)
     expired(run, 1)
-    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
 
 
-def test_a_member_of_the_isr_that_deleted_a_record_first_takes_it_with_its_election() -> None:
+def test_a_follower_that_deleted_a_record_removes_it_when_it_is_elected() -> None:
     run = with_m0()
     run.at(11)
     expired(run, 1)
     run.elect(1, 1, (1,))
-    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
 def test_a_deletion_by_a_former_leader_does_not_excuse_a_later_loss() -> None:
@@ -156,10 +158,10 @@ def test_a_deletion_by_a_former_leader_does_not_excuse_a_later_loss() -> None:
     run.at(11)
     expired(run, 0)
     run.truncate(1, 0)
-    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
 
 
-def test_who_was_elected_while_it_followed_a_deletion_has_it_from_its_leader() -> None:
+def test_a_deletion_belongs_to_the_former_leader_if_the_new_one_only_followed_it() -> None:
     run = with_m0()
     run.event("follower", broker=1, partition=P, leader_epoch=0, leader=0)
     run.at(11)
@@ -175,20 +177,23 @@ def test_who_was_elected_while_it_followed_a_deletion_has_it_from_its_leader() -
         reason="test",
     )
     expired(run, 1, LEADER_LOG_START)
-    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
-def came_back(*, asked: int, begins_anew: bool) -> RunBuilder:
-    """Return a run in which broker 0 deletes m0, begins its log with m0 again, and is succeeded by broker 1, which had none of it."""
+def restored_by_reverted_log_start(*, requested_offset: int, starts_at_new_log_start: bool) -> RunBuilder:
+    """Return a run in which broker 0 deletes m0 and restores it with an earlier log start.
+
+    Broker 1, which has no copy, succeeds it.
+    """
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.event("follower", broker=1, partition=P, leader_epoch=0, leader=0)
     run.at(1)
     run.write(producer, "m0", 0)
-    run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    run.event("delete_records_obeyed", broker=0, partition=P, offset=requested_offset)
     expired(run, 0, DELETE_RECORDS)
-    if begins_anew:
+    if starts_at_new_log_start:
         run.event("log_started_anew", broker=1, partition=P, leo=0, offset=1)
     run.stop(0)
     run.event("log_start_reverted", broker=0, partition=P, from_offset=1, to_offset=0)
@@ -198,34 +203,44 @@ def came_back(*, asked: int, begins_anew: bool) -> RunBuilder:
 
 
 @pytest.mark.parametrize(
-    ("asked", "begins_anew", "wanted"),
+    ("requested_offset", "starts_at_new_log_start", "expected"),
     [
         (1, True, Deletion(DELETE_RECORDS, was_due=True)),
         (0, True, Deletion(DELETE_RECORDS, was_due=False)),
-        # Who has nothing of it for another reason has not taken it from where the log began.
+        # A broker that lacks the record for another reason did not take it from the log start.
         (1, False, None),
     ],
 )
-def test_a_record_that_came_back_with_an_earlier_log_start_goes_with_who_began_where_it_had_been_deleted(
-    *, asked: int, begins_anew: bool, wanted: Deletion | None
+def test_a_deletion_stands_if_the_successor_started_its_log_above_the_restored_record(
+    *, requested_offset: int, starts_at_new_log_start: bool, expected: Deletion | None
 ) -> None:
-    assert found(judged(came_back(asked=asked, begins_anew=begins_anew), {RETENTION_MS: -1})) == wanted
+    assert (
+        deletion(
+            judged(
+                restored_by_reverted_log_start(
+                    requested_offset=requested_offset, starts_at_new_log_start=starts_at_new_log_start
+                ),
+                {RETENTION_MS: -1},
+            )
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
-    ("asked", "position", "comes_back", "is_fine"),
+    ("requested_offset", "position", "is_restored", "is_permitted"),
     [
         (2, 1, True, True),
-        # Nobody had asked for so much.
+        # No request covered this record.
         (1, 1, True, False),
         # The consumer was sent past another record.
         (2, 2, True, False),
-        # Of what stays deleted another cause tells.
+        # A record that stays deleted has another cause.
         (2, 1, False, False),
     ],
 )
-def test_a_consumer_may_skip_a_record_that_was_deleted_at_its_reset_but_came_back(
-    *, asked: int, position: int, comes_back: bool, is_fine: bool
+def test_a_consumer_may_skip_a_restored_record_that_was_deleted_at_its_reset(
+    *, requested_offset: int, position: int, is_restored: bool, is_permitted: bool
 ) -> None:
     run = RunBuilder()
     producer = run.producer()
@@ -235,36 +250,36 @@ def test_a_consumer_may_skip_a_record_that_was_deleted_at_its_reset_but_came_bac
         run.write(producer, value, 0, 1)
     run.poll((0, "m0"), isolation_level="read_uncommitted")
     (consumer,) = run.consumers
-    run.event("delete_records_obeyed", broker=0, partition=P, offset=asked)
+    run.event("delete_records_obeyed", broker=0, partition=P, offset=requested_offset)
     run.event("log_start", broker=0, partition=P, offset=2, reason=DELETE_RECORDS, bytes_left=0)
     run.event("offset_reset", client="consumer", partition=P, position=position, offset=2, policy="latest")
     run.write(producer, "m2", 0, 1)
     run.history.polled(consumer, {P: [(2, "m2")]}, run.tick(), run.tick())
-    if comes_back:
+    if is_restored:
         run.event("log_start_reverted", broker=0, partition=P, from_offset=2, to_offset=0)
         run.read_to_end(0)
     else:
         run.poll((0, "m0"), (1, "m1"), (2, "m2"))
         run.logs[P][0][:2] = [("<commit>", 0)] * 2
     skipped = POLL_SKIP.find(judged(run, {RETENTION_MS: -1}))
-    assert [finding.value for finding in skipped] == ([] if is_fine else ["m2"])
+    assert [finding.value for finding in skipped] == ([] if is_permitted else ["m2"])
 
 
 @pytest.mark.parametrize(
-    ("read", "retention_ms", "is_fine"), [(True, 1, True), (False, 1, False), (True, 60_000, False)]
+    ("read", "retention_ms", "is_permitted"), [(True, 1, True), (False, 1, False), (True, 60_000, False)]
 )
-def test_a_record_that_was_read_and_then_deleted_on_time_is_not_lost(
-    read: bool, retention_ms: int, is_fine: bool
+def test_a_record_deleted_on_time_after_it_was_read_is_not_lost(
+    read: bool, retention_ms: int, is_permitted: bool
 ) -> None:
     index = deleted(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
-    assert is_read_and_expired(index, P, "m0", 1 * US) == is_fine
+    assert is_read_and_expired(index, P, "m0", 1 * US) == is_permitted
 
 
 # Clocks that jump
 
 
 @pytest.mark.parametrize(
-    ("steps", "wanted"),
+    ("steps", "expected"),
     [
         ([("broker-0", 2_000)], Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US)),
         ([("p", -2_000)], Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US)),
@@ -272,39 +287,42 @@ def test_a_record_that_was_read_and_then_deleted_on_time_is_not_lost(
             [("broker-0", 1_500), ("p", -500)],
             Deletion(CLOCK_SKEW, was_due=True, broker=0, lead_us=2_000 * US),
         ),
-        # Not long enough, another broker's clock, one that is right again.
+        # The lead is too short, the clock is another broker's, or it was corrected.
         ([("broker-0", 900)], Deletion(RETENTION_MS, was_due=False)),
         ([("broker-1", 2_000)], Deletion(RETENTION_MS, was_due=False)),
         ([("broker-0", 2_000), ("broker-0", 0)], Deletion(RETENTION_MS, was_due=False)),
     ],
 )
-def test_a_record_that_is_old_enough_only_by_wrong_clocks_is_deleted_by_clock_skew(
-    steps: list[tuple[str, int]], wanted: Deletion
+def test_a_record_that_expires_only_by_wrong_clocks_is_deleted_by_clock_skew(
+    steps: list[tuple[str, int]], expected: Deletion
 ) -> None:
     run = with_m0()
     for process, skew_s in steps:
         run.event("clock_stepped", process=process, by_us=1, skew_us=skew_s * US)
     expired(run, 0, RETENTION_MS)
-    assert found(judged(run, {RETENTION_MS: 1_000_000})) == wanted
+    assert deletion(judged(run, {RETENTION_MS: 1_000_000})) == expected
 
 
-def test_a_record_that_is_old_enough_by_the_true_time_needs_no_excuse() -> None:
+def test_a_record_that_expires_by_the_true_time_needs_no_clock_skew() -> None:
     run = with_m0()
     run.event("clock_stepped", process="broker-0", by_us=1, skew_us=2_000 * US)
     run.at(11)
     expired(run, 0, RETENTION_MS)
-    assert found(judged(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(judged(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
-def lost_its_disk(*, let_go_first: bool) -> RunBuilder:
-    """Return a run in which broker 0 leads, loses its disk with m0, and is succeeded by broker 1, which deletes m0 before that or after."""
+def lost_its_disk(*, deleted_first: bool) -> RunBuilder:
+    """Return a run in which leader 0 loses its disk with m0.
+
+    Its successor, broker 1, deletes m0 before or after.
+    """
     run = with_m0()
-    if let_go_first:
+    if deleted_first:
         run.at(11)
         expired(run, 1)
     run.at(12)
     run.lose_disk(0)
-    if not let_go_first:
+    if not deleted_first:
         run.at(13)
         expired(run, 1)
     run.at(14)
@@ -312,25 +330,27 @@ def lost_its_disk(*, let_go_first: bool) -> RunBuilder:
     return run
 
 
-@pytest.mark.parametrize("let_go_first", [True, False])
-def test_what_went_with_a_leaders_disk_is_deleted_where_its_successor_has_deleted_it(
-    *, let_go_first: bool
+@pytest.mark.parametrize("deleted_first", [True, False])
+def test_a_record_lost_with_a_leaders_disk_is_deleted_if_the_successor_deleted_it(
+    *, deleted_first: bool
 ) -> None:
-    index = judged(lost_its_disk(let_go_first=let_go_first), {RETENTION_MS: 9_000})
-    assert found(index) == Deletion(RETENTION_MS, was_due=True, broker=-1)
+    index = judged(lost_its_disk(deleted_first=deleted_first), {RETENTION_MS: 9_000})
+    assert deletion(index) == Deletion(RETENTION_MS, was_due=True, broker=-1)
 
 
-def test_what_the_successor_has_lost_with_its_disk_too_was_not_deleted() -> None:
+def test_a_record_that_the_successor_lost_with_its_disk_was_not_deleted() -> None:
     run = with_m0()
     run.at(12)
     run.lose_disk(1)
     run.lose_disk(0)
     run.elect(1, 1, (1,))
-    assert found(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
 
 
-def test_a_broker_that_is_elected_but_never_leads_takes_no_record() -> None:
-    """Broker 1 has lost m0 and dies before it leads; broker 0 deletes m0 meanwhile, and leads again."""
+def test_an_elected_broker_that_never_leads_removes_no_record() -> None:
+    """Broker 1 has lost m0 and dies before it leads; broker 0 deletes m0 meanwhile, and leads
+    again.
+    """
     run = with_m0()
     run.lose_disk(1)
     election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (1,)}
@@ -338,4 +358,4 @@ def test_a_broker_that_is_elected_but_never_leads_takes_no_record() -> None:
     run.at(11)
     expired(run, 0)
     run.elect(0, 2, (0,))
-    assert found(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)

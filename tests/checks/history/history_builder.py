@@ -1,4 +1,4 @@
-"""Histories written by hand: an operation a call, invocation and completion together."""
+"""Builders of histories: each call returns the invocation and the completion of an operation."""
 
 import json
 from typing import Any
@@ -29,7 +29,9 @@ def invoked(micro: Micro) -> Micro:
 
 
 def operation(process: int, type_: str, *micros: Micro, rebalanced: tuple[str, ...] = ()) -> Operation:
-    """An invocation and its completion; what aborts is a transaction."""
+    """Return an invocation and its completion; an operation that mixes sends and polls is a
+    transaction.
+    """
     kinds = {micro[0] for micro in micros}
     f = kinds.pop() if len(kinds) == 1 and (type_ == "ok" or "poll" not in kinds) else "txn"
     lines: Operation = [
@@ -69,7 +71,7 @@ def judge(*operations: Operation, findings_max: Any = FINDINGS_MAX, **settings: 
     return judge_history(history, StatedSettings(**settings), findings_max=findings_max)
 
 
-def found(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]]]:
+def anomalies(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]]]:
     """Return the partitions and values of all findings, by anomaly."""
     return {
         name: [(finding.partition, finding.value) for finding in result.findings]
@@ -78,5 +80,5 @@ def found(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]
     }
 
 
-# The consumer that has read everything; what it reads need not have been sent in the history.
+# The consumer that reads everything, including records that the history does not send.
 ALL = 99

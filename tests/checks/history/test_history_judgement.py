@@ -1,4 +1,6 @@
-"""What of the anomalies of a history is permitted, undecided or violated, and what is said to prevent it."""
+"""Which anomalies of a history are permitted, undecided or violated, and which settings prevent
+them.
+"""
 
 from functools import partial
 
@@ -28,7 +30,7 @@ OVERWRITTEN = (
     ok(1, poll("t", (0, "m0"), (1, "m3"))),
     ok(1, poll("t")),
 )
-"""An election that took m1 and m2 gave the offset of m1 away again."""
+"""An election lost m1 and m2, and the offset of m1 was assigned again."""
 
 
 def statuses(*operations: Operation, **settings: object) -> dict[str, str]:
@@ -36,7 +38,7 @@ def statuses(*operations: Operation, **settings: object) -> dict[str, str]:
     return {name: result.status for name, result in rules.items() if result.findings}
 
 
-def test_the_permission_of_a_loss_permits_that_the_offset_is_assigned_again() -> None:
+def test_the_permission_of_a_loss_permits_assigning_the_offset_again() -> None:
     assert statuses(*OVERWRITTEN)["nonmonotonic-send"] == "violated"
     permitted = statuses(*OVERWRITTEN, unclean_leader_election=True)
     assert set(permitted.values()) == {"permitted"}
@@ -44,7 +46,7 @@ def test_the_permission_of_a_loss_permits_that_the_offset_is_assigned_again() ->
     assert set(statuses(*OVERWRITTEN, acks="1").values()) == {"permitted"}
 
 
-def test_a_swap_of_records_that_are_still_there_is_not_permitted_by_a_loss() -> None:
+def test_the_permission_of_a_loss_does_not_permit_swapping_present_records() -> None:
     swapped = (
         ok(0, send("t", "m0", 1)),
         ok(0, send("t", "m1", 0)),
@@ -77,7 +79,7 @@ def test_a_loss_does_not_permit_skipping_records_that_others_read() -> None:
     assert statuses(*history, acks="1") == {"poll-skip": "violated"}
 
 
-def test_a_record_that_the_application_sent_twice_may_be_there_twice() -> None:
+def test_a_record_that_the_application_sent_twice_may_be_duplicated() -> None:
     twice = (
         info(0, send("t", "a")),
         ok(0, send("t", "a", 1)),
@@ -92,8 +94,8 @@ def test_a_record_that_the_application_sent_twice_may_be_there_twice() -> None:
     assert statuses(*twice[1:]) == {"duplicate": "violated"}
 
 
-def test_no_consumer_came_to_the_end() -> None:
-    """A consumer that lags is no loss: the recording may have ended before it caught up."""
+def test_a_lagging_consumer_proves_no_record_unseen() -> None:
+    """The recording may have ended before the consumer caught up."""
     sends = [ok(0, send("t", f"m{number}", number)) for number in range(4)]
     lagging = ok(1, poll("t", (0, "m0"), (1, "m1")))
     assert statuses(*sends, lagging) == {"unseen": "inconclusive"}
@@ -102,13 +104,13 @@ def test_no_consumer_came_to_the_end() -> None:
     assert statuses(lagging, *sends[2:]) == {"unseen": "inconclusive"}
 
 
-def test_a_consumer_that_gets_nothing_of_an_assigned_partition_is_at_its_end() -> None:
+def test_an_empty_poll_proves_that_an_assigned_consumer_is_at_the_end() -> None:
     acked = ok(0, send("t", "a", 0))
     assert statuses(acked, assign(1, "t"), ok(1, poll("u"))) == {"unseen": "violated"}
     assert statuses(acked, assign(1, "u"), ok(1, poll("u"))) == {"unseen": "inconclusive"}
 
 
-def test_a_send_that_nothing_came_back_of_may_have_committed() -> None:
+def test_a_send_without_completion_may_have_committed() -> None:
     pending = [{"process": 2, "type": "invoke", "f": "send", "value": [["send", "t", "a"]]}]
     failed = fail(0, send("t", "a"))
     read = ok(1, poll("t", (0, "a")))
@@ -116,7 +118,7 @@ def test_a_send_that_nothing_came_back_of_may_have_committed() -> None:
     assert statuses(failed, read) == {"G1a": "violated"}
 
 
-def test_what_prevents_an_anomaly_goes_by_what_permits_it() -> None:
+def test_the_prevention_of_an_anomaly_follows_from_its_permission() -> None:
     lost = (
         ok(0, send("t", "a", 0)),
         ok(0, send("t", "b", 1)),
@@ -130,7 +132,7 @@ def test_what_prevents_an_anomaly_goes_by_what_permits_it() -> None:
     assert tuple(preventions(finding)) == ()
 
 
-def test_a_group_may_be_sent_back() -> None:
+def test_a_subscribed_consumer_may_read_records_again() -> None:
     history = (
         ok(0, send("t", "a", 0)),
         ok(0, send("t", "b", 1)),
@@ -142,7 +144,7 @@ def test_a_group_may_be_sent_back() -> None:
     assert (finding.permitted_by, tuple(preventions(finding))) == ("subscribe()", ("assign()",))
 
 
-def test_unprintable_characters_are_escaped() -> None:
+def test_unprintable_characters_in_a_reason_are_escaped() -> None:
     nasty = "\x1b[31mred\n"
     (finding,) = (
         judge(ok(0, send("t", nasty, 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))
@@ -153,7 +155,7 @@ def test_unprintable_characters_are_escaped() -> None:
     assert because(finding).isprintable()
 
 
-def test_of_very_many_claims_some_are_left_out() -> None:
+def test_a_chain_shortens_a_long_list_of_claims() -> None:
     sends = [ok(0, send("t", f"m{number}", 0)) for number in range(500)]
     (finding,) = judge(*sends).rules["inconsistent-offsets"].findings
     assert len(dict(finding.details)["values"]) == 500
@@ -161,7 +163,7 @@ def test_of_very_many_claims_some_are_left_out() -> None:
     assert sentence(finding.chain[-1]) == "(490 more)"
 
 
-def test_a_broken_promise_is_kept_and_decides_behind_any_number_of_permitted_findings() -> None:
+def test_a_broken_promise_decides_even_after_the_limit_of_permitted_findings() -> None:
     falls = [ok(1, poll("t", (3 - place, f"v{3 - place}"))) for place in range(3)]
     sent = ok(0, *[send("t", f"v{offset}", offset) for offset in range(9)])
     behind = [ok(2, poll("t", (5, "v5"))), ok(2, poll("t", (4, "v4")))]
@@ -171,14 +173,14 @@ def test_a_broken_promise_is_kept_and_decides_behind_any_number_of_permitted_fin
     assert (judged.status, judged.count, judged.broken) == ("violated", 3, 1)
 
 
-def test_nothing_is_worked_out_of_a_finding_that_is_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    worked_out: list[str] = []
+def test_a_finding_that_is_only_counted_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
 
-    def found(name: str) -> Finding:
-        worked_out.append(name)
+    def build(name: str) -> Finding:
+        built.append(name)
         return Finding(partition="t", chain=(), value=name)
 
-    sightings = [Sighting(partial(found, name), is_undecided=name == "c") for name in "abcd"]
+    sightings = [Sighting(partial(build, name), is_undecided=name == "c") for name in "abcd"]
     monkeypatch.setitem(ANOMALIES, "unseen", ANOMALIES["unseen"]._replace(find=lambda _: iter(sightings)))
     judged = judge(ok(0, send("t", "a", 0)), findings_max=1).rules["unseen"]
-    assert (worked_out, judged.count) == (["a", "c"], 4)
+    assert (built, judged.count) == (["a", "c"], 4)

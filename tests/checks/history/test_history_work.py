@@ -1,4 +1,4 @@
-"""Judging a history takes work in proportion to it, whatever it has many of."""
+"""Judging a history takes work in proportion to its size, whatever its shape."""
 
 import sys
 from collections.abc import Callable
@@ -13,7 +13,9 @@ from tests.checks.history.history_builder import Operation, assign, fail, info, 
 FEW: Final = 60
 MANY: Final = 240
 GROWTH_MAX: Final = 1.5
-"""How much more work a record may make among four times as many: sorting and looking up take a little more."""
+"""The permitted growth of the work per record when a history grows fourfold: sorting and lookups
+grow a little.
+"""
 
 
 def equal_sends_of_one_operation(count: int) -> list[Operation]:

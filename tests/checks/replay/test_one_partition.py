@@ -1,4 +1,4 @@
-"""A partition that is replayed alone is what it is in the replay of the whole cluster."""
+"""The replay of one partition equals its part of the replay of the whole cluster."""
 
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -23,21 +23,24 @@ def runs() -> list[RunResult]:
     ]
 
 
-def plain(value: Any, seen: dict[int, int]) -> Any:
-    """Return a state as lists and text that can be compared; what refers to what is kept."""
+def plain(value: Any, numbers: dict[int, int]) -> Any:
+    """Return a state as comparable lists and text that preserve references between objects."""
     if is_dataclass(value):
-        if id(value) in seen:
-            return f"see {seen[id(value)]}"
-        seen[id(value)] = len(seen)
-        return [type(value).__name__, *((f.name, plain(getattr(value, f.name), seen)) for f in fields(value))]
+        if id(value) in numbers:
+            return f"see {numbers[id(value)]}"
+        numbers[id(value)] = len(numbers)
+        return [
+            type(value).__name__,
+            *((f.name, plain(getattr(value, f.name), numbers)) for f in fields(value)),
+        ]
     if isinstance(value, dict):
-        return [(plain(key, seen), plain(found, seen)) for key, found in value.items()]
+        return [(plain(key, numbers), plain(item, numbers)) for key, item in value.items()]
     if isinstance(value, list | tuple):
-        return [plain(one, seen) for one in value]
+        return [plain(one, numbers) for one in value]
     return repr(value)
 
 
-def test_it_is_the_same_alone_and_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_replayed_alone_equals_its_part_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     for result in runs():
         whole = Index(result.evidence)
         together = {name: plain(whole.partition(name), {}) for name in result.evidence.partitions}
@@ -47,14 +50,16 @@ def test_it_is_the_same_alone_and_among_others(monkeypatch: pytest.MonkeyPatch) 
                 assert plain(Index(result.evidence).partition(name), {}) == state, (result.seed, name)
 
 
-def test_one_that_stories_hold_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_partition_that_is_still_in_use_is_not_replayed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(index, "_REPLAYED_AT_ONCE", 0)
     monkeypatch.setattr(index, "_REPLAYS_MAX", 2)
     result = run_plan(dense_plan(), 3)
     names = list(result.evidence.partitions)
     assert len(names) > 2
     once = Index(result.evidence)
-    found = {name: once.partition(name) for name in names}
-    assert all(once.partition(name) is state for name, state in found.items())
-    # Nothing ever happened to one of another name.
+    states = {name: once.partition(name) for name in names}
+    assert all(once.partition(name) is state for name, state in states.items())
+    # A partition without events has no replicas.
     assert once.partition("other-0").replicas == {}

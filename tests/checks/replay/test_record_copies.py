@@ -1,4 +1,4 @@
-"""Every copy of a record that ever was in a log, as the replay of the trace has it."""
+"""The replay of a trace tracks every copy of a record that was ever in a log."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def replay(run: RunBuilder) -> Story:
 
 
 def opened() -> RunBuilder:
-    """Return a run in which broker 0 has opened its log, empty."""
+    """Return a run in which broker 0 has opened an empty log."""
     run = RunBuilder()
     run.event("recover", broker=0, partition="t-0", leo=0, hw=0)
     return run
@@ -23,7 +23,7 @@ def state(copy: LogEntry) -> tuple[int, int, bool, bool, bool]:
     return (copy.broker, copy.offset, copy.is_copy, copy.is_committed, copy.removed is not None)
 
 
-def test_copies_differ_by_broker_and_offset() -> None:
+def test_a_record_has_a_copy_for_each_broker_and_offset() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.replicate(1, "m0", "m1")
@@ -39,7 +39,7 @@ def test_copies_differ_by_broker_and_offset() -> None:
     ]
 
 
-def test_what_takes_a_copy_is_kept() -> None:
+def test_a_removed_copy_keeps_the_cause_of_its_removal() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1", "m2", "m3")
     run.lose_power(0, 3)
@@ -57,8 +57,8 @@ def test_what_takes_a_copy_is_kept() -> None:
     assert [copy.lost_with_power for copy in (m0, m1, m2, m3)] == [False, False, False, True]
 
 
-def test_an_append_below_the_known_end_replaces_what_was_there() -> None:
-    """A trace that says nothing of the truncation still says that the offset is taken."""
+def test_an_append_below_the_log_end_replaces_the_record_there() -> None:
+    """The append proves the truncation even if the trace lacks it."""
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.logs["t-0"][0].pop()
@@ -68,7 +68,7 @@ def test_an_append_below_the_known_end_replaces_what_was_there() -> None:
     assert copies.copies("m0")[0].removed is None
 
 
-def test_truncation_takes_the_high_watermark_along() -> None:
+def test_truncation_lowers_the_high_watermark() -> None:
     run = opened()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
@@ -79,7 +79,7 @@ def test_truncation_takes_the_high_watermark_along() -> None:
     assert replay(run).copies("m2")[0].is_committed
 
 
-def test_a_recovered_high_watermark_takes_nothing_back() -> None:
+def test_a_lower_recovered_high_watermark_keeps_records_committed() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.raise_hw(1, 0)
@@ -90,7 +90,9 @@ def test_a_recovered_high_watermark_takes_nothing_back() -> None:
 
 
 def reopened(offset: int) -> RunBuilder:
-    """Return a run in which broker 0 loses its power with m1, has m2 there instead, and opens its log with an old checkpoint."""
+    """Return a run in which broker 0 loses m1 with its power, appends m2 at its offset, and opens
+    its log with an old checkpoint.
+    """
     run = opened()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
@@ -102,7 +104,7 @@ def reopened(offset: int) -> RunBuilder:
     return run
 
 
-def test_a_checkpoint_commits_nothing_that_was_stored_after_it() -> None:
+def test_a_checkpoint_commits_no_record_appended_after_it() -> None:
     run = reopened(2)
     run.append(0, "m3")
     copies = replay(run)
@@ -110,7 +112,7 @@ def test_a_checkpoint_commits_nothing_that_was_stored_after_it() -> None:
 
 
 @pytest.mark.parametrize(("event", "is_committed"), [("checkpoint", True), ("checkpoint_reverted", False)])
-def test_a_checkpoint_vouches_for_records_before_its_writing_but_not_if_it_is_an_old_file(
+def test_a_checkpoint_commits_earlier_records_unless_it_was_reverted(
     event: str, *, is_committed: bool
 ) -> None:
     run = opened()
@@ -120,15 +122,15 @@ def test_a_checkpoint_vouches_for_records_before_its_writing_but_not_if_it_is_an
     assert replay(run).copies("m0")[0].is_committed is is_committed
 
 
-def test_a_high_watermark_that_a_leader_has_tells_what_is_committed_whatever_it_was_opened_with() -> None:
-    leads, is_told = reopened(2), reopened(2)
-    leads.elect(0, 1, (0,))
-    is_told.raise_hw(2, 0)
-    for run in (leads, is_told):
+def test_a_leaders_high_watermark_commits_records_above_an_old_checkpoint() -> None:
+    elected, reported = reopened(2), reopened(2)
+    elected.elect(0, 1, (0,))
+    reported.raise_hw(2, 0)
+    for run in (elected, reported):
         assert replay(run).copies("m2")[0].is_committed
 
 
-def test_what_was_truncated_since_a_log_was_opened_is_not_committed_by_what_a_leader_tells() -> None:
+def test_a_reported_high_watermark_does_not_commit_truncated_records() -> None:
     run = reopened(2)
     run.truncate(0, 1)
     run.append(0, "m3")
@@ -138,7 +140,10 @@ def test_what_was_truncated_since_a_log_was_opened_is_not_committed_by_what_a_le
 
 
 def deposed_with_own_records() -> RunBuilder:
-    """Broker 0 was deposed with x and y of its own; its leader, broker 1, deletes what it has there, and broker 0 fetches m2."""
+    """Return a run in which broker 0 was deposed with its own records x and y.
+
+    Leader 1 deletes the records at their offsets, and broker 0 fetches m2.
+    """
     run = RunBuilder()
     run.append(0, "x", "y")
     run.elect(1, 1, (1,))
@@ -151,7 +156,7 @@ def deposed_with_own_records() -> RunBuilder:
     return run
 
 
-def test_a_reported_high_watermark_commits_nothing_below_the_log_start_of_the_leader() -> None:
+def test_a_reported_high_watermark_commits_no_record_below_the_leaders_log_start() -> None:
     run = deposed_with_own_records()
     run.raise_hw(3, 0)
     story = replay(run)
@@ -164,14 +169,14 @@ def test_a_reported_high_watermark_commits_nothing_below_the_log_start_of_the_le
     assert all(copy.is_committed for copy in story.copies("m2"))
 
 
-def test_records_below_the_log_start_of_the_former_leader_are_committed_once_their_replica_leads() -> None:
+def test_a_new_leader_commits_its_records_below_the_former_leaders_log_start() -> None:
     run = deposed_with_own_records()
     run.elect(0, 2, (0,))
     story = replay(run)
     assert all(story.copies(value)[0].is_committed for value in ("x", "y", "m2"))
 
 
-def test_records_that_come_back_with_an_earlier_log_start_are_committed_once_their_replica_leads() -> None:
+def test_restored_records_are_committed_once_their_replica_leads() -> None:
     run = deposed_with_own_records()
     run.event("log_start", broker=0, partition="t-0", offset=2, reason="log start offset", bytes_left=0)
     run.stop(0)
@@ -185,7 +190,7 @@ def test_records_that_come_back_with_an_earlier_log_start_are_committed_once_the
     assert all(replay(run).copies(value)[-1].is_committed for value in ("x", "y"))
 
 
-def test_a_copy_is_there_from_its_append_to_its_end() -> None:
+def test_a_copy_exists_from_its_append_to_its_removal() -> None:
     run = RunBuilder()
     run.stop(1)
     run.append(0, "m0")
@@ -196,7 +201,7 @@ def test_a_copy_is_there_from_its_append_to_its_end() -> None:
     assert [copy.is_there(number) for number in (1, 3, 5)] == [False, True, False]
 
 
-def test_the_isr_is_that_of_the_leader_at_the_moment() -> None:
+def test_the_replayed_isr_is_the_leaders_latest_one() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
@@ -208,7 +213,7 @@ def test_the_isr_is_that_of_the_leader_at_the_moment() -> None:
     assert copies.isr_at(1, 9) == (1, 0)
 
 
-def test_all_records_of_a_damaged_batch_are_damaged_and_no_others() -> None:
+def test_damage_affects_exactly_the_records_of_its_batch() -> None:
     run = RunBuilder()
     run.append(0, "m0")
     run.append(0, "m1", "m2")
@@ -221,7 +226,7 @@ def test_all_records_of_a_damaged_batch_are_damaged_and_no_others() -> None:
     assert damaged == {"m0": [None, None], "m1": [5, None], "m2": [5, None]}
 
 
-def test_a_log_that_begins_later_has_its_beginning_no_more() -> None:
+def test_a_later_log_start_removes_earlier_records() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1", "m2")
     run.raise_hw(2, 0)
@@ -237,17 +242,17 @@ def test_a_log_that_begins_later_has_its_beginning_no_more() -> None:
     assert m2.is_committed
 
 
-def test_a_follower_that_starts_over_has_no_earlier_records() -> None:
+def test_a_follower_that_restarts_its_log_has_no_earlier_records() -> None:
     run = RunBuilder()
     run.append(0, "m0", "m1")
     run.replicate(1, "m0")
     run.event("log_started_anew", broker=1, partition="t-0", leo=1, offset=5)
-    state_of = Index(run.evidence()).partition("t-0").replica(1)
-    assert (state_of.log, state_of.log_start, state_of.leo, state_of.high_watermark) == ([], 5, 5, 5)
+    replica = Index(run.evidence()).partition("t-0").replica(1)
+    assert (replica.log, replica.log_start, replica.leo, replica.high_watermark) == ([], 5, 5, 5)
 
 
-def begins_again(*events: dict[str, int | str]) -> ReplicaState:
-    """Return a replica with four records that gave up three of them, and of which more happened."""
+def deleted_then(*events: dict[str, int | str]) -> ReplicaState:
+    """Return a replica that deleted three of its four records before further events."""
     run = RunBuilder()
     run.append(0, "m0", "m1", "m2", "m3")
     run.raise_hw(4, 0)
@@ -262,8 +267,8 @@ def begins_again(*events: dict[str, int | str]) -> ReplicaState:
 REVERTED: dict[str, int | str] = {"name": "log_start_reverted", "from_offset": 3, "to_offset": 1}
 
 
-def test_a_log_that_begins_earlier_again_has_its_deleted_records_back() -> None:
-    replica = begins_again(REVERTED)
+def test_a_reverted_log_start_restores_deleted_records() -> None:
+    replica = deleted_then(REVERTED)
     assert [entry.value for entry in replica.log] == ["m1", "m2", "m3"]
     assert [gone.entry.value for gone in replica.removed] == ["m0", "m1", "m2"]
     assert [entry.number for entry in replica.log] == [4, 4, 1]
@@ -272,23 +277,23 @@ def test_a_log_that_begins_earlier_again_has_its_deleted_records_back() -> None:
     assert all(entry.is_committed for entry in replica.log)
 
 
-def test_what_was_truncated_meanwhile_does_not_come_back_with_an_earlier_log_start() -> None:
+def test_a_reverted_log_start_does_not_restore_truncated_records() -> None:
     truncated: dict[str, int | str] = {
         "name": "truncate",
         "from_offset": 4,
         "to_offset": 2,
         "reason": "leader epoch",
     }
-    replica = begins_again(truncated, {**REVERTED, "from_offset": 2})
+    replica = deleted_then(truncated, {**REVERTED, "from_offset": 2})
     assert ([entry.value for entry in replica.log], replica.leo, replica.log_start) == (["m1"], 2, 1)
 
 
-def test_a_checkpoint_that_has_a_log_begin_after_its_end_empties_it() -> None:
+def test_a_log_start_checkpoint_beyond_the_log_end_empties_the_log() -> None:
     by_checkpoint: dict[str, int | str] = {
         "name": "log_start",
         "offset": 9,
         "reason": "log-start-offset-checkpoint",
         "bytes_left": 0,
     }
-    replica = begins_again(by_checkpoint)
+    replica = deleted_then(by_checkpoint)
     assert (replica.log, replica.log_start, replica.leo, replica.flushed) == ([], 9, 9, 9)

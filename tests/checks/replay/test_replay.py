@@ -1,4 +1,4 @@
-"""The states that a run is replayed into, event by event."""
+"""The replay folds events into the state of the cluster."""
 
 from typing import Any, get_args, get_type_hints
 
@@ -27,7 +27,7 @@ def append(
     return (at_us, name, broker, P, offset, epoch, 7, offset, values)
 
 
-def test_a_copied_record_is_the_same_record() -> None:
+def test_a_follower_replays_the_leaders_records_as_copies() -> None:
     state = replayed(append(1, 0, 0, "a", "b"), append(2, 1, 0, "a", "b", name="replicate"))
     leader, follower = state.partitions[P].replicas.values()
     assert leader.log == follower.log
@@ -38,7 +38,7 @@ def test_a_copied_record_is_the_same_record() -> None:
     assert (leader.log[1].at_us, leader.log[1].number, follower.log[1].number) == (1, 1, 2)
 
 
-def test_a_truncation_keeps_what_was_cut_and_why() -> None:
+def test_a_truncation_keeps_the_removed_record_with_its_reason() -> None:
     state = replayed(
         (0, "recover", 0, P, 0, 0),
         append(1, 0, 0, "a", "b"),
@@ -87,7 +87,7 @@ def test_the_state_znode_is_separate_from_the_leaders_view() -> None:
     assert (partition.leader, partition.leader_epoch) == (-1, 4)
 
 
-def test_the_state_of_clients_is_replayed() -> None:
+def test_sends_acks_and_reads_of_clients_are_replayed() -> None:
     state = replayed(
         (1, "client_sent", "p", P, "a"),
         (2, "acknowledged", 0, P, 0, -1, ("a",)),
@@ -127,7 +127,7 @@ def test_a_fault_is_in_force_until_something_ends_it(
     fault: str, details: tuple[object, ...], end: TraceEvent
 ) -> None:
     state = replayed((1, "fault", fault, "inject", details, 1))
-    assert [(known.fault, known.at_us, known.number) for known in state.faults] == [(fault, 1, 1)]
+    assert [(active.fault, active.at_us, active.number) for active in state.faults] == [(fault, 1, 1)]
     state.advance(end)
     assert state.faults == []
 
@@ -135,9 +135,9 @@ def test_a_fault_is_in_force_until_something_ends_it(
 @pytest.mark.parametrize(
     "end", [(2, "core_healed", (1,)), (2, "broker_started", 1), (2, "fault_ended", *PAUSE, 2)]
 )
-def test_a_fault_of_another_broker_goes_on(end: TraceEvent) -> None:
+def test_a_fault_continues_when_another_broker_recovers(end: TraceEvent) -> None:
     state = replayed((1, "fault", CRASH[0], "inject", CRASH[1], 1), end)
-    assert [known.fault for known in state.faults] == ["broker_crash"]
+    assert [active.fault for active in state.faults] == ["broker_crash"]
 
 
 def test_a_fault_without_duration_is_over_at_once() -> None:
@@ -148,16 +148,16 @@ def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> Tr
     return (at_us, "fault", fault[0], "inject", fault[1], strike)
 
 
-def test_of_equal_faults_the_one_ends_that_is_named() -> None:
+def test_the_end_of_a_fault_names_one_of_several_equal_faults() -> None:
     state = replayed(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
     assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
 
 
-def test_the_controller_is_the_one_in_the_control_plane() -> None:
+def test_the_controller_in_metadata_is_separate_from_the_active_controllers() -> None:
     state = replayed((1, "broker_started", 0), (2, "controller_changed", 0, 4))
 
     def controllers() -> tuple[int, int, list[int]]:
-        active = [known.broker for known in state.brokers.values() if known.is_active_controller]
+        active = [broker.broker for broker in state.brokers.values() if broker.is_active_controller]
         return state.controller, state.controller_epoch, active
 
     assert controllers() == (0, 4, [])
@@ -178,14 +178,16 @@ def test_the_controller_is_the_one_in_the_control_plane() -> None:
 @pytest.mark.parametrize(
     ("ephemerals", "is_registered"), [((), True), (("/controller",), True), (("/brokers/ids/0",), False)]
 )
-def test_a_session_takes_along_what_it_holds_alone(ephemerals: tuple[str, ...], is_registered: bool) -> None:
+def test_an_expired_session_unregisters_the_broker_only_if_it_held_the_registration(
+    ephemerals: tuple[str, ...], is_registered: bool
+) -> None:
     state = replayed(
         (1, "broker_started", 0), (2, "broker_registered", 0, 9), (4, "session_expired", 0, ephemerals)
     )
     assert state.brokers[0].is_registered == is_registered
 
 
-def test_processes_sessions_and_checkpoints() -> None:
+def test_a_paused_broker_stays_live_without_its_session() -> None:
     state = replayed(
         (1, "broker_started", 0),
         (2, "broker_registered", 0, 9),
@@ -201,13 +203,13 @@ def test_processes_sessions_and_checkpoints() -> None:
 
 
 @pytest.mark.parametrize("replay", [ClusterState, PartitionState, FaultsInForce])
-def test_handlers_take_the_kind_of_event_that_they_are_registered_for(replay: Any) -> None:
+def test_a_handler_is_registered_for_the_type_of_its_parameter(replay: Any) -> None:
     for kind, handler in replay.HANDLERS.items():
         taken = list(get_type_hints(handler).values())[-2]
         assert kind in (get_args(taken) or (taken,)), kind.__name__
 
 
-def test_a_transaction_is_open_until_its_marker_is_committed_and_again_when_that_is_cut_off() -> None:
+def test_a_transaction_is_open_unless_its_marker_is_committed_and_in_the_log() -> None:
     begun: list[TraceEvent] = [
         append(1, 0, 0, "a"),
         (1, "transaction_begun", 0, P, 7, 0, 0),
@@ -218,8 +220,8 @@ def test_a_transaction_is_open_until_its_marker_is_committed_and_again_when_that
     assert (replica.leo, replica.high_watermark, replica.lso) == (2, 1, 0)
     replica = replayed(*begun, (3, "hw", 0, P, 2)).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (2, 2)
-    (known,) = replica.transactions
-    assert (known.marker_offset, known.is_committed) == (1, True)
+    (transaction,) = replica.transactions
+    assert (transaction.marker_offset, transaction.is_committed) == (1, True)
     cut: TraceEvent = (4, "truncate", 0, P, 2, 1, "leader epoch")
     replica = replayed(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso, replica.transactions[0].marker_offset) == (1, 0, None)
@@ -228,11 +230,11 @@ def test_a_transaction_is_open_until_its_marker_is_committed_and_again_when_that
     assert (replica.lso, replica.transactions) == (0, [])
 
 
-def test_a_marker_that_was_committed_stays_so_where_the_high_watermark_goes_back_and_not_in_a_new_process() -> (
-    None
-):
-    """A follower takes its high watermark from its leader, which may know less (``UnifiedLog.updateHighWatermark``)."""
-    went_back: list[TraceEvent] = [
+def test_a_lower_high_watermark_uncommits_a_marker_only_in_a_new_process() -> None:
+    """A follower adopts its leader's high watermark, which may be lower
+    (``UnifiedLog.updateHighWatermark``).
+    """
+    lowered: list[TraceEvent] = [
         append(1, 0, 0, "a"),
         (1, "transaction_begun", 0, P, 7, 0, 0),
         (2, "append", 0, P, 1, 0, 7, -1, ()),
@@ -240,22 +242,22 @@ def test_a_marker_that_was_committed_stays_so_where_the_high_watermark_goes_back
         (3, "hw", 0, P, 2),
         (4, "hw", 0, P, 1),
     ]
-    replica = replayed(*went_back).partitions[P].replicas[0]
+    replica = replayed(*lowered).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 1)
-    replica = replayed(*went_back, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
+    replica = replayed(*lowered, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 0)
 
 
-def test_the_last_stable_offsets_of_a_trace_are_those_of_the_logs() -> None:
+def test_replayed_last_stable_offsets_equal_those_of_the_logs() -> None:
     cluster = TransactionsCluster()
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
-    seen = 0
+    position = 0
 
     def assert_as_in_the_logs() -> None:
-        nonlocal seen
-        for event in list(cluster.model.trace.events)[seen:]:
+        nonlocal position
+        for event in list(cluster.model.trace.events)[position:]:
             state.advance(event)
-            seen += 1
+            position += 1
         for broker, replica in state.partitions["t-0"].replicas.items():
             log = cluster.model.brokers[broker].replicas.partitions["t-0"].log
             assert (replica.high_watermark, replica.lso) == (log.high_watermark, log.last_stable_offset)

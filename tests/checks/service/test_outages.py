@@ -1,4 +1,4 @@
-"""For how long nobody who sends gets an ack, and why."""
+"""An outage is a period in which no producer gets an ack; its report names the causes."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 
 def send(invoked_s: float, completed_s: float | None, outcome: str = "ok") -> SendRecord:
-    """Return a send; its places in the history are its times in microseconds."""
+    """Return a send whose positions in the history equal its times in microseconds."""
     invoked, completed = round(invoked_s * SECOND), -1 if completed_s is None else round(completed_s * SECOND)
     record = SendRecord(0, "t-0", f"m{invoked}", invoked, invoked)
     if completed_s is not None:
@@ -24,33 +24,35 @@ def send(invoked_s: float, completed_s: float | None, outcome: str = "ok") -> Se
 
 
 def spans(*sends: SendRecord) -> list[tuple[float, float, str]]:
-    found, _ = outages_of("t-0", sends, 20 * SECOND)
-    return [(outage.start_us / SECOND, outage.end_us / SECOND, outage.ended) for outage in found]
+    outages, _ = outages_of("t-0", sends, 20 * SECOND)
+    return [(outage.start_us / SECOND, outage.end_us / SECOND, outage.ended) for outage in outages]
 
 
 @pytest.mark.parametrize(
     ("sends", "expected"),
     [
         ([], []),
-        # Latency is no outage, and neither is a pause of those who send.
+        # Neither latency nor a pause of the producers is an outage.
         ([send(0, 0.9), send(30, 30.5)], []),
         ([send(0, 1)], [(0, 1, "answered")]),
-        # It begins with the ack before, where more was on its way.
+        # An outage begins with the previous ack if another send was in flight.
         ([send(0, 0.5), send(0.1, 4)], [(0.5, 4, "answered")]),
-        # Others that are sent meanwhile do not begin it anew, and the first ack ends it.
+        # Sends during an outage do not restart it, and the first ack ends it.
         ([send(0, 5), send(1, 4), send(2, 6)], [(0, 4, "answered"), (4, 5, "answered"), (5, 6, "answered")]),
-        # Senders that get errors and try again have no ack either.
+        # Errors and retries continue an outage.
         ([send(0, 2, "info"), send(2.5, 4, "fail"), send(4.5, 5)], [(0, 5, "answered")]),
-        # When they rest, it was over for them.
+        # An outage ends with the last error if the producers then pause.
         ([send(0, 2, "info"), send(4, 4.1)], [(0, 2, "given up")]),
         ([send(0, 2, "info"), send(4, 7)], [(0, 2, "given up"), (4, 7, "answered")]),
         ([send(0, 3, "fail")], [(0, 3, "given up")]),
-        # What has not ended when the history does has lasted for so long at least.
+        # An outage without an end lasts until the end of the history.
         ([send(0, None)], [(0, 20, "not over")]),
         ([send(0, 0.1, "info"), send(0, None)], [(0, 20, "not over")]),
     ],
 )
-def test_a_time_without_an_ack(sends: list[SendRecord], expected: list[tuple[float, float, str]]) -> None:
+def test_an_outage_lasts_from_a_send_without_ack_to_the_next_ack_or_the_last_error(
+    sends: list[SendRecord], expected: list[tuple[float, float, str]]
+) -> None:
     assert spans(*sends) == expected
 
 
@@ -60,8 +62,8 @@ def test_the_longest_time_without_an_ack_is_reported_even_if_it_is_no_outage() -
     assert longest.length_us == SECOND // 2
 
 
-class Slow(RunBuilder):
-    """A run in which m0 is sent at once, and acked when something has happened."""
+class SlowAckRun(RunBuilder):
+    """A run in which m0 is sent at once and acked two seconds after the last event."""
 
     def __init__(self) -> None:
         super().__init__((0, 1, 2))
@@ -74,12 +76,12 @@ class Slow(RunBuilder):
     def outage(self) -> Outage:
         self.now_us += 2 * SECOND
         self.ok(self.sender, "m0", 0)
-        (found,) = service_levels(Index(self.evidence())).outages
-        return found
+        (outage,) = service_levels(Index(self.evidence())).outages
+        return outage
 
 
 @pytest.mark.parametrize(
-    ("happened", "began", "ended"),
+    ("events", "began", "ended"),
     [
         (
             [("broker_stopped", {"broker": 0, "cause": "process"}), ("elect", 1)],
@@ -108,7 +110,7 @@ class Slow(RunBuilder):
             (reasons.ISR_SHRANK, 0),
         ),
         ([("append",), ("copied", 1), ("copied", 2)], (reasons.MEMBER_BEHIND, 2), (reasons.CAUGHT_UP, 2)),
-        # One that copies a batch and fetches no more never says that it has it.
+        # A follower that replicates a batch and never fetches again does not report it.
         (
             [("append",), ("copied", 1), ("copied", 2), ("fetched", 2, 1)],
             (reasons.MEMBER_BEHIND, 1),
@@ -126,13 +128,13 @@ class Slow(RunBuilder):
         ),
         ([("lead", 0)], (reasons.UNAWARE, 0), (reasons.TOLD, 0)),
         ([("time", 5), ("append",), ("copied", 1)], (reasons.UNREACHABLE, 0), (reasons.ANSWERED, -1)),
-        # What comes later is none of its beginning.
+        # A later event is not the beginning of an outage.
         (
             [("broker_paused", {"broker": 2}), ("time", 1.5), ("broker_paused", {"broker": 0})],
             (reasons.MEMBER_PAUSED, 2),
             (reasons.CAUGHT_UP, 2),
         ),
-        # One that is back is what ended it, not whatever was over then.
+        # The broker that returned ended the outage, not another fault that ended at that time.
         (
             [
                 ("broker_paused", {"broker": 2}),
@@ -145,37 +147,37 @@ class Slow(RunBuilder):
         ),
     ],
 )
-def test_why_nothing_was_acked(
-    happened: list[tuple[Any, ...]], began: tuple[str, int], ended: tuple[str, int]
+def test_an_outage_names_the_events_that_began_and_ended_it(
+    events: list[tuple[Any, ...]], began: tuple[str, int], ended: tuple[str, int]
 ) -> None:
-    run = Slow()
-    for what, *given in happened:
-        if what == "elect":
-            run.elect(given[0], 1, (1, 2))
-        elif what == "lead":
-            run.lead(given[0], 1, (0, 1, 2))
-        elif what == "time":
-            run.now_us += round(given[0] * SECOND)
-        elif what == "append":
+    run = SlowAckRun()
+    for event, *arguments in events:
+        if event == "elect":
+            run.elect(arguments[0], 1, (1, 2))
+        elif event == "lead":
+            run.lead(arguments[0], 1, (0, 1, 2))
+        elif event == "time":
+            run.now_us += round(arguments[0] * SECOND)
+        elif event == "append":
             run.append(0, "m0")
-        elif what == "copied":
-            run.replicate(given[0], "m0")
-        elif what == "fetched":
-            run.event("fetch", broker=0, partition="t-0", replica=given[0], offset=given[1])
-        elif what == "isr":
-            run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=given[0], change=given[1])
-        elif what == "refused":
+        elif event == "copied":
+            run.replicate(arguments[0], "m0")
+        elif event == "fetched":
+            run.event("fetch", broker=0, partition="t-0", replica=arguments[0], offset=arguments[1])
+        elif event == "isr":
+            run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=arguments[0], change=arguments[1])
+        elif event == "refused":
             run.event(
-                "rejected", broker=0, api="Produce", partition="t-0", sender="producer-0", error=given[0]
+                "rejected", broker=0, api="Produce", partition="t-0", sender="producer-0", error=arguments[0]
             )
         else:
-            run.event(what, **given[0])
-    found = run.outage()
-    assert ((found.began, found.began_broker), (found.ended, found.ended_broker)) == (began, ended)
+            run.event(event, **arguments[0])
+    outage = run.outage()
+    assert ((outage.began, outage.began_broker), (outage.ended, outage.ended_broker)) == (began, ended)
 
 
-def test_a_lost_answer_is_distinguished_from_a_slow_follower() -> None:
-    run = Slow()
+def test_an_outage_distinguishes_a_lost_answer_from_a_slow_follower() -> None:
+    run = SlowAckRun()
     run.append(0, "m0")
     run.acknowledge(0, 0, "m0")
     assert run.outage().began == reasons.ANSWER_LOST

@@ -1,4 +1,4 @@
-"""How long transactions and rebalances take, and for how long nobody reads what is there."""
+"""Service levels of transactions, rebalances and reads."""
 
 from typing import Any
 
@@ -15,40 +15,40 @@ def levels_of(run: RunBuilder) -> ServiceLevels:
     return service_levels(Index(run.evidence()), explained=False)
 
 
-def test_a_transaction_takes_from_its_first_send_to_the_answer_that_it_is_committed() -> None:
+def test_a_transaction_lasts_from_its_first_send_to_its_commit() -> None:
     run = RunBuilder()
     producer = run.producer(acks="all")
     run.elect(0, 0, (0, 1))
     run.transaction(producer, OK, "a", "b")
     run.transaction(producer, "fail", "c", "d")
     run.transaction(producer, "info", "e", "f")
-    found = levels_of(run).transactions
-    assert found is not None
+    levels = levels_of(run).transactions
+    assert levels is not None
     begun, ended = (
         next(op.time_us for op in run.history.operations if op.f == TXN and op.type == type_)
         for type_ in ("invoke", OK)
     )
-    assert (found.count, found.max_us) == (1, ended - begun)
+    assert (levels.count, levels.max_us) == (1, ended - begun)
 
 
-def test_a_transaction_of_one_record_counts_like_others() -> None:
+def test_a_transaction_of_one_record_counts() -> None:
     run = RunBuilder()
     producer = run.producer(acks="all")
     run.elect(0, 0, (0, 1))
     for value in ("a", "b"):
         run.transaction(producer, OK, value)
     run.transaction(producer, OK, "c", "d")
-    found = levels_of(run).transactions
-    assert found is not None
-    assert found.count == 3
+    levels = levels_of(run).transactions
+    assert levels is not None
+    assert levels.count == 3
 
 
-def test_a_run_without_transactions_and_groups_has_no_figures_of_them() -> None:
+def test_a_run_without_transactions_and_groups_has_no_levels_for_them() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "m0", 0, 1)
-    found = levels_of(run)
-    assert (found.transactions, found.rebalances, found.unread) == (None, None, None)
+    levels = levels_of(run)
+    assert (levels.transactions, levels.rebalances, levels.unread) == (None, None, None)
 
 
 def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...] = ("a",)) -> None:
@@ -61,7 +61,7 @@ def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...]
     [
         (["Stable"], []),
         (["PreparingRebalance", "CompletingRebalance", "Stable"], [2]),
-        # It is prepared anew before it has ended: the group has rebalanced all the while.
+        # A second preparation before the end continues the rebalance.
         (["PreparingRebalance", "CompletingRebalance", "PreparingRebalance", "Stable"], [3]),
         (["PreparingRebalance", "Stable", "PreparingRebalance", "Stable"], [1, 1]),
         (["PreparingRebalance"], []),
@@ -71,14 +71,14 @@ def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...]
         (["Reconciling", "Stable", "Reconciling", "Assigning", "Stable"], [1, 2]),
     ],
 )
-def test_a_rebalance_takes_until_the_group_is_stable(states: list[str], expected_s: list[float]) -> None:
+def test_a_rebalance_lasts_until_the_group_is_stable(states: list[str], expected_s: list[float]) -> None:
     run = RunBuilder()
     for second, name in enumerate(states):
         run.at(second)
         state(run, name, members=() if name == "Empty" else ("a",))
-    found = levels_of(run).rebalances
-    assert (0 if found is None else found.count) == len(expected_s)
-    assert found is None or found.max_us == max(expected_s) * 1_000_000
+    levels = levels_of(run).rebalances
+    assert (0 if levels is None else levels.count) == len(expected_s)
+    assert levels is None or levels.max_us == max(expected_s) * 1_000_000
 
 
 def acked(run: RunBuilder, producer: int, second: float, offset: int, partition: str = "t-0") -> None:
@@ -93,7 +93,7 @@ def polled(run: RunBuilder, second: float, *offsets: int, partition: str = "t-0"
     run.poll(*((offset, f"{partition}:{offset}") for offset in offsets), partition=partition)
 
 
-def test_nobody_reads_from_an_ack_that_is_ahead_of_all_polls_to_the_next_poll() -> None:
+def test_an_unread_period_lasts_from_an_ack_beyond_every_poll_to_the_next_poll() -> None:
     run = RunBuilder()
     producer = run.producer()
     acked(run, producer, 1, 0)
@@ -103,24 +103,24 @@ def test_nobody_reads_from_an_ack_that_is_ahead_of_all_polls_to_the_next_poll() 
     polled(run, 9, 1)
     polled(run, 10, 2)
     acked(run, producer, 30, 3)
-    found = levels_of(run).unread
-    assert found is not None
-    assert (found.partition, found.start_us, found.end_us) == ("t-0", 5_000_000, 9_000_000)
+    levels = levels_of(run).unread
+    assert levels is not None
+    assert (levels.partition, levels.start_us, levels.end_us) == ("t-0", 5_000_000, 9_000_000)
 
 
-def test_a_partition_that_no_consumer_of_the_workload_reads_does_not_count() -> None:
+def test_a_partition_without_consumers_has_no_unread_period() -> None:
     run = RunBuilder()
     producer = run.producer()
     acked(run, producer, 1, 0, "u-0")
     acked(run, producer, 2, 0)
     polled(run, 3, 0)
     polled(run, 50, 0)
-    found = levels_of(run).unread
-    assert found is not None
-    assert (found.partition, found.length_us) == ("t-0", 1_000_000)
+    levels = levels_of(run).unread
+    assert levels is not None
+    assert (levels.partition, levels.length_us) == ("t-0", 1_000_000)
 
 
-def test_a_consumer_is_not_behind_in_a_partition_that_it_has_given_up() -> None:
+def test_a_consumer_has_no_lag_in_a_revoked_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
     reader = run.history.new_process("reader")
@@ -134,7 +134,9 @@ def test_a_consumer_is_not_behind_in_a_partition_that_it_has_given_up() -> None:
 
 
 def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", group: str = "g") -> int:
-    """A member of a group that subscribes to topic t; with no group a consumer that reads all of it."""
+    """Add a member of a group that subscribes to topic t, or without a group a consumer that reads
+    all of it.
+    """
     process = run.history.new_process(name)
     run.consumers[process] = ConsumerSettings(
         name=name, read_committed=False, group=group, offset_reset=reset, topics=("t",)
@@ -145,7 +147,7 @@ def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", gro
 
 
 @pytest.mark.parametrize("owned", [("t-0",), ()])
-def test_a_partition_that_is_to_be_read_and_never_was_is_unread_and_behind(owned: tuple[str, ...]) -> None:
+def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned: tuple[str, ...]) -> None:
     run = RunBuilder()
     producer = run.producer()
     member(run, "c", *owned)
@@ -154,27 +156,27 @@ def test_a_partition_that_is_to_be_read_and_never_was_is_unread_and_behind(owned
     acked(run, producer, 5, 0, "u-0")
     run.at(30)
     run.history.polled(run.history.new_process("reader"), {}, run.now_us, run.now_us)
-    found = service_levels(Index(run.evidence()), frozenset({"reader"}), explained=False)
-    assert found.unread is not None
-    assert (found.unread.partition, found.unread.start_us, found.unread.end_us) == (
+    levels = service_levels(Index(run.evidence()), frozenset({"reader"}), explained=False)
+    assert levels.unread is not None
+    assert (levels.unread.partition, levels.unread.start_us, levels.unread.end_us) == (
         "t-0",
         1_000_000,
         30_000_000,
     )
-    assert (found.consumers["c"].lag, found.consumers["c"].lag_max) == (3, 3)
+    assert (levels.consumers["c"].lag, levels.consumers["c"].lag_max) == (3, 3)
 
 
-def test_a_partition_that_another_member_has_is_that_ones_matter() -> None:
+def test_a_member_has_no_lag_in_another_members_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
     member(run, "idle")
     member(run, "busy", "t-0")
     acked(run, producer, 1, 0)
-    found = levels_of(run).consumers
-    assert (found["idle"].lag, found["busy"].lag) == (0, 1)
+    levels = levels_of(run).consumers
+    assert (levels["idle"].lag, levels["busy"].lag) == (0, 1)
 
 
-def test_a_member_goes_on_from_where_its_group_has_committed() -> None:
+def test_the_lag_of_a_new_owner_starts_at_the_committed_offset() -> None:
     run = RunBuilder()
     producer = run.producer()
     first = member(run, "first", "t-0")
@@ -186,7 +188,7 @@ def test_a_member_goes_on_from_where_its_group_has_committed() -> None:
     assert levels_of(run).consumers["second"].lag == 2
 
 
-def test_a_consumer_that_begins_at_the_end_is_behind_from_there_on() -> None:
+def test_the_lag_of_a_consumer_that_starts_at_the_end_counts_from_there() -> None:
     run = RunBuilder()
     producer = run.producer()
     member(run, "c", "t-0", reset="latest")
@@ -195,19 +197,19 @@ def test_a_consumer_that_begins_at_the_end_is_behind_from_there_on() -> None:
     assert levels_of(run).consumers["c"].lag == 0
     run.at(4.5)
     run.event("offset_reset", client="c", partition="t-0", position=-1, offset=4, policy="latest")
-    found = levels_of(run)
-    assert found.consumers["c"].lag == 1
-    assert found.unread is not None
-    assert (found.unread.start_us, found.unread.end_us) == (1_000_000, 4_600_000)
+    levels = levels_of(run)
+    assert levels.consumers["c"].lag == 1
+    assert levels.unread is not None
+    assert (levels.unread.start_us, levels.unread.end_us) == (1_000_000, 4_600_000)
 
 
-def test_a_consumer_without_a_group_is_behind_in_all_that_it_is_to_read() -> None:
+def test_a_consumer_without_a_group_has_lag_in_its_own_topics_only() -> None:
     run = RunBuilder()
     producer = run.producer()
     member(run, "c", group="")
     acked(run, producer, 1, 0)
     acked(run, producer, 2, 0, "u-0")
-    found = levels_of(run)
-    assert found.consumers["c"].lag == 1
-    assert found.unread is not None
-    assert found.unread.partition == "t-0"
+    levels = levels_of(run)
+    assert levels.consumers["c"].lag == 1
+    assert levels.unread is not None
+    assert levels.unread.partition == "t-0"
