@@ -15,7 +15,7 @@ from harrow.cluster_model.topology import ApplicationSpec, TopicSpec
 
 
 def kinds() -> frozenset[str]:
-    """Return the names of findings: rules, causes, and permissions with and without their values."""
+    """Return the names of findings: rules, causes, and permissions with or without values."""
     permissions = {each.setting for rule in RULES.values() for each in rule.promise.permissions}
     permissions |= {each.setting for each in BY_LOSS}
     return frozenset(

@@ -18,7 +18,7 @@ def lose_m0(run: RunBuilder) -> None:
     run.truncate(1, 0)
 
 
-def test_a_run_without_findings_held() -> None:
+def test_a_run_without_findings_has_held() -> None:
     verdict = judge(good_run().evidence())
     assert (verdict.status, verdict.reasons) == ("held", ())
     assert {result.status for result in verdict.rules.values()} == {"held"}

@@ -1,4 +1,4 @@
-"""The order of polls and sends in a history: one small history for each clause of the definitions."""
+"""The order of polls and sends: one small history for each clause of the definitions."""
 
 from typing import Any
 

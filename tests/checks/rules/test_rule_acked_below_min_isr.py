@@ -1,4 +1,4 @@
-"""acked-below-min-isr: the ISR of the leader when it takes, commits and acknowledges an acks=all send."""
+"""acked-below-min-isr: the leader's ISR when it appends, commits and acks an acks=all send."""
 
 import pytest
 
@@ -8,7 +8,9 @@ from tests.checks.evidence_builder import PARTITION, RunBuilder
 
 
 def running() -> RunBuilder:
-    """Return a run with min.insync.replicas 2, in which broker 0 leads and both brokers are in the ISR."""
+    """Return a run with min.insync.replicas 2, in which broker 0 leads and both brokers are in the
+    ISR.
+    """
     run = RunBuilder(min_insync_replicas=2)
     run.elect(0, 0, (0, 1))
     return run
@@ -26,7 +28,7 @@ def judged(run: RunBuilder) -> RuleResult:
     return run.judge("acked-below-min-isr")
 
 
-def test_held_while_the_isr_is_large_enough() -> None:
+def test_an_ack_with_a_large_enough_isr_keeps_the_promise() -> None:
     run = running()
     run.append(0, "a")
     run.raise_hw(1, 0)
@@ -34,7 +36,7 @@ def test_held_while_the_isr_is_large_enough() -> None:
     assert (judged(run).status, judged(run).promise) == ("held", "acks=all with min.insync.replicas")
 
 
-def test_taken_below_min_isr() -> None:
+def test_an_append_below_min_isr_is_a_violation() -> None:
     run = running()
     isr(run, 0)
     run.append(0, "a")
@@ -49,7 +51,7 @@ def test_taken_below_min_isr() -> None:
     assert judged(run).status == "violated"
 
 
-def test_taken_below_min_isr_and_answered_when_it_is_large_again() -> None:
+def test_an_append_below_min_isr_stays_a_violation_if_the_isr_grows_before_the_ack() -> None:
     run = running()
     isr(run, 0)
     run.append(0, "a")
@@ -59,7 +61,7 @@ def test_taken_below_min_isr_and_answered_when_it_is_large_again() -> None:
     assert judged(run).status == "violated"
 
 
-def test_committed_and_acknowledged_below_min_isr() -> None:
+def test_a_commit_and_ack_below_min_isr_are_a_violation() -> None:
     run = running()
     run.append(0, "a")
     isr(run, 0)
@@ -68,7 +70,7 @@ def test_committed_and_acknowledged_below_min_isr() -> None:
     assert judged(run).status == "violated"
 
 
-def test_an_isr_that_shrinks_after_the_commit_takes_nothing_back() -> None:
+def test_an_isr_that_shrinks_after_the_commit_does_not_matter() -> None:
     run = running()
     run.append(0, "a")
     run.raise_hw(1, 0)
@@ -77,7 +79,7 @@ def test_an_isr_that_shrinks_after_the_commit_takes_nothing_back() -> None:
     assert judged(run).status == "held"
 
 
-def test_an_isr_that_grows_between_commit_and_answer_is_enough() -> None:
+def test_an_isr_that_grows_between_commit_and_ack_is_enough() -> None:
     run = running()
     run.append(0, "a")
     isr(run, 0)
@@ -87,7 +89,7 @@ def test_an_isr_that_grows_between_commit_and_answer_is_enough() -> None:
     assert judged(run).status == "held"
 
 
-def test_a_leader_that_is_elected_with_a_small_isr() -> None:
+def test_an_election_with_a_small_isr_counts() -> None:
     run = running()
     run.elect(1, 1, (1,))
     run.append(1, "a")
@@ -98,7 +100,7 @@ def test_a_leader_that_is_elected_with_a_small_isr() -> None:
     ]
 
 
-def test_what_is_found_again_was_taken_when_it_came_again() -> None:
+def test_an_ack_of_a_duplicate_batch_counts_the_isr_at_its_arrival() -> None:
     run = running()
     run.append(0, "a")
     run.raise_hw(1, 0)
@@ -108,7 +110,7 @@ def test_what_is_found_again_was_taken_when_it_came_again() -> None:
     assert judged(run).status == "violated"
 
 
-def test_acks_1_is_promised_nothing() -> None:
+def test_an_acks_1_send_may_be_acked_below_min_isr() -> None:
     run = running()
     isr(run, 0)
     run.append(0, "a")
@@ -117,9 +119,7 @@ def test_acks_1_is_promised_nothing() -> None:
 
 
 @pytest.mark.parametrize(("release", "status"), [("3.6", "violated"), ("3.9", "held"), ("4.3", "held")])
-def test_no_more_replicas_than_there_are_have_to_be_in_sync_since_kafka_15583(
-    release: str, status: str
-) -> None:
+def test_since_kafka_15583_min_isr_is_at_most_the_number_of_replicas(release: str, status: str) -> None:
     run = RunBuilder((0, 1), min_insync_replicas=3, release=release)
     run.elect(0, 0, (0, 1))
     run.append(0, "a")
@@ -128,7 +128,7 @@ def test_no_more_replicas_than_there_are_have_to_be_in_sync_since_kafka_15583(
     assert judged(run).status == status
 
 
-def test_one_of_two_is_too_few_also_where_three_are_asked_for() -> None:
+def test_one_of_two_replicas_is_too_few_for_a_min_isr_of_three() -> None:
     run = RunBuilder((0, 1), min_insync_replicas=3, release="4.3")
     run.elect(0, 0, (0, 1))
     isr(run, 0)
@@ -139,7 +139,7 @@ def test_one_of_two_is_too_few_also_where_three_are_asked_for() -> None:
     assert because(finding).endswith("min.insync.replicas is 2, the ISR had 1")
 
 
-def test_what_counts_before_a_reassignment_are_the_replicas_of_then() -> None:
+def test_the_replicas_at_the_time_of_the_ack_limit_min_isr() -> None:
     run = RunBuilder((0, 1, 2), min_insync_replicas=3, release="4.3")
     run.elect(0, 0, (0, 1))
     run.append(0, "a")
@@ -158,7 +158,7 @@ def test_each_topic_has_its_own_minimum() -> None:
     assert judged(run).status == "held"
 
 
-def test_a_repeated_isr_has_been_too_small_since_its_first_report() -> None:
+def test_a_finding_names_the_first_report_of_a_repeated_small_isr() -> None:
     run = running()
     run.append(0, "a")
     isr(run, 0)
@@ -169,7 +169,7 @@ def test_a_repeated_isr_has_been_too_small_since_its_first_report() -> None:
     assert because(finding).startswith("0.400s broker 0 led with the ISR [0]; ")
 
 
-def test_a_follower_that_may_have_joined_counts_for_the_answer() -> None:
+def test_a_pending_isr_member_counts_for_the_ack() -> None:
     run = running()
     run.append(0, "a")
     isr(run, 0)
@@ -179,7 +179,7 @@ def test_a_follower_that_may_have_joined_counts_for_the_answer() -> None:
     assert judged(run).status == "held"
 
 
-def test_a_follower_that_may_have_joined_does_not_count_for_the_append() -> None:
+def test_a_pending_isr_member_does_not_count_for_the_append() -> None:
     run = running()
     isr(run, 0)
     pending(run, 0, 1)
@@ -190,7 +190,7 @@ def test_a_follower_that_may_have_joined_does_not_count_for_the_append() -> None
     assert judged(run).status == "violated"
 
 
-def test_a_follower_that_did_not_join_after_all_counts_until_the_leader_learns_of_it() -> None:
+def test_a_rejected_isr_member_counts_until_the_leader_learns_of_it() -> None:
     run = running()
     run.append(0, "a")
     run.append(0, "b")
@@ -205,7 +205,7 @@ def test_a_follower_that_did_not_join_after_all_counts_until_the_leader_learns_o
     assert (finding.value, finding.offset) == ("b", 1)
 
 
-def test_one_of_three_that_may_have_joined_is_too_few() -> None:
+def test_one_pending_member_is_too_few_for_a_min_isr_of_three() -> None:
     run = RunBuilder((0, 1, 2), min_insync_replicas=3)
     run.elect(0, 0, (0, 1, 2))
     run.append(0, "a")

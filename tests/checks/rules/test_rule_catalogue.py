@@ -1,4 +1,4 @@
-"""The catalogue of rules, and what `explain` prints of each."""
+"""The catalogue of rules and the documentation that `explain` prints."""
 
 from importlib import import_module
 
@@ -10,7 +10,7 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.checks.rules.history_rules import HISTORY_RULES
 
 
-def test_rules_are_listed_in_order() -> None:
+def test_the_order_of_rules_is_fixed() -> None:
     assert list(RULES) == [
         "lost-write",
         "duplicate",
@@ -72,7 +72,7 @@ FAMILIES = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name not in FAMILIES])
-def test_each_rule_that_is_not_of_a_family_has_a_file_of_its_name(name: str) -> None:
+def test_each_rule_outside_a_family_has_its_own_file(name: str) -> None:
     assert import_module(f"harrow.checks.rules.{name.replace('-', '_')}").RULE is RULES[name]
 
 
@@ -85,5 +85,5 @@ def test_the_doc_of_a_rule_names_its_promise_and_its_source(name: str) -> None:
     assert rule.doc.endswith(f"Source: {rule.source}")
 
 
-def test_a_run_is_judged_by_every_anomaly_of_histories() -> None:
+def test_every_anomaly_of_histories_is_a_rule_of_runs() -> None:
     assert ANOMALIES.keys() <= RULES.keys()

@@ -9,7 +9,7 @@ from tests.checks.evidence_builder import RunBuilder
 
 
 def ack_lost(*, idempotence: bool) -> RunBuilder:
-    """The answer to the first attempt is lost, the retry is appended again."""
+    """Return a run in which the first ack is lost and the retry is appended again."""
     run = RunBuilder()
     producer = run.producer(idempotence=idempotence)
     run.elect(0, 0, (0, 1))
@@ -24,7 +24,7 @@ def ack_lost(*, idempotence: bool) -> RunBuilder:
     return run
 
 
-def test_held_when_each_record_stands_once() -> None:
+def test_a_record_at_one_offset_is_no_duplicate() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.write(producer, "m0", 0, 1)
@@ -45,7 +45,7 @@ def test_the_same_value_in_two_partitions_is_no_duplicate() -> None:
     assert run.judge("duplicate").status == "held"
 
 
-def test_permitted_without_idempotence() -> None:
+def test_a_retry_appended_twice_is_permitted_without_idempotence() -> None:
     result = ack_lost(idempotence=False).judge("duplicate")
     assert (result.status, result.promise) == ("permitted", "nothing (enable.idempotence=false)")
     (finding,) = result.findings
@@ -58,13 +58,13 @@ def test_permitted_without_idempotence() -> None:
     )
 
 
-def test_violated_with_idempotence() -> None:
+def test_a_retry_appended_twice_is_a_violation_with_idempotence() -> None:
     result = ack_lost(idempotence=True).judge("duplicate")
     assert result.status == "violated"
     assert result.findings[0].permitted_by is None
 
 
-def test_violated_in_one_replica_alone() -> None:
+def test_a_duplicate_in_only_one_replica_is_a_violation() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.write(producer, "m0", 0, 1)
@@ -72,7 +72,7 @@ def test_violated_in_one_replica_alone() -> None:
     assert run.judge("duplicate").status == "violated"
 
 
-def test_violated_when_polled_at_two_offsets() -> None:
+def test_a_record_polled_at_two_offsets_is_a_violation() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.write(producer, "m0", 0, 1)
@@ -81,7 +81,7 @@ def test_violated_when_polled_at_two_offsets() -> None:
     assert run.judge("duplicate").status == "violated"
 
 
-def test_permitted_when_the_application_sent_it_again() -> None:
+def test_a_record_that_the_application_sent_twice_may_be_duplicated() -> None:
     run = RunBuilder()
     first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)
     run.write(first, "m0", 0, 1)
@@ -99,10 +99,10 @@ def test_permitted_when_the_application_sent_it_again() -> None:
         ("appended", 900_000),
         ("conclusion", None),
     ]
-    assert "producer-0 sent m0 again; " in because(finding), "nothing says that there was another session"
+    assert "producer-0 sent m0 again; " in because(finding), "no event shows another session"
 
 
-def test_a_session_is_new_where_the_application_had_died() -> None:
+def test_a_finding_names_the_new_session_after_a_crash_of_the_application() -> None:
     run = RunBuilder()
     first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)
     run.write(first, "m0", 0, 1)
@@ -113,7 +113,7 @@ def test_a_session_is_new_where_the_application_had_died() -> None:
     assert "producer-0 sent m0 again, in a new session; " in because(finding)
 
 
-def test_violated_when_it_stands_more_often_than_it_was_sent() -> None:
+def test_a_record_with_more_copies_than_sends_is_a_violation() -> None:
     run = RunBuilder()
     first, second = run.producer(idempotence=True), run.producer(idempotence=True)
     run.write(first, "m0", 0, 1)
@@ -123,7 +123,7 @@ def test_violated_when_it_stands_more_often_than_it_was_sent() -> None:
     assert run.judge("duplicate").findings[0].permitted_by is None
 
 
-def read_lost_and_appended_again(run: RunBuilder) -> None:
+def commit_m1_without_ack(run: RunBuilder) -> None:
     run.write(run.producer(idempotence=True), "m0", 0, 1)
     run.send(1, "m1")
     run.append(0, "m1")
@@ -131,12 +131,12 @@ def read_lost_and_appended_again(run: RunBuilder) -> None:
     run.poll((0, "m0"), (1, "m1"))
 
 
-def test_permitted_when_the_first_copy_went_with_an_unclean_election() -> None:
+def test_a_duplicate_is_permitted_if_an_unclean_election_lost_the_first_copy() -> None:
     run = RunBuilder(unclean_leader_election=True)
     other = run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0,))
-    read_lost_and_appended_again(run)
+    commit_m1_without_ack(run)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.write(other, "n0", 1, 0)
@@ -147,12 +147,12 @@ def test_permitted_when_the_first_copy_went_with_an_unclean_election() -> None:
     assert (finding.value, finding.permitted_by) == ("m1", "unclean.leader.election.enable=true")
 
 
-def test_violated_when_the_first_copy_went_by_truncation() -> None:
+def test_a_duplicate_is_a_violation_if_a_truncation_lost_the_first_copy() -> None:
     run = RunBuilder()
     other = run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0, 1))
-    read_lost_and_appended_again(run)
+    commit_m1_without_ack(run)
     run.elect(1, 1, (1,))
     run.truncate(0, 1)
     run.write(other, "n0", 1, 0)
@@ -162,12 +162,12 @@ def test_violated_when_the_first_copy_went_by_truncation() -> None:
     assert (finding.value, finding.permitted_by) == ("m1", None)
 
 
-def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
+def reappended_after_unclean_election(*again: str) -> RunBuilder:
     run = RunBuilder(unclean_leader_election=True)
     run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0,))
-    read_lost_and_appended_again(run)
+    commit_m1_without_ack(run)
     run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
@@ -176,8 +176,8 @@ def lost_uncleanly_then_appended(*again: str) -> RunBuilder:
     return run
 
 
-def test_violated_when_two_copies_are_left_although_a_third_was_lost() -> None:
-    run = lost_uncleanly_then_appended("m1", "m0", "m1")
+def test_two_remaining_copies_are_a_violation_even_if_a_third_was_lost() -> None:
+    run = reappended_after_unclean_election("m1", "m0", "m1")
     run.poll((0, "m1"), (1, "m0"), (2, "m1"))
     run.append(1, "m1")
     run.read_to_end(1)
@@ -185,8 +185,8 @@ def test_violated_when_two_copies_are_left_although_a_third_was_lost() -> None:
     assert findings["m1"] is None
 
 
-def test_violated_when_only_one_of_two_lost_copies_was_permitted_to_go() -> None:
-    run = lost_uncleanly_then_appended("x", "y", "m1")
+def test_a_duplicate_is_a_violation_unless_every_lost_copy_was_permitted() -> None:
+    run = reappended_after_unclean_election("x", "y", "m1")
     run.poll((0, "x"), (1, "y"), (2, "m1"))
     run.truncate(1, 0)
     run.append(1, "x", "y", "z", "m1")
@@ -220,7 +220,10 @@ def renumbered(
     unclean: bool = True,
     refused_by: int = 1,
 ) -> str | None:
-    """Return what permits that m1 stands twice: broker 0 has it, broker 1 leads for a while and refuses it, and broker 0 gets it again."""
+    """Return the permission of a second copy of m1.
+
+    Broker 0 has m1, broker 1 leads for a while and refuses it, and broker 0 appends it again.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
@@ -254,32 +257,33 @@ def renumbered(
 
 
 @pytest.mark.parametrize("copies_m0", [False, True])
-def test_permitted_when_a_producer_renumbered_because_an_unclean_leader_lacked_its_records(
-    *, copies_m0: bool
-) -> None:
-    """Whether that leader copies it before the producer hears of its answer or not."""
+def test_a_producer_may_renumber_records_that_an_unclean_leader_lacked(*, copies_m0: bool) -> None:
+    """It does not matter whether that leader replicates m0 before the producer gets its answer."""
     assert renumbered(copies_m0=copies_m0) == "unclean.leader.election.enable=true"
 
 
-def test_violated_when_a_retry_had_the_numbers_of_before() -> None:
+def test_a_duplicate_with_unchanged_sequence_numbers_is_a_violation() -> None:
     assert renumbered(sequence=1) is None
 
 
-def test_violated_when_the_refusing_leader_had_the_record_before_or_refused_for_another_reason() -> None:
+def test_a_duplicate_is_a_violation_if_the_refusing_leader_lacked_no_record() -> None:
     assert renumbered(has_m0=True) is None
     assert renumbered(refused_by=0) is None
     assert renumbered(error="NOT_LEADER_FOR_PARTITION") is None
 
 
-def test_violated_when_the_leader_that_had_nothing_of_before_was_elected_from_the_isr() -> None:
+def test_a_duplicate_is_a_violation_if_the_refusing_leader_came_from_the_isr() -> None:
     assert renumbered(unclean=False) is None
 
 
 @pytest.mark.parametrize(("given_up", "permitted_by"), [(True, "delivery.timeout.ms"), (False, None)])
-def test_a_producer_may_renumber_records_after_one_that_it_gave_up_in_flight(
+def test_a_producer_may_renumber_records_after_it_gave_one_up_in_flight(
     permitted_by: str | None, *, given_up: bool
 ) -> None:
-    """m1 overtakes m0, which its producer has given up by then; after that the leader gets m0, m1 as it was sent first, and m1 once more."""
+    """m1 overtakes m0, which its producer has given up.
+
+    The leader then appends m0, the first m1 and its retry.
+    """
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
@@ -303,8 +307,8 @@ def test_a_producer_may_renumber_records_after_one_that_it_gave_up_in_flight(
     assert (finding.value, finding.permitted_by) == ("m1", permitted_by)
 
 
-def test_what_was_committed_is_not_on_its_way_any_more_though_its_producer_has_given_it_up() -> None:
-    """Broker 1 cuts m0 off, which was committed, and is elected: it refuses m1 for a flaw."""
+def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -> None:
+    """Broker 1 truncates the committed m0 by a flaw, is elected, and therefore refuses m1."""
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0, 1))
@@ -330,8 +334,8 @@ def test_what_was_committed_is_not_on_its_way_any_more_though_its_producer_has_g
 
 
 RECORDED = (
-    # t-1 on two brokers of Kafka 4.4.0, with a producer of librdkafka 2.16.0. Two messages were dropped: a request for t-0, behind
-    # which another came that broker 0 refused, and the answer that n1 is stored.
+    # t-1 on two brokers of Kafka 4.4.0, with a producer of librdkafka 2.16.0. Two messages were
+    # dropped: a request for t-0, so that broker 0 refused the next one, and the ack of n1.
     ("append", 1, 0, 0, "n0"),
     ("replicate", 0, 0, 0, "n0"),
     ("append", 1, 1, 1, "n1"),
@@ -343,7 +347,9 @@ RECORDED = (
 
 
 def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> Finding:
-    """Return the finding of a run that was recorded; *sequence* is that of the second batch with n1."""
+    """Return the finding of a recorded run; *sequence* is the base sequence of the second batch
+    with n1.
+    """
     run = RunBuilder(release="4.4")
     producer = run.producer(idempotence=True)
     run.elect(1, 0, (1, 0), partition="t-1")
@@ -372,7 +378,7 @@ def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> F
     return finding
 
 
-def test_a_producer_that_renumbers_its_records_is_accused_and_not_the_leader() -> None:
+def test_a_finding_blames_the_producer_that_renumbered_its_records() -> None:
     assert because(doubled_by_librdkafka()).endswith(
         "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with a different sequence "
         "number than before, so no leader recognises it as a retry (for librdkafka, see its issue 4953)"
@@ -380,12 +386,12 @@ def test_a_producer_that_renumbers_its_records_is_accused_and_not_the_leader() -
     assert list(preventions(doubled_by_librdkafka())) == ["max.in.flight.requests.per.connection=1"]
 
 
-def test_that_its_numbers_are_others_is_seen_in_the_logs_alone() -> None:
+def test_renumbered_records_are_recognised_from_the_logs_alone() -> None:
     assert because(doubled_by_librdkafka(sees_requests=False)).endswith(
         "producer-0 sent n1 with a different sequence number than before, so no leader recognises it as a retry; "
         "librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
     )
 
 
-def test_a_leader_that_stores_the_same_numbers_again_is_accused() -> None:
+def test_a_finding_blames_the_leader_that_appended_the_same_numbers_again() -> None:
     assert because(doubled_by_librdkafka(sequence=1)).endswith("the leader did not recognise the retry")

@@ -1,4 +1,6 @@
-"""The rules lost-effect, doubled-effect and rebalance-skip: what came of the records of an application, and what its group went past."""
+"""The rules of applications and groups: lost-effect, doubled-effect, rebalance-skip and
+offset-regression.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +20,7 @@ SOURCE, TARGET = "in-0", "out-0"
 
 
 class ApplicationRun:
-    """An application with one process at a time, made by hand."""
+    """A builder of a run of one application with one process at a time."""
 
     def __init__(self, delivery: str = "exactly_once", **settings: Any) -> None:
         self.run = RunBuilder(release=str(settings.pop("release", "3.9")))
@@ -83,7 +85,7 @@ class ApplicationRun:
         return RULES[rule].judge(Index(self.evidence()))
 
 
-def test_one_effect_of_each_record_keeps_the_promise() -> None:
+def test_one_effect_of_each_record_keeps_the_promises() -> None:
     app = ApplicationRun()
     app.input("a", "b")
     app.poll((0, "a"), (1, "b"))
@@ -94,7 +96,7 @@ def test_one_effect_of_each_record_keeps_the_promise() -> None:
     assert app.judge("rebalance-skip").status == HELD
 
 
-def test_a_record_with_which_the_group_is_done_and_that_has_no_effect_is_lost() -> None:
+def test_a_record_below_the_committed_offset_without_an_effect_is_lost() -> None:
     app = ApplicationRun()
     app.input("a", "b")
     app.poll((0, "a"), (1, "b"))
@@ -106,7 +108,7 @@ def test_a_record_with_which_the_group_is_done_and_that_has_no_effect_is_lost() 
     assert (finding.partition, finding.offset, finding.value) == (SOURCE, 1, "b")
 
 
-def test_what_nobody_has_said_to_be_done_is_not_lost() -> None:
+def test_a_record_without_a_successful_commit_is_not_lost() -> None:
     app = ApplicationRun()
     app.input("a", "b")
     app.poll((0, "a"), (1, "b"))
@@ -116,7 +118,7 @@ def test_what_nobody_has_said_to_be_done_is_not_lost() -> None:
     assert app.judge("lost-effect").status == HELD
 
 
-def test_an_effect_that_was_aborted_does_not_count() -> None:
+def test_an_aborted_effect_does_not_count() -> None:
     app = ApplicationRun()
     app.input("a")
     app.poll((0, "a"))
@@ -125,7 +127,7 @@ def test_an_effect_that_was_aborted_does_not_count() -> None:
     assert app.judge("lost-effect").status == VIOLATED
 
 
-def test_two_effects_of_one_record_are_one_too_many() -> None:
+def test_two_effects_of_one_record_are_a_violation() -> None:
     app = ApplicationRun()
     app.input("a")
     app.poll((0, "a"))
@@ -138,8 +140,8 @@ def test_two_effects_of_one_record_are_one_too_many() -> None:
     assert judged.status == VIOLATED
     (finding,) = judged.findings
     assert dict(finding.details)["effects"] == ["app:0(a)", "app:1(a)"]
-    told = [link.kind.name for link in finding.chain]
-    assert told.count("handed-out") == told.count("effect-written") == 2
+    kinds = [link.kind.name for link in finding.chain]
+    assert kinds.count("handed-out") == kinds.count("effect-written") == 2
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_two_effects_of_one_record_are_one_too_many() -> None:
         ("exactly_once", None),
     ],
 )
-def test_when_it_commits_permits_that_an_application_doubles_or_not(
+def test_the_commit_strategy_decides_whether_doubled_effects_are_permitted(
     delivery: str, setting: str | None
 ) -> None:
     app = ApplicationRun(delivery)
@@ -176,7 +178,9 @@ def test_when_it_commits_permits_that_an_application_doubles_or_not(
         ("exactly_once", None),
     ],
 )
-def test_when_it_commits_permits_that_an_application_loses_or_not(delivery: str, setting: str | None) -> None:
+def test_the_commit_strategy_decides_whether_lost_effects_are_permitted(
+    delivery: str, setting: str | None
+) -> None:
     app = ApplicationRun(delivery)
     app.input("a")
     app.poll((0, "a"))
@@ -187,7 +191,7 @@ def test_when_it_commits_permits_that_an_application_loses_or_not(delivery: str,
 
 
 @pytest.mark.parametrize("settings", [{"release": "2.4"}, {"group_metadata": False}])
-def test_without_group_metadata_no_coordinator_fences_a_former_member(settings: dict[str, Any]) -> None:
+def test_doubled_effects_are_permitted_without_group_metadata(settings: dict[str, Any]) -> None:
     app = ApplicationRun(**settings)
     app.input("a")
     app.poll((0, "a"))
@@ -197,7 +201,7 @@ def test_without_group_metadata_no_coordinator_fences_a_former_member(settings: 
     assert finding.permitted_by == "no group metadata (KIP-447)"
 
 
-def test_an_application_that_does_not_seek_back_after_an_abort_may_lose_its_records() -> None:
+def test_an_application_that_does_not_seek_back_after_an_abort_may_lose_records() -> None:
     app = ApplicationRun(rewinds=False)
     app.input("a", "b")
     app.poll((0, "a"))
@@ -209,7 +213,7 @@ def test_an_application_that_does_not_seek_back_after_an_abort_may_lose_its_reco
     assert (finding.value, finding.permitted_by) == ("a", "no seek after an abort")
 
 
-def test_results_that_are_stored_are_effects_and_say_how_far_the_group_is() -> None:
+def test_stored_results_are_effects_and_positions_of_the_group() -> None:
     app = ApplicationRun("idempotent_sink")
     app.input("a", "b", "c")
     app.poll((0, "a"), (1, "b"))
@@ -220,7 +224,7 @@ def test_results_that_are_stored_are_effects_and_say_how_far_the_group_is() -> N
     assert finding.value == "b"
 
 
-def test_a_record_that_its_producer_has_doubled_has_an_effect_for_each() -> None:
+def test_each_copy_of_a_duplicated_record_has_its_own_effect() -> None:
     app = ApplicationRun()
     app.input("a", "a")
     app.poll((0, "a"), (1, "a"))
@@ -239,7 +243,7 @@ def test_an_unacknowledged_result_counts_if_it_was_read() -> None:
     assert app.judge("lost-effect").status == HELD
 
 
-def test_a_group_that_passes_a_record_that_no_member_polled_has_skipped_it() -> None:
+def test_a_record_passed_without_a_poll_is_skipped() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.poll((0, "a"))
@@ -250,7 +254,7 @@ def test_a_group_that_passes_a_record_that_no_member_polled_has_skipped_it() -> 
     assert [(finding.offset, finding.value) for finding in judged.findings] == [(1, "b")]
 
 
-def test_where_a_consumer_was_sent_on_its_settings_permit_what_lies_between() -> None:
+def test_an_offset_reset_to_latest_permits_the_skipped_records() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.poll((0, "a"))
@@ -260,7 +264,7 @@ def test_where_a_consumer_was_sent_on_its_settings_permit_what_lies_between() ->
     assert finding.permitted_by == "auto.offset.reset=latest"
 
 
-def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
+def test_a_group_that_starts_at_the_end_skips_no_earlier_record() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.run.event("offset_reset", client="app", partition=SOURCE, position=-1, offset=2, policy="latest")
@@ -269,7 +273,9 @@ def test_a_group_that_begins_at_the_end_has_skipped_nothing() -> None:
 
 
 @pytest.mark.parametrize(("read_before", "status"), [("in-1", PERMITTED), ("other-0", HELD)])
-def test_records_sent_while_the_group_read_the_topic_are_owed(read_before: str, status: str) -> None:
+def test_records_sent_while_the_group_reads_the_topic_must_not_be_skipped(
+    read_before: str, status: str
+) -> None:
     app = ApplicationRun("at_least_once")
     for partition in (read_before, SOURCE):
         app.run.event(
@@ -279,20 +285,20 @@ def test_records_sent_while_the_group_read_the_topic_are_owed(read_before: str, 
     assert app.judge("rebalance-skip").status == status
 
 
-def test_where_nobody_tells_where_the_end_was_a_group_begins_with_the_first_record_that_it_is_given() -> None:
+def test_without_a_reported_reset_a_group_starts_at_its_first_poll() -> None:
     app = ApplicationRun("at_least_once", offset_reset="latest")
     app.input("a", "b", "c", "d")
     app.poll((1, "b"))
     app.commit(2)
     assert app.judge("rebalance-skip").status == HELD
-    # From there on it is held to its commits.
+    # Its commits count from there on.
     app.begin()
     app.poll((3, "d"))
     (finding,) = app.judge("rebalance-skip").findings
     assert (finding.offset, finding.permitted_by) == (2, None)
 
 
-def test_a_group_that_commits_beyond_its_polls_has_skipped_the_records_between() -> None:
+def test_a_commit_beyond_the_polls_skips_the_records_between() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a", "b", "c")
     app.poll((0, "a"))
@@ -303,7 +309,7 @@ def test_a_group_that_commits_beyond_its_polls_has_skipped_the_records_between()
     assert "the next member will begin" in because(judged.findings[0])
 
 
-def test_a_group_that_commits_beyond_a_marker_has_skipped_no_record() -> None:
+def test_a_commit_beyond_a_marker_skips_no_record() -> None:
     app = ApplicationRun("at_least_once")
     app.input("a")
     app.run.append(0, "<commit>", partition=SOURCE)
@@ -321,7 +327,7 @@ def test_a_group_that_commits_beyond_a_marker_has_skipped_no_record() -> None:
         ("at_least_once", {}, "assign()"),
     ],
 )
-def test_whom_a_commit_in_a_transaction_may_set_back_hangs_on_what_it_says_of_its_member(
+def test_a_transactional_commit_may_go_back_only_without_group_metadata(
     delivery: str, settings: dict[str, Any], setting: str | None
 ) -> None:
     app = ApplicationRun(delivery, **settings)
@@ -340,7 +346,7 @@ def test_whom_a_commit_in_a_transaction_may_set_back_hangs_on_what_it_says_of_it
 
 
 @pytest.mark.parametrize(("coordinator", "status"), [(0, VIOLATED), (1, HELD)])
-def test_a_late_report_of_a_deposed_coordinator_is_no_regression(coordinator: int, status: str) -> None:
+def test_a_late_commit_on_a_deposed_coordinator_is_no_regression(coordinator: int, status: str) -> None:
     app = ApplicationRun()
     offsets = "__consumer_offsets-0"
     app.run.elect(1, 0, (0, 1), partition=offsets)
@@ -360,13 +366,13 @@ def test_a_late_report_of_a_deposed_coordinator_is_no_regression(coordinator: in
 
 
 def reconciled(app: ApplicationRun, member: str, epoch: int, *owned: str) -> None:
-    """Have the coordinator say what a member owns in an epoch."""
+    """Trace the partitions that a member owns in an epoch."""
     place = {"broker": 0, "group": "g", "member": member, "epoch": epoch}
     app.run.event("member_reconciled", **place, state="STABLE", assigned=owned, revoking=())
 
 
 def committed_by(app: ApplicationRun, member: str, generation: int, position: int) -> None:
-    """Have the coordinator take a commit of the input."""
+    """Trace a commit of the source partition by the coordinator."""
     offsets = ((SOURCE, position),)
     place = {"broker": 0, "group": "g", "member": member, "generation": generation}
     app.run.event("offsets_committed", **place, present=2, offsets=offsets)
@@ -375,53 +381,56 @@ def committed_by(app: ApplicationRun, member: str, generation: int, position: in
 def commits_of_two_members(
     owner: str, *, epoch: int = 3, epochs: tuple[int, int] = (3, 3), generation: int = 3
 ) -> RuleResult:
-    """Judge a group for which two members commit a partition that one of them owns: "first" up to 9 in an epoch, then "second" up to 7.
+    """Judge a group with commits of two members to a partition that one of them owns.
 
-    *epochs* are those of the members, as the coordinator has them, *generation* is what the second commit says.
+    Member "first" commits 9 in *epoch*, then member "second" commits 7 in *generation*. *epochs*
+    are the epochs of the members at the coordinator.
     """
     app = ApplicationRun("at_least_once")
     for member, present in zip(("first", "second"), epochs, strict=True):
         reconciled(app, member, present, *((SOURCE,) if member == owner else ()))
-    for member, position, said in (("first", 9, epoch), ("second", 7, generation)):
-        committed_by(app, member, said, position)
+    for member, position, committed_in in (("first", 9, epoch), ("second", 7, generation)):
+        committed_by(app, member, committed_in, position)
     return app.judge("offset-regression")
 
 
 @pytest.mark.parametrize(("owner", "stray"), [("first", "second"), ("second", "first")])
-def test_a_former_owners_commit_may_come_before_or_after_the_owners(owner: str, stray: str) -> None:
+def test_a_former_owner_may_commit_before_or_after_the_owner(owner: str, stray: str) -> None:
     (finding,) = commits_of_two_members(owner).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert f"{stray} of generation 3 no longer owned the partition" in because(finding)
 
 
-def test_a_member_that_is_behind_the_group_commits_in_its_own_epoch() -> None:
-    """It has not heard of the new assignment yet, and the partition is another's in a later epoch."""
+def test_a_member_behind_the_group_may_commit_in_its_own_epoch() -> None:
+    """The member does not know the new assignment, which gives its partition to another member."""
     (finding,) = commits_of_two_members("first", epoch=6, epochs=(6, 5), generation=5).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert "second of generation 5 no longer owned the partition" in because(finding)
     assert commits_of_two_members("first", epoch=6, epochs=(6, 6), generation=5).status == VIOLATED
 
 
-def test_a_commit_in_an_epoch_that_its_member_has_left_may_not_advance_the_group() -> None:
+def test_a_commit_in_a_former_epoch_of_its_member_is_a_violation() -> None:
     assert commits_of_two_members("second", epoch=2).status == VIOLATED
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "commits", "permitted_by"),
+    ("release", "assigned_in", "commits", "permitted_by"),
     [
         ("4.3", 2, (5, 3), "commitAsync()"),
         ("4.3", 4, (5, 3), None),
-        ("4.3", 4, (3, 5), None),  # what came before was of another assignment
+        ("4.3", 4, (3, 5), None),  # the earlier commit belongs to another assignment
         ("4.0", 2, (5, 3), None),
     ],
 )
-def test_a_late_commit_counts_with_the_epoch_that_assigned_its_partition(
-    release: str, given: int, commits: tuple[int, int], permitted_by: str | None
+def test_a_late_commit_is_permitted_within_the_epochs_of_one_assignment(
+    release: str, assigned_in: int, commits: tuple[int, int], permitted_by: str | None
 ) -> None:
-    """From 4.3 on it is taken after later ones of the same member, as within one generation (KIP-1251)."""
+    """From 4.3 on the coordinator accepts it after later commits of the same member, as within one
+    generation (KIP-1251).
+    """
     app = ApplicationRun("at_least_once")
     app.run.release = release
-    for epoch in (given, 5):
+    for epoch in (assigned_in, 5):
         reconciled(app, "first", epoch, SOURCE)
     for position, generation in zip((9, 7), commits, strict=True):
         committed_by(app, "first", generation, position)
@@ -433,10 +442,13 @@ def test_a_late_commit_counts_with_the_epoch_that_assigned_its_partition(
     ("cut_to", "unclean", "setting"),
     [(1, True, "unclean.leader.election.enable=true"), (2, True, None), (1, False, None)],
 )
-def test_a_coordinators_log_may_be_long_enough_and_still_differ_from_what_was_committed(
+def test_an_unclean_coordinator_permits_doubled_effects_if_committed_entries_are_lost(
     cut_to: int, setting: str | None, *, unclean: bool
 ) -> None:
-    """Broker 1 is elected with as much as broker 0 had committed; when that follows, it cuts off what it had."""
+    """Broker 1 is elected with as many entries as broker 0 had committed.
+
+    Broker 0 then truncates its own as a follower.
+    """
     app = ApplicationRun()
     offsets = "__consumer_offsets-0"
     app.run.elect(0, 0, (0,), partition=offsets)
@@ -453,8 +465,10 @@ def test_a_coordinators_log_may_be_long_enough_and_still_differ_from_what_was_co
     assert finding.permitted_by == setting
 
 
-def test_a_follower_that_has_forgotten_how_far_it_was_loses_nothing_that_was_committed() -> None:
-    """It opens its log with the high watermark of an old checkpoint, cuts off what is above, and gets that again."""
+def test_a_follower_that_replicates_truncated_entries_again_loses_none() -> None:
+    """Broker 1 opens its log with an old high watermark, truncates to it and fetches the entries
+    again.
+    """
     app = ApplicationRun()
     offsets = "__consumer_offsets-0"
     app.run.elect(0, 0, (0, 1), partition=offsets)

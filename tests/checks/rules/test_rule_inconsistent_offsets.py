@@ -1,4 +1,4 @@
-"""inconsistent-offsets: one offset, two values, and whether the one that went was permitted to."""
+"""inconsistent-offsets: two values at one offset, and whether the loss of one was permitted."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.checks.evidence_builder import RunBuilder
 def overwritten(
     *, acks: str = "all", unclean: bool = False, copied: bool = True, polled: bool = False
 ) -> RunBuilder:
-    """m2 is acked at offset 1 and lost, m3 takes its offset."""
+    """Return a run in which m2 is acked at offset 1 and lost, and m3 gets its offset."""
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer(acks=acks)
     run.elect(0, 0, (0, 1))
@@ -32,7 +32,7 @@ def overwritten(
     return run
 
 
-def test_held_when_all_agree() -> None:
+def test_one_value_at_each_offset_is_consistent() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.write(producer, "m0", 0, 1)
@@ -43,7 +43,7 @@ def test_held_when_all_agree() -> None:
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
-def test_a_lost_acked_write_by_truncation_is_violated() -> None:
+def test_an_offset_reassigned_after_a_truncation_is_a_violation() -> None:
     result = overwritten().judge("inconsistent-offsets")
     assert result.status == "violated"
     (finding,) = result.findings
@@ -54,7 +54,7 @@ def test_a_lost_acked_write_by_truncation_is_violated() -> None:
     assert "broker 1 truncated to" in because(finding)
 
 
-def test_a_lost_acked_write_follows_the_permission_of_its_loss() -> None:
+def test_the_permission_of_the_loss_permits_the_reassigned_offset() -> None:
     result = overwritten(acks="1", copied=False).judge("inconsistent-offsets")
     assert result.status == "permitted"
     assert result.findings[0].permitted_by == "acks=1"
@@ -66,7 +66,7 @@ def test_acks_do_not_excuse_the_loss_of_read_records() -> None:
 
 
 @pytest.mark.parametrize("polled", [False, True])
-def test_permitted_by_an_unclean_election(polled: bool) -> None:
+def test_an_unclean_election_permits_a_reassigned_offset(polled: bool) -> None:
     result = overwritten(unclean=True, copied=True, polled=polled).judge("inconsistent-offsets")
     assert result.status == "permitted"
     assert result.promise == (
@@ -75,7 +75,7 @@ def test_permitted_by_an_unclean_election(polled: bool) -> None:
     assert result.findings[0].permitted_by == "unclean.leader.election.enable=true"
 
 
-def test_permitted_by_power_loss() -> None:
+def test_a_power_loss_permits_a_reassigned_offset() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0,))
@@ -89,7 +89,7 @@ def test_permitted_by_power_loss() -> None:
     assert result.findings[0].permitted_by == "log.flush.interval.messages"
 
 
-def test_two_polls_that_differ_are_violated() -> None:
+def test_two_polls_with_different_values_are_a_violation() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.write(producer, "m0", 0, 1)
@@ -99,7 +99,7 @@ def test_two_polls_that_differ_are_violated() -> None:
 
 
 @pytest.mark.parametrize("high_watermark", [1, 0])
-def test_final_logs_that_differ_are_violated_whatever_happened_below_the_high_watermark(
+def test_final_logs_that_differ_below_the_high_watermark_are_a_violation(
     high_watermark: int,
 ) -> None:
     run = RunBuilder(unclean_leader_election=True)
@@ -113,8 +113,8 @@ def test_final_logs_that_differ_are_violated_whatever_happened_below_the_high_wa
     assert result.status == ("violated" if high_watermark else "held")
 
 
-def test_the_only_value_that_was_read_survives_when_no_log_has_the_offset() -> None:
-    """Both m0 and m1 were acked at offset 0 and are gone; readers saw m1."""
+def test_the_value_that_was_read_stands_if_no_log_has_the_offset() -> None:
+    """Both m0 and m1 were acked at offset 0 and lost; consumers read m1."""
     run = RunBuilder()
     careless, careful = run.producer(acks="0"), run.producer()
     run.append(0, "m0")
@@ -129,8 +129,8 @@ def test_the_only_value_that_was_read_survives_when_no_log_has_the_offset() -> N
     assert (finding.value, finding.permitted_by) == ("m0", "acks=0")
 
 
-def test_acks_prove_nothing_while_a_partition_has_not_healed() -> None:
-    """Two acks for offset 0, one of a zombie leader: what is missing may come back."""
+def test_two_acks_of_one_offset_are_inconclusive_while_the_partition_has_not_healed() -> None:
+    """One of the two acks of offset 0 is from a zombie leader, whose record may come back."""
     run = RunBuilder()
     producer = run.producer(acks="1")
     run.write(producer, "m0", 0)
@@ -140,7 +140,7 @@ def test_acks_prove_nothing_while_a_partition_has_not_healed() -> None:
     assert (result.status, result.findings) == ("inconclusive", ())
 
 
-def test_every_value_that_went_needs_its_permission() -> None:
+def test_the_loss_of_every_value_needs_a_permission() -> None:
     run = RunBuilder()
     careless, careful = run.producer(acks="0"), run.producer()
     run.send(careless, "m0")
@@ -157,8 +157,11 @@ def test_every_value_that_went_needs_its_permission() -> None:
     assert finding.permitted_by is None
 
 
-def test_what_the_leader_still_has_is_not_gone_though_nothing_is_settled() -> None:
-    """Power took m0 and the offset was given to m1; the run ended before the partition was read back."""
+def test_a_value_in_the_leaders_log_is_not_lost_in_an_unfinished_run() -> None:
+    """A power loss took m0, and m1 got its offset.
+
+    The run ended before the partition was read back.
+    """
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -173,8 +176,8 @@ def test_what_the_leader_still_has_is_not_gone_though_nothing_is_settled() -> No
     assert (finding.value, finding.permitted_by) == ("m0", "log.flush.interval.messages")
 
 
-def test_what_the_leader_has_elsewhere_is_gone_where_it_was_read() -> None:
-    """m0 was stored twice, by two leaders at two offsets; nothing is settled, and the last leader has its own."""
+def test_a_value_at_another_offset_of_the_leader_is_lost_at_its_own() -> None:
+    """Two leaders appended m0 at two offsets; the last leader has only its own copy."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -189,7 +192,7 @@ def test_what_the_leader_has_elsewhere_is_gone_where_it_was_read() -> None:
     assert (finding.value, finding.offset, finding.permitted_by) == ("m0", 1, None)
 
 
-def test_a_record_that_no_known_leader_has_is_gone() -> None:
+def test_two_values_at_one_offset_are_inconsistent_without_a_known_leader() -> None:
     run = RunBuilder()
     for broker, value in enumerate(("m0", "m1")):
         run.append(broker, value)

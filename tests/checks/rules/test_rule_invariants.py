@@ -1,4 +1,4 @@
-"""The rules of the invariants: what the trace says was broken, and what permits it."""
+"""The rules of the invariants: breaks in the trace and their permissions."""
 
 from dataclasses import replace
 
@@ -28,12 +28,12 @@ def broken(
         partition=partition,
         leader_epoch=epoch,
         offset=offset,
-        details="what was seen",
+        details="an observation",
     )
 
 
 def committed(*values: str, unclean: bool = False) -> RunBuilder:
-    """Return a run in which broker 0 leads and both brokers have what is committed."""
+    """Return a run in which broker 0 leads and both brokers have every committed record."""
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -43,7 +43,7 @@ def committed(*values: str, unclean: bool = False) -> RunBuilder:
 
 
 @pytest.mark.parametrize("invariant", WATCHED)
-def test_an_invariant_that_nothing_broke_held(invariant: str) -> None:
+def test_an_invariant_without_a_break_has_no_finding(invariant: str) -> None:
     assert committed("a").judge(invariant).status == HELD
 
 
@@ -55,17 +55,17 @@ def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
     assert result.status == VIOLATED
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.permitted_by) == (PARTITION, 1, None)
-    assert because(finding).endswith("broker 1: what was seen")
+    assert because(finding).endswith("broker 1: an observation")
 
 
-def test_a_controller_has_no_partition() -> None:
+def test_a_break_of_a_controller_has_no_partition() -> None:
     run = committed("a")
     broken(run, "one-controller-per-epoch", 1, -1, partition="")
     (finding,) = run.judge("one-controller-per-epoch").findings
     assert (finding.partition, finding.offset) == ("", None)
 
 
-def test_a_deposed_leader_commits_records_of_its_own_history() -> None:
+def test_a_commit_of_a_deposed_leader_does_not_count_for_the_new_epoch() -> None:
     run = RunBuilder((0, 1, 2))
     run.elect(0, 0, (0, 1, 2))
     run.append(0, "a")
@@ -81,8 +81,10 @@ def test_a_deposed_leader_commits_records_of_its_own_history() -> None:
     assert finding.permitted_by == FLUSH
 
 
-def test_a_member_does_not_lack_a_record_that_is_committed_only_later() -> None:
-    """Broker 1 has joined the ISR of an unclean leader with all that this one has committed, which is less than was committed before."""
+def test_a_member_lacks_only_records_that_were_committed_before_the_break() -> None:
+    """Broker 1 joins the ISR of an unclean leader with every record that this leader has committed,
+    fewer than its predecessor.
+    """
     run = RunBuilder((0, 1, 2), unclean_leader_election=True)
     run.elect(0, 0, (0, 1))
     run.append(0, "a", "b")
@@ -99,7 +101,7 @@ def test_a_member_does_not_lack_a_record_that_is_committed_only_later() -> None:
 
 
 @pytest.mark.parametrize("release", ["0.11", "2.0"])
-def test_an_invariant_of_a_later_release_is_not_judged_before_it(release: str) -> None:
+def test_an_invariant_is_judged_only_on_releases_that_promise_it(release: str) -> None:
     run = committed("a")
     for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
         broken(run, invariant, 1, -1, partition="")
@@ -113,7 +115,7 @@ def test_an_invariant_of_a_later_release_is_not_judged_before_it(release: str) -
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
 class TestPowerLoss:
-    def test_unflushed_records_are_lost_by_permission(self, invariant: str) -> None:
+    def test_a_power_loss_permits_missing_unflushed_records(self, invariant: str) -> None:
         run = committed("a", "b")
         run.lose_power(1, flushed=1)
         broken(run, invariant, 1, 1)
@@ -123,7 +125,9 @@ class TestPowerLoss:
             *("appended", "unflushed-lost", "invariant-broken", "conclusion")
         ]
 
-    def test_a_record_that_was_fetched_again_is_not_lost_with_the_power(self, invariant: str) -> None:
+    def test_a_power_loss_does_not_permit_missing_records_that_were_fetched_again(
+        self, invariant: str
+    ) -> None:
         run = committed("a", "b")
         run.lose_power(1, flushed=1)
         run.replicate(1, "b")
@@ -131,7 +135,7 @@ class TestPowerLoss:
         broken(run, invariant, 1, 1)
         assert run.judge(invariant).status == VIOLATED
 
-    def test_a_later_power_loss_is_no_cause(self, invariant: str) -> None:
+    def test_a_power_loss_after_the_break_is_not_the_cause(self, invariant: str) -> None:
         run = committed("a", "b")
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
@@ -139,7 +143,7 @@ class TestPowerLoss:
         run.lose_power(1, flushed=1)
         assert run.judge(invariant).status == VIOLATED
 
-    def test_power_loss_elsewhere_in_the_log_is_no_cause(self, invariant: str) -> None:
+    def test_a_power_loss_of_other_records_is_not_the_cause(self, invariant: str) -> None:
         run = committed("a", "b", "c")
         run.lose_power(1, flushed=2)
         run.truncate(1, 1)
@@ -147,8 +151,10 @@ class TestPowerLoss:
         assert run.judge(invariant).status == VIOLATED
 
 
-class TestMemberThatJoinsAnew:
-    """KIP-903: in KRaft who has restarted joins the ISR by a fetch of its present life, and so has what is committed."""
+class TestRejoinAfterRestart:
+    """KIP-903: in KRaft a restarted broker joins the ISR only by fetches of its current
+    incarnation, so it has every committed record.
+    """
 
     def run(self, *, registered: bool = True, leaves: bool = True) -> RunBuilder:
         run = committed("a", "b")
@@ -166,20 +172,22 @@ class TestMemberThatJoinsAnew:
         (finding,) = RULES["isr-holds-committed"].judge(Index(evidence)).findings
         return finding.permitted_by
 
-    def test_a_loss_in_a_former_incarnation_permits_nothing(self) -> None:
+    def test_a_power_loss_of_a_former_incarnation_permits_no_gap_in_kraft(self) -> None:
         assert self.judged(self.run()) is None
 
     @pytest.mark.parametrize(("release", "metadata"), [("2.8", "zookeeper"), ("3.9", "zookeeper")])
-    def test_before_that_a_fetch_of_a_former_life_lets_it_in(self, release: str, metadata: str) -> None:
+    def test_a_power_loss_of_a_former_incarnation_permits_a_gap_with_zookeeper(
+        self, release: str, metadata: str
+    ) -> None:
         assert self.judged(self.run(), release, metadata) == FLUSH
 
-    def test_one_that_joins_before_it_has_registered_counts_as_before(self) -> None:
+    def test_a_member_that_joins_before_it_registers_counts_as_its_former_incarnation(self) -> None:
         assert self.judged(self.run(registered=False)) == FLUSH
 
-    def test_one_that_never_left_does_not_join(self) -> None:
+    def test_a_member_that_never_left_the_isr_may_lack_lost_records(self) -> None:
         assert self.judged(self.run(leaves=False)) == FLUSH
 
-    def test_a_loss_of_another_replica_permits_the_anomaly_as_well(self) -> None:
+    def test_a_power_loss_of_another_replica_permits_the_gap(self) -> None:
         run = committed("a", "b")
         run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
         run.lose_power(1, flushed=1)
@@ -199,26 +207,26 @@ class TestUncleanElection:
         run.elect(1, 1, (1,), unclean=True)
         return run
 
-    def test_a_loss_takes_a_leader_without_the_committed_record(self, invariant: str) -> None:
+    def test_an_unclean_leader_without_the_record_permits_the_break(self, invariant: str) -> None:
         run = self.stale_leader(unclean=True)
         broken(run, invariant, 1, 1, epoch=1)
         (finding,) = run.judge(invariant).findings
         assert finding.permitted_by == UNCLEAN
         assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false",)
 
-    def test_only_where_it_is_enabled(self, invariant: str) -> None:
+    def test_a_disabled_unclean_election_permits_no_break(self, invariant: str) -> None:
         run = self.stale_leader(unclean=False)
         broken(run, invariant, 1, 1, epoch=1)
         assert run.judge(invariant).status == VIOLATED
 
-    def test_a_later_one_is_no_cause(self, invariant: str) -> None:
+    def test_an_unclean_election_after_the_break_is_not_the_cause(self, invariant: str) -> None:
         run = committed("a", "b", unclean=True)
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
         run.elect(1, 1, (1,), unclean=True)
         assert run.judge(invariant).status == VIOLATED
 
-    def test_a_leader_that_has_it_is_no_cause(self, invariant: str) -> None:
+    def test_an_unclean_election_of_a_leader_with_the_record_is_not_the_cause(self, invariant: str) -> None:
         run = committed("a", "b", unclean=True)
         run.elect(1, 1, (1,), unclean=True)
         run.truncate(0, 1)
@@ -226,19 +234,19 @@ class TestUncleanElection:
         assert run.judge(invariant).status == VIOLATED
 
 
-def test_a_diverged_member_of_the_isr_is_judged_by_the_records_that_it_lacks() -> None:
+def test_a_diverged_member_is_judged_by_the_records_that_it_lacks() -> None:
     run = committed("a", "b")
     run.lose_power(1, flushed=1)
     run.elect(1, 1, (1,))
     run.append(1, "c")
     run.raise_hw(2, 1)
-    # Broker 0 has still b where c is committed; that broker 1 lost b has nothing to do with it.
+    # Broker 0 still has b where c is committed, and the loss of b on broker 1 does not matter.
     broken(run, "isr-holds-committed", 0, 1, epoch=1)
     assert run.judge("isr-holds-committed").status == VIOLATED
 
 
 @pytest.mark.parametrize("invariant", ["log-matching", "epoch-cache-monotonic", "producer-state-matches-log"])
-def test_a_leader_that_forgets_and_resumes_its_epoch_mixes_histories(invariant: str) -> None:
+def test_a_leader_that_resumes_its_epoch_after_power_loss_permits_mixed_histories(invariant: str) -> None:
     run = committed("a", "b")
     run.lose_power(0, flushed=1)
     run.lead(0, 0, (0, 1))
@@ -258,39 +266,39 @@ def test_unwatched_invariants_are_not_judged() -> None:
     assert rules_for(INVARIANTS, core=True) == RULES
     run = committed("a")
     broken(run, "log-matching", 1, 0)
-    # Nobody says here that anything was watched: only what the trace tells is judged.
+    # The evidence names no watched invariants, so only those that the trace shows are judged.
     assert "log-matching" not in judge(run.evidence()).rules
     assert "two-leaders" in judge(run.evidence()).rules
 
 
-def test_an_invariant_that_a_release_does_not_promise_is_watched_when_demanded() -> None:
+def test_an_invariant_that_a_release_does_not_promise_is_watched_on_demand() -> None:
     names = ("failover-shrinks-isr", "hw-monotonic")
     assert watched_in(names, "2.4", ()) == names
     assert watched_in(names, "2.0", ()) == ("hw-monotonic",)
     assert watched_in(names, "2.0", ("failover-shrinks-isr",)) == names
 
 
-@pytest.mark.parametrize("how", ["power", "unclean", "neither"])
-def test_a_marker_of_a_transaction_may_go_as_a_record_may(how: str) -> None:
-    """Nothing of it is a record, so that its offset alone tells what became of it."""
-    run = committed("a", unclean=how == "unclean")
+@pytest.mark.parametrize("cause", ["power", "unclean", "neither"])
+def test_a_transaction_marker_may_be_lost_as_a_record_may(cause: str) -> None:
+    """A marker has no record, so only its offset identifies it."""
+    run = committed("a", unclean=cause == "unclean")
     for broker in (0, 1):
         run.append(broker, "<commit>")
     ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
     run.event(
         "transaction_marker", broker=0, partition=PARTITION, first_offset=0, offset=1, committed=True, **ids
     )
-    if how == "power":
+    if cause == "power":
         run.lose_power(1, 1)
-    elif how == "unclean":
+    elif cause == "unclean":
         run.elect(1, 1, (1,), unclean=True)
     broken(run, "isr-holds-committed", 1, 1)
     (finding,) = run.judge("isr-holds-committed").findings
-    assert finding.permitted_by == {"power": FLUSH, "unclean": UNCLEAN, "neither": None}[how]
+    assert finding.permitted_by == {"power": FLUSH, "unclean": UNCLEAN, "neither": None}[cause]
 
 
 @pytest.mark.parametrize(("broker", "permitted_by"), [(0, None), (1, FLUSH)])
-def test_a_marker_that_others_get_once_a_replica_has_lost_it_is_lost_all_the_same(
+def test_a_marker_appended_elsewhere_after_its_loss_is_still_lost(
     broker: int, permitted_by: str | None
 ) -> None:
     run = committed("a")
@@ -314,7 +322,7 @@ def test_a_marker_that_others_get_once_a_replica_has_lost_it_is_lost_all_the_sam
 
 
 def marker(run: RunBuilder, broker: int, epoch: int) -> None:
-    """Have a broker append the end of a transaction in an epoch, behind the record that both have."""
+    """Let a broker append the marker of a transaction in an epoch, behind the common record."""
     latest, run.epochs[PARTITION] = run.epochs[PARTITION], epoch
     run.append(broker, "<commit>")
     ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": epoch}
@@ -325,10 +333,11 @@ def marker(run: RunBuilder, broker: int, epoch: int) -> None:
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
 @pytest.mark.parametrize("unclean", [True, False])
-def test_a_marker_of_a_leader_that_had_been_replaced_is_of_another_history(
-    invariant: str, *, unclean: bool
-) -> None:
-    """Broker 0 does not know that broker 1 leads, ends the transaction as well and goes on; then it is elected without what broker 1 has."""
+def test_a_marker_of_a_deposed_leader_belongs_to_another_history(invariant: str, *, unclean: bool) -> None:
+    """Broker 0, unaware that broker 1 leads, ends the transaction too and appends more.
+
+    It is then elected without broker 1's marker.
+    """
     run = committed("a", unclean=True)
     run.elect(1, 1, (1,))
     marker(run, 1, 1)
@@ -340,8 +349,8 @@ def test_a_marker_of_a_leader_that_had_been_replaced_is_of_another_history(
     assert finding.permitted_by == (UNCLEAN if unclean else None)
 
 
-def emptied(*, by: str) -> RunBuilder:
-    """Return a run in which a record has gone from the beginning of both logs, which go on behind it."""
+def with_removed_record(*, by: str) -> RunBuilder:
+    """Return a run in which both logs removed their first record by compaction or retention."""
     run = committed("a", "b")
     for broker in (0, 1):
         if by == "compaction":
@@ -355,23 +364,23 @@ def emptied(*, by: str) -> RunBuilder:
 
 @pytest.mark.parametrize("by", ["compaction", "retention"])
 @pytest.mark.parametrize(
-    ("how", "permitted_by"), [("disk", DISK_FAILURE), ("power", FLUSH), ("neither", None)]
+    ("cause", "permitted_by"), [("disk", DISK_FAILURE), ("power", FLUSH), ("neither", None)]
 )
-def test_a_member_that_has_lost_a_place_lacks_it_whatever_had_emptied_it(
-    by: str, how: str, permitted_by: str | None
+def test_a_disk_or_power_loss_permits_lacking_a_removed_offset(
+    by: str, cause: str, permitted_by: str | None
 ) -> None:
-    run = emptied(by=by)
-    if how == "disk":
+    run = with_removed_record(by=by)
+    if cause == "disk":
         run.lose_disk(1)
-    elif how == "power":
+    elif cause == "power":
         run.lose_power(1, 0)
     broken(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == permitted_by
 
 
-def test_a_member_that_has_gone_on_behind_a_place_since_has_not_lost_it_with_its_disk() -> None:
-    run = emptied(by="compaction")
+def test_a_member_that_refilled_its_log_beyond_an_offset_no_longer_lacks_it() -> None:
+    run = with_removed_record(by="compaction")
     run.lose_disk(1)
     run.logs[PARTITION][1] = [("<commit>", 0)]
     run.replicate(1, "b")
@@ -380,8 +389,10 @@ def test_a_member_that_has_gone_on_behind_a_place_since_has_not_lost_it_with_its
     assert finding.permitted_by is None
 
 
-def test_a_disk_that_was_lost_and_filled_again_excuses_no_log_that_parts_later() -> None:
-    """Broker 2 has fetched again what it had lost when broker 1 cuts off by a flaw what is committed, and leads."""
+def test_a_refilled_disk_excuses_no_later_divergence() -> None:
+    """Broker 2 has fetched its lost records again when broker 1 truncates committed records by a
+    flaw and leads.
+    """
     run = RunBuilder((0, 1, 2))
     producer = run.producer()
     run.elect(0, 0, (0, 1, 2))
@@ -402,7 +413,7 @@ def test_a_disk_that_was_lost_and_filled_again_excuses_no_log_that_parts_later()
 
 
 @pytest.mark.parametrize("has_it", [True, False])
-def test_an_unclean_election_takes_a_place_where_the_leader_does_not_reach_it(*, has_it: bool) -> None:
+def test_an_unclean_election_permits_lacking_offsets_beyond_the_leaders_log(*, has_it: bool) -> None:
     run = RunBuilder((0, 1, 2), unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1, 2))
@@ -422,14 +433,14 @@ def test_an_unclean_election_takes_a_place_where_the_leader_does_not_reach_it(*,
 
 
 @pytest.mark.parametrize(
-    ("broker", "to", "torn", "wanted"),
+    ("broker", "to", "torn", "permitted_by"),
     [(1, 1, False, DISK_FAILURE), (1, 1, True, None), (0, 1, False, None), (1, 2, False, None)],
 )
-def test_a_disk_that_damages_flushed_records_may_cut_a_log_below_its_checkpoint(
-    broker: int, to: int, torn: bool, wanted: str | None
+def test_a_disk_failure_permits_a_log_that_ends_below_its_checkpoint(
+    broker: int, to: int, torn: bool, permitted_by: str | None
 ) -> None:
     run = committed("m0", "m1")
     run.recover_with_corruption(broker, to, torn=torn)
     broken(run, "checkpoint-within-log", 1, 2)
     (finding,) = run.judge("checkpoint-within-log").findings
-    assert finding.permitted_by == wanted
+    assert finding.permitted_by == permitted_by

@@ -1,4 +1,6 @@
-"""What transactions have aborted: who may read it, who may leave it out, and what is behind one that never ends."""
+"""Aborted records: which consumers may read or skip them, and records behind an endless
+transaction.
+"""
 
 import json
 
@@ -13,7 +15,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 def aborted_and_committed() -> RunBuilder:
-    """Offset 0 was aborted, 1 committed."""
+    """Return a run with an aborted record at offset 0 and a committed one at offset 1."""
     run = RunBuilder()
     producer = run.producer()
     run.transaction(producer, FAIL, "a")
@@ -24,13 +26,13 @@ def aborted_and_committed() -> RunBuilder:
 @pytest.mark.parametrize(
     ("isolation_level", "status"), [(COMMITTED, "violated"), (UNCOMMITTED, "permitted"), (None, "held")]
 )
-def test_only_read_uncommitted_may_get_an_aborted_record(isolation_level: str | None, status: str) -> None:
+def test_only_read_uncommitted_may_return_an_aborted_record(isolation_level: str | None, status: str) -> None:
     run = aborted_and_committed()
     run.poll((0, "a"), (1, "b"), isolation_level=isolation_level)
     assert run.judge("G1a").status == status
 
 
-def test_a_read_committed_read_counts_beside_any_other_read() -> None:
+def test_a_read_committed_read_is_a_violation_beside_other_reads() -> None:
     run = aborted_and_committed()
     run.poll((0, "a"), isolation_level=COMMITTED)
     run.poll((0, "a"), (1, "b"), isolation_level=UNCOMMITTED)
@@ -39,8 +41,10 @@ def test_a_read_committed_read_counts_beside_any_other_read() -> None:
     assert "of process 1" in because(finding)
 
 
-def committed_and_told_otherwise(fate: str, *, unclean: bool = False) -> RunBuilder:
-    """A transaction is committed and read; *fate* is that of what its coordinator wrote of it, before the application is told of an abort."""
+def committed_but_reported_aborted(fate: str, *, unclean: bool = False) -> RunBuilder:
+    """Return a run in which a transaction is committed and read, and then reported as aborted.
+    *fate* is the fate of the coordinator's decision in its log.
+    """
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer()
     for partition in (PARTITION, STATE):
@@ -49,13 +53,13 @@ def committed_and_told_otherwise(fate: str, *, unclean: bool = False) -> RunBuil
     sent = ((SEND, PARTITION, "a"),)
     run.history.add(producer, INVOKE, TXN, sent, run.tick())
     run.append(0, "a")
-    known = {"transactional_id": "app", "state": "PrepareCommit"}
-    decision = f"app {json.dumps({**of_producer, 'state': known['state']})}"
+    state = {"transactional_id": "app", "state": "PrepareCommit"}
+    decision = f"app {json.dumps({**of_producer, 'state': state['state']})}"
     if fate != "never written":
         run.append(0, decision, partition=STATE)
     if fate not in ("never written", "not copied"):
         run.replicate(1, decision, partition=STATE)
-    run.event("transaction_state", broker=0, **of_producer, **known, partitions=(PARTITION,))
+    run.event("transaction_state", broker=0, **of_producer, **state, partitions=(PARTITION,))
     run.append(0, "<commit>")
     run.event(
         "transaction_marker",
@@ -89,8 +93,10 @@ def committed_and_told_otherwise(fate: str, *, unclean: bool = False) -> RunBuil
 def test_a_committed_record_may_be_reported_as_aborted_if_its_coordinator_lost_the_decision(
     fate: str, permitted_by: str | None, *, unclean: bool
 ) -> None:
-    """A producer whose id the coordinator does not know any more can only abort (``INVALID_PRODUCER_ID_MAPPING``)."""
-    (finding,) = committed_and_told_otherwise(fate, unclean=unclean).judge("G1a").findings
+    """A producer can only abort once the coordinator has lost its id
+    (``INVALID_PRODUCER_ID_MAPPING``).
+    """
+    (finding,) = committed_but_reported_aborted(fate, unclean=unclean).judge("G1a").findings
     assert finding.permitted_by == permitted_by
     assert (f"{STATE} lost the commit of the transaction of app" in because(finding)) == (
         permitted_by is not None
@@ -105,10 +111,13 @@ def test_a_committed_record_may_be_reported_as_aborted_if_its_coordinator_lost_t
         (False, True, None),
     ],
 )
-def test_an_aborted_record_may_be_committed_with_the_next_transaction_where_the_marker_between_is_lost(
+def test_an_aborted_record_may_commit_with_the_next_transaction_if_its_marker_is_lost(
     permitted_by: str | None, *, unclean: bool, cut: bool
 ) -> None:
-    """Broker 0 has the record alone, broker 1 marks it as aborted; broker 0 leads again, and its log has one transaction that goes on."""
+    """Only broker 0 has the record, and only broker 1 its abort marker.
+
+    Broker 0 leads again, and the transaction continues in its log.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0, 1))
@@ -126,7 +135,7 @@ def test_an_aborted_record_may_be_committed_with_the_next_transaction_where_the_
     run.append(0, "b", "<commit>")
     run.event("transaction_marker", broker=0, committed=True, first_offset=0, offset=2, **place)
     run.poll((0, "a"), (1, "b"), isolation_level=COMMITTED)
-    run.elect(1, 3, (0, 1), unclean=True)  # That comes too late to have done it.
+    run.elect(1, 3, (0, 1), unclean=True)  # Too late to be the cause.
     (finding,) = run.judge("G1a").findings
     assert finding.permitted_by == permitted_by
 
@@ -152,9 +161,7 @@ def test_aborted_records_need_not_be_read() -> None:
 
 
 @pytest.mark.parametrize(("other", "status"), [(UNCOMMITTED, "held"), (COMMITTED, "violated")])
-def test_what_may_be_committed_has_to_be_read_where_another_reads_it_as_committed(
-    other: str, status: str
-) -> None:
+def test_a_record_that_read_committed_returned_may_not_be_skipped(other: str, status: str) -> None:
     run = RunBuilder()
     producer = run.producer()
     run.transaction(producer, OK, "a")
@@ -165,7 +172,7 @@ def test_what_may_be_committed_has_to_be_read_where_another_reads_it_as_committe
     assert run.judge("int-poll-skip").status == status
 
 
-def test_records_behind_an_endless_transaction_are_unseen_though_read_uncommitted_gets_them() -> None:
+def test_records_behind_an_endless_transaction_are_unseen_by_read_committed() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.transaction(producer, OK, "a", "b")
@@ -178,7 +185,7 @@ def test_records_behind_an_endless_transaction_are_unseen_though_read_uncommitte
     assert "read_committed ends at offset 1" in because(finding)
 
 
-def test_what_stood_where_a_marker_came_to_stand_is_not_skipped_but_lost() -> None:
+def test_a_skip_over_a_record_replaced_by_a_marker_needs_the_permission_of_its_loss() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))

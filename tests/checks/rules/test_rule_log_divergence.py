@@ -1,4 +1,4 @@
-"""log-divergence: the final logs, offset by offset, below every high watermark."""
+"""log-divergence: final logs are compared offset by offset below every high watermark."""
 
 from dataclasses import replace
 
@@ -17,26 +17,26 @@ def healed(hw: tuple[int, ...], *logs: Records) -> RunBuilder:
     return run
 
 
-def test_held_when_the_logs_are_equal() -> None:
+def test_equal_logs_have_not_diverged() -> None:
     records = [("m0", 0), ("m1", 1)]
     result = healed((2, 2, 2), records, list(records), list(records)).judge("log-divergence")
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
-def test_held_when_one_log_is_longer() -> None:
+def test_logs_of_different_length_have_not_diverged() -> None:
     assert healed((1, 1), [("m0", 0), ("m1", 0)], [("m0", 0)]).judge("log-divergence").status == "held"
 
 
-def test_held_when_they_differ_above_the_smallest_high_watermark() -> None:
+def test_logs_may_differ_above_the_smallest_high_watermark() -> None:
     run = healed((2, 1), [("m0", 0), ("m1", 0)], [("m0", 0), ("x", 0)])
     assert run.judge("log-divergence").status == "held"
 
 
-def test_held_with_a_single_replica() -> None:
+def test_a_single_replica_cannot_diverge() -> None:
     assert healed((1,), [("m0", 0)]).judge("log-divergence").status == "held"
 
 
-def test_violated_by_another_value() -> None:
+def test_different_values_at_one_offset_are_a_violation() -> None:
     run = healed((2, 2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)], [("m1", 0), ("m2", 0)])
     result = run.judge("log-divergence")
     assert result.status == "violated"
@@ -45,12 +45,12 @@ def test_violated_by_another_value() -> None:
     assert because(finding) == "offset 1 is m2 (epoch 0) on brokers 0 and 2 and m3 (epoch 1) on broker 1"
 
 
-def test_violated_by_another_leader_epoch() -> None:
+def test_different_leader_epochs_at_one_offset_are_a_violation() -> None:
     result = healed((1, 1), [("m1", 0)], [("m1", 1)]).judge("log-divergence")
     assert result.status == "violated"
 
 
-def test_one_finding_for_each_run_of_offsets() -> None:
+def test_each_range_of_differing_offsets_is_one_finding() -> None:
     run = healed(
         (6, 6),
         [(value, 0) for value in "abcdef"],
@@ -62,7 +62,7 @@ def test_one_finding_for_each_run_of_offsets() -> None:
     assert "up to" not in because(findings[1])
 
 
-def test_a_replica_outside_the_isr_has_not_healed() -> None:
+def test_a_replica_outside_the_isr_may_differ() -> None:
     run = healed((2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)])
     evidence = run.evidence()
     logs = evidence.replicas["t-0"]

@@ -1,4 +1,4 @@
-"""lost-write: what is lost, and which cause permits it."""
+"""lost-write: lost acked records and the causes that permit their loss."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from tests.checks.evidence_builder import RunBuilder
 
 
 def acked_by_both(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuilder, int]:
-    """m0 and m1 are in both logs, and both brokers know that they are committed."""
+    """Return a run with m0 and m1 in both logs and below both high watermarks."""
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer(acks=acks)
     run.elect(0, 0, (0, 1))
@@ -20,7 +20,7 @@ def acked_by_both(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuild
 
 
 def lose_by_high_watermark(run: RunBuilder) -> None:
-    """Both replicas truncate to a high watermark of 1, one after the other."""
+    """Truncate both replicas to a high watermark of 1, one after the other."""
     run.at(8.3)
     run.truncate(1, 1)
     run.at(9)
@@ -31,14 +31,14 @@ def lose_by_high_watermark(run: RunBuilder) -> None:
     run.read_to_end(1)
 
 
-def test_held_when_the_record_is_in_a_log() -> None:
+def test_an_acked_record_in_every_log_is_not_lost() -> None:
     run, _ = acked_by_both()
     run.read_to_end(0)
     result = run.judge("lost-write")
     assert (result.status, result.promise, result.findings) == ("held", "acks=all", ())
 
 
-def test_held_when_only_the_leader_has_the_record() -> None:
+def test_an_acked_record_in_only_the_leaders_log_is_not_lost() -> None:
     run, _ = acked_by_both()
     run.truncate(1, 1)
     run.read_to_end(0)
@@ -60,7 +60,7 @@ def test_a_record_that_only_a_diverged_follower_kept_is_lost_to_consumers() -> N
     assert run.judge("unseen").status == "held"
 
 
-def test_permitted_when_an_unclean_leader_lacks_a_record_that_a_diverged_follower_kept() -> None:
+def test_an_unclean_election_permits_the_loss_of_a_record_that_a_follower_kept() -> None:
     run, producer = acked_by_both(unclean=True)
     run.write(producer, "m2", 0)
     run.elect(1, 1, (1,), unclean=True)
@@ -69,7 +69,7 @@ def test_permitted_when_an_unclean_leader_lacks_a_record_that_a_diverged_followe
     assert (finding.value, finding.permitted_by) == ("m2", "unclean.leader.election.enable=true")
 
 
-def test_an_unclean_election_counts_while_any_copy_is_left() -> None:
+def test_an_unclean_election_permits_a_loss_while_any_copy_exists() -> None:
     run, _ = acked_by_both(unclean=True)
     run.truncate(1, 1)
     run.elect(1, 1, (1,), unclean=True)
@@ -78,7 +78,7 @@ def test_an_unclean_election_counts_while_any_copy_is_left() -> None:
     assert finding.permitted_by == "unclean.leader.election.enable=true"
 
 
-def test_where_no_leader_is_known_any_log_will_do() -> None:
+def test_a_record_in_any_log_is_not_lost_without_a_known_leader() -> None:
     run, _ = acked_by_both()
     run.truncate(1, 1)
     run.read_to_end(1)
@@ -86,7 +86,7 @@ def test_where_no_leader_is_known_any_log_will_do() -> None:
     assert run.judge("lost-write").status == "held"
 
 
-def test_a_send_that_was_not_acked_is_not_lost() -> None:
+def test_an_unacked_send_is_not_lost() -> None:
     run, producer = acked_by_both()
     run.send(producer, "m2")
     run.unknown(producer, "m2")
@@ -94,7 +94,7 @@ def test_a_send_that_was_not_acked_is_not_lost() -> None:
     assert run.judge("lost-write").status == "held"
 
 
-def test_violated_by_truncation_to_the_high_watermark() -> None:
+def test_a_truncation_to_the_high_watermark_is_a_violation() -> None:
     run, _ = acked_by_both()
     lose_by_high_watermark(run)
     result = run.judge("lost-write")
@@ -120,7 +120,7 @@ def test_acks_1_promises_that_committed_records_stay() -> None:
     assert (result.status, result.promise) == ("violated", "acks=1 (once committed)")
 
 
-def test_committed_by_a_leader_that_is_alone_and_reports_its_high_watermark_first() -> None:
+def test_a_record_is_committed_even_if_the_high_watermark_is_reported_before_the_append() -> None:
     run = RunBuilder()
     producer = run.producer(acks="1")
     run.elect(0, 0, (0,))
@@ -133,8 +133,10 @@ def test_committed_by_a_leader_that_is_alone_and_reports_its_high_watermark_firs
     assert run.judge("lost-write").status == "violated"
 
 
-def test_acks_1_promises_nothing_about_records_that_only_an_old_checkpoint_has_as_committed() -> None:
-    """Broker 0 loses x with its power, appends m0 there, and opens its log with the high watermark that x had."""
+def test_acks_1_permits_the_loss_of_a_record_committed_only_by_an_old_checkpoint() -> None:
+    """Broker 0 loses x with its power, appends m0 at its offset, and opens its log with the old
+    high watermark.
+    """
     run = RunBuilder()
     producer = run.producer(acks="1")
     run.elect(0, 0, (0, 1))
@@ -155,8 +157,10 @@ def test_acks_1_promises_nothing_about_records_that_only_an_old_checkpoint_has_a
     assert [(finding.value, finding.permitted_by) for finding in result.findings] == [("m0", "acks=1")]
 
 
-def test_acks_1_promises_nothing_of_a_deposed_leader_whose_successor_has_deleted_its_records_there() -> None:
-    """Broker 0 keeps m0 until it begins where broker 1 does, after the high watermark that broker 1 reports has passed it."""
+def test_acks_1_permits_the_loss_of_a_deposed_leaders_record_below_the_new_log_start() -> None:
+    """Broker 0 keeps m0 below the high watermark of broker 1 until it adopts the log start of
+    broker 1.
+    """
     run = RunBuilder()
     producer = run.producer(acks="1")
     run.elect(0, 0, (0, 1))
@@ -180,7 +184,7 @@ def test_acks_1_promises_nothing_of_a_deposed_leader_whose_successor_has_deleted
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_the_leader_dies_before_its_follower_has_the_record(acks: str) -> None:
+def test_the_loss_of_an_unreplicated_record_is_permitted_unless_acks_is_all(acks: str) -> None:
     run = RunBuilder()
     producer = run.producer(acks=acks)
     run.elect(0, 0, (0, 1))
@@ -210,7 +214,7 @@ def test_acks_0_permits_even_the_loss_of_a_committed_record() -> None:
     assert result.findings[0].permitted_by == "acks=0"
 
 
-def test_acks_0_of_a_record_that_no_broker_got() -> None:
+def test_acks_0_permits_the_loss_of_a_record_that_no_broker_appended() -> None:
     run = RunBuilder()
     producer = run.producer(acks="0")
     run.send(producer, "m0")
@@ -224,7 +228,7 @@ def test_acks_0_of_a_record_that_no_broker_got() -> None:
 
 
 def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
-    """Broker 1 is behind and out of the ISR, broker 0 acks m2 alone and dies."""
+    """Elect broker 1, which is out of the ISR, after broker 0 acks m2 alone and stops."""
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
     run.write(producer, "m2", 0)
     run.stop(0)
@@ -234,7 +238,7 @@ def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
-def test_permitted_by_an_unclean_election(acks: str) -> None:
+def test_an_unclean_election_permits_a_loss(acks: str) -> None:
     run, producer = acked_by_both(acks, unclean=True)
     lose_by_unclean_election(run, producer)
     result = run.judge("lost-write")
@@ -249,7 +253,7 @@ def test_permitted_by_an_unclean_election(acks: str) -> None:
     assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 
 
-def test_an_unclean_election_that_was_switched_off_permits_nothing() -> None:
+def test_a_disabled_unclean_election_permits_no_loss() -> None:
     run, producer = acked_by_both(unclean=False)
     lose_by_unclean_election(run, producer)
     assert run.judge("lost-write").status == "violated"
@@ -274,7 +278,7 @@ def test_an_unclean_election_before_the_append_is_not_the_cause() -> None:
     assert run.judge("lost-write").status == "violated"
 
 
-def test_permitted_by_power_loss() -> None:
+def test_a_power_loss_of_every_replica_permits_a_loss() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.lose_power(0, 0)
@@ -294,7 +298,7 @@ def test_permitted_by_power_loss() -> None:
     assert "keeps its power" in because(finding)
 
 
-def test_power_loss_and_the_election_of_a_replica_that_forgot() -> None:
+def test_a_power_loss_of_the_new_leader_permits_a_loss() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.elect(1, 1, (1,))
@@ -308,8 +312,8 @@ def causes(run: RunBuilder) -> set[tuple[str, str | None]]:
     return {(cause.kind.name, finding.permitted_by) for cause in finding.causes}
 
 
-def last_in_isr_goes_on_without(lose: Callable[[RunBuilder], None]) -> RunBuilder:
-    """KIP-966: broker 1 has m1 and stays up, and is not in the ISR, so broker 0 leads without it."""
+def last_in_isr_leads_after(lose: Callable[[RunBuilder], None]) -> RunBuilder:
+    """KIP-966: broker 1 has m1 but is not in the ISR, so broker 0 leads without m1."""
     run, _ = acked_by_both()
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
     lose(run)
@@ -319,8 +323,8 @@ def last_in_isr_goes_on_without(lose: Callable[[RunBuilder], None]) -> RunBuilde
     return run
 
 
-def test_the_last_replica_in_the_isr_loses_records_that_others_still_have() -> None:
-    run = last_in_isr_goes_on_without(lambda run: run.lose_power(0, 1))
+def test_a_power_loss_of_the_last_isr_member_permits_a_loss_despite_other_copies() -> None:
+    run = last_in_isr_leads_after(lambda run: run.lose_power(0, 1))
     assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
     assert because(finding).endswith(
@@ -329,8 +333,8 @@ def test_the_last_replica_in_the_isr_loses_records_that_others_still_have() -> N
     )
 
 
-def test_a_replica_that_comes_back_in_sync_without_the_record_is_elected() -> None:
-    """KIP-966: broker 1 has bounced, and nobody has noticed; broker 0 has m1, and dies with its memory whole."""
+def test_a_leader_still_in_the_isr_after_its_power_loss_permits_a_loss() -> None:
+    """KIP-966: broker 1 restarts unnoticed without m1, and broker 0, which has m1, stops."""
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.stop(0)
@@ -344,8 +348,8 @@ def test_a_replica_that_comes_back_in_sync_without_the_record_is_elected() -> No
     )
 
 
-def test_a_replica_that_rejoins_without_the_record_is_elected() -> None:
-    """KIP-903: broker 1 leaves the ISR when it loses power, and is let in again before it has m1."""
+def test_a_leader_that_rejoined_the_isr_without_the_record_permits_a_loss() -> None:
+    """KIP-903: broker 1 leaves the ISR at its power loss and rejoins before it has m1."""
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
@@ -361,7 +365,7 @@ def test_a_replica_that_rejoins_without_the_record_is_elected() -> None:
     )
 
 
-def test_where_all_have_lost_power_that_is_the_cause() -> None:
+def test_a_power_loss_of_every_replica_is_the_cause() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.lose_power(0, 1)
@@ -370,7 +374,7 @@ def test_where_all_have_lost_power_that_is_the_cause() -> None:
     assert causes(run) == {("power-loss", "log.flush.interval.messages")}
 
 
-def test_records_that_all_replicas_lose_with_their_disks_are_permitted_losses() -> None:
+def test_a_disk_failure_of_every_replica_permits_a_loss() -> None:
     run, _ = acked_by_both()
     run.lose_disk(1)
     run.lose_disk(0)
@@ -383,10 +387,12 @@ def test_records_that_all_replicas_lose_with_their_disks_are_permitted_losses() 
 @pytest.mark.parametrize(
     ("lost_at", "is_kept", "permitted_by"), [(8, False, "disk failure"), (8, True, None), (15.2, False, None)]
 )
-def test_what_goes_after_the_quorum_has_lost_its_metadata_is_permitted_to_go(
+def test_a_loss_after_the_quorum_lost_its_metadata_is_permitted(
     lost_at: float, is_kept: bool, permitted_by: str | None
 ) -> None:
-    """A majority of the controllers lost its disks before, none did, or it did when all was over."""
+    """A majority of the controllers loses its disks before the loss, keeps its metadata, or loses
+    its disks after.
+    """
     run, _ = acked_by_both()
     if lost_at < 10:
         run.at(lost_at)
@@ -401,8 +407,8 @@ def test_what_goes_after_the_quorum_has_lost_its_metadata_is_permitted_to_go(
     assert run.judge("lost-write").status == ("permitted" if permitted_by else "violated")
 
 
-def test_the_last_replica_in_the_isr_with_an_empty_disk_costs_records_that_others_still_have() -> None:
-    run = last_in_isr_goes_on_without(lambda run: run.recover_with_corruption(0, 1))
+def test_a_disk_failure_of_the_last_isr_member_permits_a_loss_despite_other_copies() -> None:
+    run = last_in_isr_leads_after(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
     (finding,) = run.judge("lost-write").findings
     assert "found a batch with a bad CRC when it recovered, and cut its log at offset 1, with m1" in because(
@@ -410,7 +416,7 @@ def test_the_last_replica_in_the_isr_with_an_empty_disk_costs_records_that_other
     )
 
 
-def test_a_replica_that_comes_back_in_sync_with_less_on_its_disk_is_elected() -> None:
+def test_a_leader_still_in_the_isr_after_its_disk_failure_permits_a_loss() -> None:
     run, _ = acked_by_both()
     run.recover_with_corruption(1, 1)
     run.stop(0)
@@ -420,8 +426,11 @@ def test_a_replica_that_comes_back_in_sync_with_less_on_its_disk_is_elected() ->
     assert causes(run) == {("in-isr-after-disk-loss", "disk failure")}
 
 
-def test_a_lost_disk_excuses_no_leader_that_had_the_record() -> None:
-    """Broker 1 has lost its disk and leads nothing; broker 0 has m1, leads, and drops it all the same."""
+def test_a_disk_failure_of_a_follower_excuses_no_loss_on_the_leader() -> None:
+    """Broker 1 has lost m1 with its disk but never leads.
+
+    Broker 0 leads with m1 and truncates it.
+    """
     run, _ = acked_by_both()
     run.recover_with_corruption(1, 1)
     run.elect(0, 1, (0, 1))
@@ -430,7 +439,7 @@ def test_a_lost_disk_excuses_no_leader_that_had_the_record() -> None:
     assert run.judge("lost-write").status == "violated"
 
 
-def test_a_torn_write_is_lost_with_the_power() -> None:
+def test_a_torn_write_counts_as_power_loss() -> None:
     run, _ = acked_by_both()
     run.lose_power(0, 1)
     run.recover_with_corruption(1, 1, torn=True)
@@ -439,7 +448,7 @@ def test_a_torn_write_is_lost_with_the_power() -> None:
     assert causes(run) == {("power-loss", "log.flush.interval.messages")}
 
 
-def test_power_loss_that_was_made_good_is_not_the_cause() -> None:
+def test_a_power_loss_is_not_the_cause_if_the_record_was_fetched_again() -> None:
     run, _ = acked_by_both()
     run.lose_power(1, 1)
     run.replicate(1, "m1")
@@ -447,7 +456,7 @@ def test_power_loss_that_was_made_good_is_not_the_cause() -> None:
     assert run.judge("lost-write").status == "violated"
 
 
-def test_power_loss_of_other_records_is_not_the_cause() -> None:
+def test_a_power_loss_of_other_records_is_not_the_cause() -> None:
     run, producer = acked_by_both()
     run.write(producer, "m2", 0, 1)
     run.lose_power(1, 2)
@@ -456,7 +465,7 @@ def test_power_loss_of_other_records_is_not_the_cause() -> None:
     assert permitted_by == {"m1": None, "m2": "log.flush.interval.messages"}
 
 
-def test_each_record_is_judged_by_its_own_producer() -> None:
+def test_a_record_is_judged_by_the_settings_of_its_producer() -> None:
     run = RunBuilder()
     careful, careless = run.producer("careful"), run.producer("careless", acks="0")
     run.write(careful, "m0", 0, 1)
@@ -473,7 +482,7 @@ def test_each_record_is_judged_by_its_own_producer() -> None:
     }
 
 
-def test_a_value_that_two_sessions_had_acked_is_one_loss_by_the_stronger_promise() -> None:
+def test_a_value_acked_to_two_sessions_is_judged_by_the_stronger_promise() -> None:
     run = RunBuilder()
     careless, careful = run.producer("careless", acks="0"), run.producer("careful")
     run.write(careless, "m0", 0, 1)
@@ -486,7 +495,7 @@ def test_a_value_that_two_sessions_had_acked_is_one_loss_by_the_stronger_promise
     assert finding.permitted_by is None
 
 
-def test_inconclusive_when_the_partition_was_not_read_back() -> None:
+def test_a_partition_that_was_not_read_back_is_inconclusive() -> None:
     run, _ = acked_by_both()
     lose_by_high_watermark(run)
     run.read_back.clear()
@@ -510,7 +519,7 @@ def test_without_logs_polled_records_count() -> None:
     assert [finding.value for finding in result.findings] == ["m1"]
 
 
-def test_a_long_story_has_every_election() -> None:
+def test_a_long_chain_keeps_every_election() -> None:
     run, _ = acked_by_both()
     for epoch in range(1, 30):
         run.elect(epoch % 2, epoch, (0, 1))
@@ -520,7 +529,7 @@ def test_a_long_story_has_every_election() -> None:
     assert list(shortened(chain)) == list(chain)
 
 
-def test_what_is_permitted_here_leaves_open_what_was_not_read_back() -> None:
+def test_a_permitted_loss_does_not_decide_a_partition_that_was_not_read_back() -> None:
     run = RunBuilder()
     producer = run.producer(acks="0")
     run.write(producer, "m0", 0, 1)
@@ -532,8 +541,8 @@ def test_what_is_permitted_here_leaves_open_what_was_not_read_back() -> None:
     assert (result.status, len(result.findings)) == ("inconclusive", 1)
 
 
-def test_an_unclean_election_that_the_old_leader_has_not_heard_of() -> None:
-    """Alone in the ISR, a zombie leader commits what nobody else will ever have."""
+def test_an_unclean_election_permits_the_loss_of_a_zombie_leaders_records() -> None:
+    """A zombie leader, alone in its ISR, commits a record that no other broker has."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0,))
@@ -554,12 +563,12 @@ def test_an_unclean_election_after_the_loss_is_not_the_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unclean", "wanted"), [(True, "unclean.leader.election.enable=true"), (False, None)]
+    ("unclean", "permitted_by"), [(True, "unclean.leader.election.enable=true"), (False, None)]
 )
-def test_a_log_that_began_above_an_offset_before_an_unclean_election_gave_it_again(
-    unclean: bool, wanted: str | None
+def test_a_loss_below_an_older_log_start_needs_an_unclean_election(
+    unclean: bool, permitted_by: str | None
 ) -> None:
-    """Broker 0 has deleted offset 0 when broker 1 puts m1 there, so that it leads without m1."""
+    """Broker 0 has deleted offset 0 when broker 1 appends m1 there, so it leads without m1."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -572,8 +581,8 @@ def test_a_log_that_began_above_an_offset_before_an_unclean_election_gave_it_aga
     run.event("log_start", broker=1, partition="t-0", offset=1, reason=LEADER_LOG_START, bytes_left=0)
     run.logs["t-0"] = {0: [("<commit>", 0)], 1: [("<commit>", 0)]}
     run.read_to_end(0)
-    (finding,) = (found for found in run.judge("lost-write").findings if found.value == "m1")
-    assert finding.permitted_by == wanted
+    (finding,) = (each for each in run.judge("lost-write").findings if each.value == "m1")
+    assert finding.permitted_by == permitted_by
     if unclean:
         assert because(finding).endswith(
             "; broker 1, elected uncleanly (unclean.leader.election.enable=true), gave m1 an offset below 1, "

@@ -1,4 +1,4 @@
-"""misrouted: what stands in a partition that it was not sent to, in a run."""
+"""misrouted: records of a run in a partition that they were not sent to."""
 
 from harrow.campaigns.record.phrases import sentence
 from harrow.checks.finding import HELD, VIOLATED
@@ -16,7 +16,7 @@ def two_topics() -> tuple[RunBuilder, int]:
     return run, producer
 
 
-def test_a_partition_may_have_the_records_that_were_sent_to_it() -> None:
+def test_records_in_their_own_partitions_are_not_misrouted() -> None:
     run, producer = two_topics()
     run.write(producer, "a", 0, 1, partition=OTHER)
     run.write(producer, "b", 0, 1, partition=OTHER)
@@ -25,7 +25,7 @@ def test_a_partition_may_have_the_records_that_were_sent_to_it() -> None:
     assert run.judge("misrouted").status == HELD
 
 
-def test_a_record_in_the_log_of_another_topic_is_misrouted_before_anybody_reads_it() -> None:
+def test_an_unread_record_in_the_log_of_another_topic_is_misrouted() -> None:
     run, producer = two_topics()
     run.write(producer, "b", 0, 1, partition=OTHER)
     run.append(0, "a", partition=OTHER)
@@ -39,7 +39,7 @@ def test_a_record_in_the_log_of_another_topic_is_misrouted_before_anybody_reads_
     ]
 
 
-def test_a_misrouted_record_is_one_finding() -> None:
+def test_a_misrouted_record_in_several_logs_is_one_finding() -> None:
     run, producer = two_topics()
     run.write(producer, "b", 0, 1, partition=OTHER)
     for broker in (0, 1):
@@ -49,7 +49,7 @@ def test_a_misrouted_record_is_one_finding() -> None:
     assert [(finding.partition, finding.offset) for finding in result.findings] == [(OTHER, 1)]
 
 
-def test_a_value_that_others_send_twice_still_tells_where_a_record_belongs_in_a_run() -> None:
+def test_another_value_sent_to_two_partitions_does_not_hide_a_misrouted_record() -> None:
     run, producer = two_topics()
     run.write(producer, "twice", 0, 1)
     run.write(producer, "twice", 0, 1, partition=OTHER)

@@ -1,4 +1,4 @@
-"""nonmonotonic-poll in a run: a consumer that a leader sends back, and what permits it."""
+"""nonmonotonic-poll in a run: a consumer that a broker sends back, and the permissions."""
 
 import pytest
 
@@ -6,8 +6,11 @@ from harrow.campaigns.record.phrases import because, preventions
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
 
-def sent_back(*, power_loss: bool) -> RunBuilder:
-    """Broker 0 leads, is not missed while it restarts, and leads on in a new epoch; broker 1 is elected later."""
+def reset_by_restarted_leader(*, power_loss: bool) -> RunBuilder:
+    """Return a run in which broker 0 restarts unnoticed and leads in a new epoch.
+
+    Broker 1 is elected later.
+    """
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -27,27 +30,27 @@ def sent_back(*, power_loss: bool) -> RunBuilder:
     return run
 
 
-def test_a_leader_that_leads_on_without_what_it_lost_with_its_power() -> None:
-    result = sent_back(power_loss=True).judge("nonmonotonic-poll")
+def test_a_leader_that_lost_records_with_its_power_may_reset_a_consumer() -> None:
+    result = reset_by_restarted_leader(power_loss=True).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "log.flush.interval.messages"
     assert "broker 0 led without b (log.flush.interval.messages)" in because(finding)
 
 
-def test_a_leader_that_has_lost_nothing_resets_no_consumer() -> None:
-    assert sent_back(power_loss=False).judge("nonmonotonic-poll").status == "violated"
+def test_a_leader_that_lost_no_record_may_not_reset_a_consumer() -> None:
+    assert reset_by_restarted_leader(power_loss=False).judge("nonmonotonic-poll").status == "violated"
 
 
-def told_by(told_by_epoch: int, *, sender: str = "consumer") -> RunBuilder:
-    """Broker 1 was succeeded by broker 0; then a consumer asks broker 1, as leader of an epoch, and falls back."""
+def reset_by_former_leader(leads_in_epoch: int, *, sender: str = "consumer") -> RunBuilder:
+    """Return a run in which former leader 1, or leader 1 of a later epoch, resets a consumer."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(1, 0, (0, 1))
     run.write(producer, "a", 1, 0)
     run.elect(0, 1, (0,))
-    if told_by_epoch:
-        run.lead(1, told_by_epoch, (0, 1))
+    if leads_in_epoch:
+        run.lead(1, leads_in_epoch, (0, 1))
     run.write(producer, "b", 0)
     reader = run.history.new_process("consumer")
     run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
@@ -59,8 +62,8 @@ def told_by(told_by_epoch: int, *, sender: str = "consumer") -> RunBuilder:
     return run
 
 
-def test_a_leader_of_the_past_sends_a_consumer_back() -> None:
-    result = told_by(0).judge("nonmonotonic-poll")
+def test_a_former_leader_may_reset_a_consumer() -> None:
+    result = reset_by_former_leader(0).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
@@ -72,11 +75,11 @@ def test_a_leader_of_the_past_sends_a_consumer_back() -> None:
 
 
 def test_the_leader_of_the_latest_epoch_may_not_reset_a_consumer() -> None:
-    assert told_by(1).judge("nonmonotonic-poll").status == "violated"
+    assert reset_by_former_leader(1).judge("nonmonotonic-poll").status == "violated"
 
 
-def told_by_follower(*, left: bool) -> RunBuilder:
-    """A consumer reads from broker 1, which follows and calls its position out of range; it resets that, having *left* the follower or not."""
+def reset_by_follower(*, left: bool) -> RunBuilder:
+    """Return a run in which follower 1 resets a consumer, which may have *left* it before."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -104,8 +107,8 @@ def told_by_follower(*, left: bool) -> RunBuilder:
     return run
 
 
-def test_a_follower_that_a_consumer_has_left_sends_it_back() -> None:
-    result = told_by_follower(left=True).judge("nonmonotonic-poll")
+def test_a_follower_may_reset_a_consumer_that_no_longer_reads_from_it() -> None:
+    result = reset_by_follower(left=True).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
@@ -115,16 +118,16 @@ def test_a_follower_that_a_consumer_has_left_sends_it_back() -> None:
     )
 
 
-def test_a_follower_resets_no_consumer_that_still_reads_from_it() -> None:
-    """Such a consumer has to ask its leader first (KIP-392)."""
-    assert told_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
+def test_a_follower_may_not_reset_a_consumer_that_still_reads_from_it() -> None:
+    """The consumer has to ask the leader first (KIP-392)."""
+    assert reset_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
 
 
 def test_an_answer_to_another_consumer_does_not_explain_a_reset() -> None:
-    assert told_by(0, sender="another").judge("nonmonotonic-poll").status == "violated"
+    assert reset_by_former_leader(0, sender="another").judge("nonmonotonic-poll").status == "violated"
 
 
-def test_an_answer_from_before_the_record_does_not_explain_a_reset() -> None:
+def test_an_answer_before_the_append_does_not_explain_a_reset() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(1, 0, (0, 1))
@@ -145,10 +148,13 @@ def test_an_answer_from_before_the_record_does_not_explain_a_reset() -> None:
     ("position", "unclean", "permitted_by"),
     [(3, True, "unclean.leader.election.enable=true"), (3, False, None), (1, True, None)],
 )
-def test_a_consumer_beyond_the_marker_of_an_aborted_record_may_be_sent_back(
+def test_a_consumer_beyond_a_lost_abort_marker_may_be_reset(
     position: int, permitted_by: str | None, *, unclean: bool
 ) -> None:
-    """It has read a at offset 0, and nothing of b at 1, which was aborted; broker 1 has no marker of that."""
+    """The consumer has read a at offset 0 and skipped the aborted b.
+
+    Broker 1 lacks the abort marker.
+    """
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -166,7 +172,7 @@ def test_a_consumer_beyond_the_marker_of_an_aborted_record_may_be_sent_back(
     run.event("offset_reset", position=position, **reset)
     run.append(1, "c")
     run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
-    run.elect(1, 2, (0, 1), unclean=True)  # That comes too late to have done it.
+    run.elect(1, 2, (0, 1), unclean=True)  # Too late to be the cause.
     run.read_to_end(1)
     (finding, *_) = run.judge("nonmonotonic-poll").findings
     assert finding.permitted_by == permitted_by

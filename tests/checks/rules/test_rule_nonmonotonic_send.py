@@ -1,4 +1,4 @@
-"""nonmonotonic-send: the order of one session's records, and what promises it."""
+"""nonmonotonic-send: the order of a session's records and the settings that promise it."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def swapped(
     retries: int = 3,
     final: tuple[str, ...] = ("m1", "m0"),
 ) -> RunBuilder:
-    """m0 and m1 are both in flight, the first is retried and lands after the second."""
+    """Return a run in which m0 and m1 are in flight and the retry of m0 is appended after m1."""
     run = RunBuilder()
     producer = run.producer(idempotence=idempotence, max_in_flight=max_in_flight, retries=retries)
     run.elect(0, 0, (0,))
@@ -31,13 +31,13 @@ def swapped(
     return run
 
 
-def test_held_in_order() -> None:
+def test_records_in_the_order_of_their_sends_keep_the_promise() -> None:
     result = swapped(final=("m0", "m1")).judge("nonmonotonic-send")
     assert result.status == "held"
     assert result.promise == "nothing (max.in.flight.requests.per.connection=5)"
 
 
-def test_permitted_with_several_in_flight() -> None:
+def test_several_requests_in_flight_permit_reordering() -> None:
     result = swapped(max_in_flight=3).judge("nonmonotonic-send")
     assert result.status == "permitted"
     (finding,) = result.findings
@@ -61,13 +61,13 @@ def test_permitted_with_several_in_flight() -> None:
         ({"max_in_flight": 1}, "max.in.flight.requests.per.connection=1"),
     ],
 )
-def test_violated_when_order_was_promised(settings: dict[str, Any], promise: str) -> None:
+def test_reordering_is_a_violation_if_order_was_promised(settings: dict[str, Any], promise: str) -> None:
     result = swapped(**settings).judge("nonmonotonic-send")
     assert (result.status, result.promise) == ("violated", promise)
     assert result.findings[0].permitted_by is None
 
 
-def test_a_deposed_leader_that_leads_again_may_append_late_without_any_retry() -> None:
+def test_several_requests_in_flight_permit_reordering_without_retries() -> None:
     result = swapped(retries=0).judge("nonmonotonic-send")
     assert result.status == "permitted"
     assert result.findings[0].permitted_by == "max.in.flight.requests.per.connection=5"
@@ -84,14 +84,14 @@ def test_the_first_copy_of_a_duplicate_counts_even_if_compaction_has_removed_it(
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_a_log_that_no_policy_has_cut_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A transaction's markers leave offsets without a record, and a replay costs as much as the run."""
+def test_a_log_without_deletions_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markers leave offsets without a record, and a replay costs as much as the run."""
     monkeypatch.setattr(Index, "partition", lambda *_: pytest.fail("the log was replayed"))
     run = swapped(final=("m0", "<commit>", "m1"))
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_other_sessions_and_partitions_are_not_compared() -> None:
+def test_only_records_of_one_session_and_partition_are_compared() -> None:
     run = RunBuilder()
     first, second = run.producer(idempotence=True), run.producer(idempotence=True)
     run.send(first, "m0")
@@ -105,7 +105,7 @@ def test_other_sessions_and_partitions_are_not_compared() -> None:
 
 
 def test_truncated_records_are_not_compared() -> None:
-    """m0 was acked at offset 1 and lost; its offset was given to m1 again."""
+    """m0 was acked at offset 1 and lost, and its offset was assigned to m1."""
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     run.write(producer, "x", 0)
@@ -125,7 +125,7 @@ def test_unacked_records_are_not_compared() -> None:
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_a_value_that_another_session_sent_before_is_not_compared() -> None:
+def test_a_value_of_an_earlier_session_is_not_compared() -> None:
     """The application sends m0 again after a restart; its first offset is of the old session."""
     run = RunBuilder()
     old, new = run.producer(idempotence=True), run.producer(idempotence=True)
@@ -135,7 +135,7 @@ def test_a_value_that_another_session_sent_before_is_not_compared() -> None:
     assert run.judge("nonmonotonic-send").status == "held"
 
 
-def test_one_finding_for_each_step_back() -> None:
+def test_each_step_back_is_one_finding() -> None:
     run = RunBuilder()
     producer = run.producer(idempotence=True)
     for value in ("a", "b", "c", "d"):
@@ -181,7 +181,7 @@ def test_without_logs_the_first_offset_of_a_duplicate_counts() -> None:
 
 
 def test_the_log_of_the_last_leader_counts() -> None:
-    """Where logs differ, another rule says so; the order is that of the log that is read."""
+    """Another rule reports differing logs; this one uses the log that consumers read."""
     run = swapped(idempotence=True, final=("m0", "m1"))
     run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
     run.lead(1, 9, (1,), "t-1")

@@ -1,4 +1,4 @@
-"""poll-skip in a run: a consumer that passed over a place where a record had stood, and what permits it."""
+"""poll-skip in a run: a consumer that skips the offset of a record, and the permissions."""
 
 import pytest
 
@@ -11,8 +11,8 @@ COMMITTED = "read_committed"
 
 
 @pytest.mark.parametrize("unclean", [True, False])
-def test_a_place_may_be_passed_over_whose_record_an_unclean_leader_had_elsewhere(*, unclean: bool) -> None:
-    """Broker 1 had b at offset 2; broker 0 leads with it at 1, and with the end of a transaction at 2."""
+def test_an_offset_may_be_skipped_if_an_unclean_leader_had_its_record_elsewhere(*, unclean: bool) -> None:
+    """Broker 1 had b at offset 2. Broker 0 leads with b at offset 1 and a marker at offset 2."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -33,7 +33,9 @@ def test_a_place_may_be_passed_over_whose_record_an_unclean_leader_had_elsewhere
 
 
 def lose_after_a(run: RunBuilder, *, with_power: bool) -> None:
-    """Both brokers lose what stands behind a, which a consumer has read: with their power, or by a flaw."""
+    """Let both brokers lose the record behind a that a consumer read, with their power or by a
+    flaw.
+    """
     producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.write(producer, "a", 0, 1)
@@ -48,7 +50,9 @@ def lose_after_a(run: RunBuilder, *, with_power: bool) -> None:
 
 
 def pass_over_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
-    """A transaction is aborted in the log, and a consumer goes over it from a to b; its application was told *outcome*."""
+    """Abort a transaction in the log, report *outcome* to its producer, and let a consumer skip it
+    from a to b.
+    """
     producer = run.producer()
     run.in_transactions.add("aborted")
     run.transaction(producer, outcome, "aborted")
@@ -65,9 +69,7 @@ def passed_over_aborted(run: RunBuilder, outcome: str) -> Finding:
 
 
 @pytest.mark.parametrize("with_power", [True, False])
-def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborted(
-    *, with_power: bool
-) -> None:
+def test_an_aborted_record_at_the_offset_of_a_lost_one_does_not_permit_its_skip(*, with_power: bool) -> None:
     run = RunBuilder()
     lose_after_a(run, with_power=with_power)
     finding = passed_over_aborted(run, FAIL)
@@ -75,7 +77,7 @@ def test_what_was_lost_where_an_aborted_record_stands_now_is_not_what_was_aborte
     assert "is aborted" not in because(finding)
 
 
-def test_a_skipped_record_was_aborted_although_it_was_acked() -> None:
+def test_skipping_a_record_aborted_after_its_ack_is_a_violation() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "a", 0, 1)
@@ -86,8 +88,10 @@ def test_a_skipped_record_was_aborted_although_it_was_acked() -> None:
     )
 
 
-def test_who_aborted_one_record_speaks_for_no_other_that_a_flaw_has_lost() -> None:
-    """The transaction is permitted to be lost with its log, and "lost" before it was cut off by both brokers."""
+def test_the_abort_of_one_record_does_not_permit_skipping_another_lost_one() -> None:
+    """The loss of the transaction is permitted, but both brokers truncated the record "lost" by a
+    flaw.
+    """
     run = RunBuilder(unclean_leader_election=True)
     lose_after_a(run, with_power=False)
     run.append(0, "other")

@@ -1,4 +1,4 @@
-"""read-above-hw: what consumers were served, against the high watermark of that moment."""
+"""read-above-hw: consumers get only records below the current high watermark."""
 
 from harrow.campaigns.record.phrases import because
 from tests.checks.evidence_builder import RunBuilder
@@ -18,7 +18,7 @@ def serve(
     )
 
 
-def test_held_up_to_the_high_watermark() -> None:
+def test_a_read_up_to_the_high_watermark_keeps_the_promise() -> None:
     run = RunBuilder()
     serve(run, 0)
     run.raise_hw(2, 0)
@@ -29,7 +29,7 @@ def test_held_up_to_the_high_watermark() -> None:
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
-def test_violated_above_the_high_watermark() -> None:
+def test_a_read_above_the_high_watermark_is_a_violation() -> None:
     run = RunBuilder()
     run.raise_hw(2, 0)
     serve(run, 4, offset=1)
@@ -43,14 +43,14 @@ def test_violated_above_the_high_watermark() -> None:
     )
 
 
-def test_a_high_watermark_counts_from_its_moment_on() -> None:
+def test_a_later_high_watermark_does_not_permit_an_earlier_read() -> None:
     run = RunBuilder()
     serve(run, 1)
     run.raise_hw(1, 0)
     assert run.judge("read-above-hw").status == "violated"
 
 
-def test_each_broker_and_partition_has_its_own() -> None:
+def test_each_broker_and_partition_has_its_own_high_watermark() -> None:
     run = RunBuilder()
     run.raise_hw(5, 0)
     serve(run, 5, broker=1)
@@ -58,7 +58,7 @@ def test_each_broker_and_partition_has_its_own() -> None:
     assert len(run.judge("read-above-hw").findings) == 2
 
 
-def test_a_restarted_broker_has_what_it_recovered() -> None:
+def test_a_restarted_broker_has_its_recovered_high_watermark() -> None:
     run = RunBuilder()
     run.raise_hw(5, 0)
     run.event("recover", broker=0, partition="t-0", leo=5, hw=3)

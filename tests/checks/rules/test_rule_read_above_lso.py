@@ -1,4 +1,4 @@
-"""read-above-lso: what a broker may serve to a consumer with read_committed, by the markers in its log and its high watermark."""
+"""read-above-lso: markers and the high watermark limit the records of read_committed."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ OF_PRODUCER = {"partition": PARTITION, "producer_id": 7, "producer_epoch": 0, "f
 
 
 def ended_transaction(*high_watermarks: int) -> RunBuilder:
-    """Broker 0 has a record at offset 0, and the marker of its transaction at 1."""
+    """Return a run in which broker 0 has a record at offset 0 and the marker of its transaction at
+    1.
+    """
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.append(0, "a")
@@ -21,29 +23,31 @@ def ended_transaction(*high_watermarks: int) -> RunBuilder:
 
 
 def served(run: RunBuilder) -> str:
-    """Broker 0 serves offset 0 to a consumer with read_committed."""
+    """Return the status of a run in which broker 0 serves offset 0 to read_committed."""
     place: dict[str, Any] = {"broker": 0, "partition": PARTITION, "client": "consumer"}
     run.event("served", **place, offset=0, end_offset=1, hw=1)
     run.poll((0, "a"), isolation_level="read_committed")
     return run.judge("read-above-lso").status
 
 
-def test_a_transaction_whose_marker_is_not_committed_is_above_the_last_stable_offset() -> None:
+def test_a_transaction_with_an_uncommitted_marker_is_above_the_last_stable_offset() -> None:
     assert served(ended_transaction(1)) == "violated"
 
 
-def test_a_transaction_stays_readable_where_the_high_watermark_goes_back_below_its_marker() -> None:
-    """A follower that hears of its leader's high watermark, which is elected next: it has seen the marker committed."""
+def test_a_transaction_stays_readable_if_the_high_watermark_falls_below_its_marker() -> None:
+    """A follower adopts a lower high watermark of its leader after it has seen the marker
+    committed.
+    """
     assert served(ended_transaction(2, 1)) == "held"
 
 
-def test_a_transaction_is_open_again_where_its_marker_was_cut_off() -> None:
+def test_a_truncated_marker_reopens_its_transaction() -> None:
     run = ended_transaction(2)
     run.truncate(0, 1)
     assert served(run) == "violated"
 
 
-def test_a_restarted_broker_takes_no_marker_above_its_high_watermark_for_committed() -> None:
+def test_a_restarted_broker_treats_markers_above_its_high_watermark_as_uncommitted() -> None:
     run = ended_transaction(2, 1)
     run.event("recover", broker=0, partition=PARTITION, leo=2, hw=1)
     assert served(run) == "violated"

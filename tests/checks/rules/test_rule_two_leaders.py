@@ -1,9 +1,9 @@
-"""two-leaders: one leader in each leader epoch."""
+"""two-leaders: each leader epoch has at most one leader."""
 
 from tests.checks.evidence_builder import RunBuilder
 
 
-def test_held_with_a_leader_for_each_epoch() -> None:
+def test_one_leader_in_each_epoch_keeps_the_promise() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.elect(1, 1, (1,))
@@ -12,7 +12,7 @@ def test_held_with_a_leader_for_each_epoch() -> None:
     assert (result.status, result.promise) == ("held", "leader epoch")
 
 
-def test_held_when_a_leader_restarts_in_its_epoch() -> None:
+def test_a_leader_may_restart_in_its_epoch() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.stop(0)
@@ -20,14 +20,14 @@ def test_held_when_a_leader_restarts_in_its_epoch() -> None:
     assert run.judge("two-leaders").status == "held"
 
 
-def test_held_for_the_same_epoch_of_two_partitions() -> None:
+def test_two_partitions_may_have_the_same_leader_epoch() -> None:
     run = RunBuilder()
     run.elect(0, 3, (0, 1), partition="t-0")
     run.elect(1, 3, (0, 1), partition="t-1")
     assert run.judge("two-leaders").status == "held"
 
 
-def test_violated_by_two_brokers_in_one_epoch() -> None:
+def test_two_leaders_in_one_epoch_are_a_violation() -> None:
     run = RunBuilder()
     run.elect(0, 4, (0, 1))
     run.elect(1, 4, (1,))

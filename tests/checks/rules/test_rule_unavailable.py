@@ -1,4 +1,4 @@
-"""unavailable: what a healed core has to give to every partition, and what is demanded of nobody."""
+"""unavailable: a healed core has to serve every partition that it can."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,8 +16,8 @@ from tests.checks.evidence_builder import PARTITION, RunBuilder
 SERVES = PartitionService(leader=0, leader_epoch=1, isr=(0,), leader_state=LEADS, high_watermark=1)
 
 
-def core(service: PartitionService, **given: Any) -> HealedCore:
-    found: dict[str, Any] = {
+def core(service: PartitionService, **fields: Any) -> HealedCore:
+    defaults: dict[str, Any] = {
         "brokers": (0,),
         "healed_us": 5_000_000,
         "within_us": 60_000_000,
@@ -25,10 +25,10 @@ def core(service: PartitionService, **given: Any) -> HealedCore:
         "controller": 0,
         "partitions": {PARTITION: service},
     }
-    return HealedCore(**{**found, **given})
+    return HealedCore(**{**defaults, **fields})
 
 
-def judged(found: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
+def judged(healed: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
     run = RunBuilder((0, 1, 2), unclean_leader_election=unclean)
     process = run.producer(acks="1")
     run.elect(0, 1, (0, 1))
@@ -40,7 +40,7 @@ def judged(found: HealedCore | None, *, unclean: bool = False, release: str = "2
     run.stop(1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    evidence = replace(run.evidence(), core=found, release=release)
+    evidence = replace(run.evidence(), core=healed, release=release)
     return RULES["unavailable"].judge(Index(evidence))
 
 
@@ -49,13 +49,13 @@ def lack(result: RuleResult) -> Any:
     return dict(finding.details)["lacks"]
 
 
-def test_held_when_every_partition_serves() -> None:
+def test_a_core_that_serves_every_partition_keeps_the_promise() -> None:
     result = judged(core(SERVES))
     assert (result.status, result.promise, result.findings) == ("held", "a live in-sync replica", ())
 
 
 @pytest.mark.parametrize(
-    ("service", "lacks", "told"),
+    ("service", "lacks", "sentence"),
     [
         (replace(SERVES, leader=-1, leader_state=DOWN), "no-leader", "still had no leader, although its ISR was [0]"),
         (
@@ -85,35 +85,37 @@ def test_held_when_every_partition_serves() -> None:
         ),
     ],
 )  # fmt: skip
-def test_violated_when_a_partition_lacks_something(service: PartitionService, lacks: str, told: str) -> None:
+def test_a_partition_that_does_not_serve_is_a_violation(
+    service: PartitionService, lacks: str, sentence: str
+) -> None:
     result = judged(core(service))
     assert (result.status, lack(result)) == ("violated", lacks)
     (finding,) = result.findings
     assert finding.partition == PARTITION
-    assert f"60.000s later {told}" in because(finding) or f"60.000s later {PARTITION} {told}" in because(
+    assert f"60.000s later {sentence}" in because(
         finding
-    )
+    ) or f"60.000s later {PARTITION} {sentence}" in because(finding)
     assert [link.event for link in finding.chain] == ["elected", "stopped", "core-healed", "conclusion"]
 
 
-def test_the_first_record_that_is_behind_is_named() -> None:
+def test_a_finding_names_the_first_record_above_the_high_watermark() -> None:
     (finding,) = judged(core(replace(SERVES, unread=((0, "a"), (1, "b"))))).findings
     assert (finding.offset, finding.value) == (1, "b")
 
 
-def test_nothing_is_demanded_of_a_leader_that_keeps_its_session_in_vain() -> None:
+def test_an_impaired_leader_that_keeps_its_session_need_not_serve() -> None:
     service = replace(SERVES, leader=1, leader_state=UNAWARE)
     assert judged(core(service)).status == "violated"
     assert judged(core(service, impaired=(1,))).status == "held"
 
 
-def test_nothing_is_demanded_while_the_controller_keeps_its_session_in_vain() -> None:
+def test_a_core_need_not_serve_while_the_controller_is_impaired() -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN)
     assert judged(core(service, controller=2)).status == "violated"
     assert judged(core(service, controller=2, impaired=(2,))).status == "held"
 
 
-def test_a_broker_outside_the_isr_cannot_lead_without_unclean_elections() -> None:
+def test_a_core_outside_the_isr_need_not_serve_without_unclean_elections() -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(1,))
     assert judged(core(service)).status == "held"
     assert lack(judged(core(service), unclean=True)) == "no-leader"
@@ -129,7 +131,7 @@ def test_a_broker_outside_the_isr_cannot_lead_without_unclean_elections() -> Non
         (((),), "held"),
     ],
 )
-def test_with_an_empty_isr_those_have_to_be_there_that_kip_966_waits_for(
+def test_a_core_with_an_empty_isr_has_to_serve_if_it_has_a_recovery_set_of_kip_966(
     sets: tuple[tuple[int, ...], ...], status: str
 ) -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(), recovery_sets=sets)
@@ -139,21 +141,21 @@ def test_with_an_empty_isr_those_have_to_be_there_that_kip_966_waits_for(
         assert "still had no leader, although broker" in because(finding)
 
 
-def test_an_isr_without_the_core_excuses_no_leader_that_does_not_commit() -> None:
+def test_an_isr_outside_the_core_does_not_excuse_an_uncommitted_record() -> None:
     service = replace(SERVES, leader=2, isr=(2, 1), unread=((1, "b"),))
     assert lack(judged(core(service))) == "hw-behind"
 
 
-def test_inconclusive_before_the_core_was_looked_at() -> None:
+def test_a_core_that_was_not_inspected_is_inconclusive() -> None:
     assert judged(HealedCore()).status == "inconclusive"
 
 
-def test_judged_only_with_a_core() -> None:
+def test_the_rule_is_judged_only_with_a_core() -> None:
     assert rules_for((), core=True).keys() - rules_for((), core=False).keys() == {"unavailable"}
 
 
 @pytest.mark.parametrize(("release", "prevented"), [("2.0", True), ("2.4", False)])
-def test_before_broker_epochs_a_leader_may_not_be_told(release: str, prevented: bool) -> None:
+def test_an_unaware_leader_is_prevented_by_broker_epochs(release: str, prevented: bool) -> None:
     (finding,) = judged(core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
     assert any("KIP-380" in fix for fix in preventions(finding)) is prevented
 
@@ -161,12 +163,12 @@ def test_before_broker_epochs_a_leader_may_not_be_told(release: str, prevented: 
 @pytest.mark.parametrize(
     ("isr", "isr_end", "status"),
     [
-        ((0, 1), 2, "held"),  # broker 2 held it back, and nothing looks again before the next append
+        ((0, 1), 2, "held"),  # broker 2 held it back, and Kafka advances it only at the next append
         ((0, 1), 1, "violated"),  # the ISR itself lacks it
-        ((0, 1, 2), 2, "violated"),  # nobody is outside the ISR
+        ((0, 1, 2), 2, "violated"),  # no replica is outside the ISR
     ],
 )
-def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_append(
+def test_a_high_watermark_held_back_from_outside_the_isr_may_wait_for_an_append(
     isr: tuple[int, ...], isr_end: int, status: str
 ) -> None:
     behind = replace(SERVES, isr=isr, unread=((1, "b"),), isr_end=isr_end)
@@ -177,12 +179,12 @@ def test_a_high_watermark_that_a_replica_outside_the_isr_held_back_waits_for_an_
     ("damaged", "repaired", "permitted_by"),
     [
         (0, False, DISK_FAILURE),
-        # A follower's copy keeps nobody from reading, nor what the leader has lost by then.
+        # Neither a damaged copy of a follower nor a repaired one of the leader blocks consumers.
         (1, False, None),
         (0, True, None),
     ],
 )
-def test_no_consumer_reads_past_a_batch_that_the_leaders_disk_has_damaged(
+def test_a_damaged_batch_on_the_leader_permits_unread_records(
     damaged: int, *, repaired: bool, permitted_by: str | None
 ) -> None:
     run = RunBuilder((0, 1))
@@ -195,8 +197,8 @@ def test_no_consumer_reads_past_a_batch_that_the_leaders_disk_has_damaged(
         run.replicate(0, "a", epoch=1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    found = core(replace(SERVES, unread=((0, "a"),)))
-    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    healed = core(replace(SERVES, unread=((0, "a"),)))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by == permitted_by
     if permitted_by:
         assert because(finding).endswith(
@@ -205,7 +207,7 @@ def test_no_consumer_reads_past_a_batch_that_the_leaders_disk_has_damaged(
         )
 
 
-def test_damage_after_the_look_kept_no_consumer_from_reading() -> None:
+def test_damage_after_the_inspection_permits_no_unread_record() -> None:
     run = RunBuilder((0, 1))
     process = run.producer()
     run.elect(0, 1, (0, 1))
@@ -214,13 +216,13 @@ def test_damage_after_the_look_kept_no_consumer_from_reading() -> None:
     run.event("core_healed", brokers=(0,))
     run.at(66)
     run.event("batch_damaged", broker=0, partition=PARTITION, offset=0)
-    found = core(replace(SERVES, unread=((0, "a"),)))
-    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    healed = core(replace(SERVES, unread=((0, "a"),)))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by is None
 
 
-def test_a_damaged_batch_with_a_value_that_was_read_before_keeps_readers_from_the_next() -> None:
-    """Without idempotence a value stands twice: it has been read where it stands first."""
+def test_a_damaged_duplicate_batch_permits_unread_records_behind_it() -> None:
+    """Without idempotence the value has two copies, and consumers have read the first."""
     run = RunBuilder((0, 1))
     process = run.producer()
     run.elect(0, 1, (0, 1))
@@ -231,6 +233,6 @@ def test_a_damaged_batch_with_a_value_that_was_read_before_keeps_readers_from_th
     run.event("batch_damaged", broker=0, partition=PARTITION, offset=1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    found = core(replace(SERVES, unread=((2, "b"),), high_watermark=3))
-    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=found))).findings
+    healed = core(replace(SERVES, unread=((2, "b"),), high_watermark=3))
+    (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by == DISK_FAILURE

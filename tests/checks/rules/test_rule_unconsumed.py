@@ -1,4 +1,4 @@
-"""unconsumed: a group at rest leaves acked records unread, and when nothing is held against it."""
+"""unconsumed: an undisturbed group has to read every acked record."""
 
 from typing import Any
 
@@ -10,28 +10,28 @@ from harrow.checks.finding import HELD, PERMITTED, VIOLATED, RuleResult
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
 PATIENCE = 60
-"""In seconds: how long the members of the group may take."""
+"""Time in seconds that the members of the group may take."""
 
 MAX_POLL_INTERVAL = 300
-"""In seconds: how long a member may stay away after a poll."""
+"""Time in seconds that a member may take between polls."""
 
 
 class GroupRun:
-    """A group with one member, and a record that was acked in the third second."""
+    """A group with one member, and a record that is acked in the third second."""
 
     def __init__(self, *owned: str, **settings: Any) -> None:
         self.run = RunBuilder()
         self.run.elect(0, 0, (0, 1))
         self.producer = self.run.producer()
         self.member = self.run.history.new_process("c")
-        given = {"offset_reset": "earliest", "topics": ("t",), **settings}
+        settings = {"offset_reset": "earliest", "topics": ("t",), **settings}
         self.run.consumers[self.member] = ConsumerSettings(
             name="c",
             read_committed=False,
             group="g",
             patience_us=PATIENCE * 1_000_000,
             max_poll_interval_us=MAX_POLL_INTERVAL * 1_000_000,
-            **given,
+            **settings,
         )
         self.run.at(1)
         self.run.history.subscribed(self.member, (PARTITION,), self.run.now_us)
@@ -48,13 +48,13 @@ class GroupRun:
         self.run.history.polled(self.member, {partition: list(pairs)}, now_us, now_us)
 
     def end(self, seconds: float) -> RuleResult:
-        """Read everything back so late, and judge."""
+        """Read the partition back at a time and judge the run."""
         self.run.at(seconds)
         self.run.read_to_end(0)
         return self.run.judge("unconsumed")
 
 
-def test_a_partition_that_no_member_has_is_left_unread() -> None:
+def test_a_partition_without_an_owner_is_a_violation() -> None:
     result = GroupRun("u-0").end(2 * PATIENCE)
     (finding,) = result.findings
     assert (result.status, result.promise, finding.offset, finding.value) == (
@@ -70,7 +70,7 @@ def test_a_partition_that_no_member_has_is_left_unread() -> None:
     ]
 
 
-def test_how_a_partition_got_its_first_leader_is_told_only_if_the_group_had_members_by_then() -> None:
+def test_a_chain_includes_an_election_only_if_the_group_already_had_members() -> None:
     group = GroupRun("u-0")
     group.run.elect(0, 0, (0, 1), partition="t-1")
     group.run.write(group.producer, "m1", 0, 1, partition="t-1")
@@ -84,23 +84,23 @@ def test_how_a_partition_got_its_first_leader_is_told_only_if_the_group_had_memb
     ]
 
 
-def test_a_member_that_waits_in_poll_has_to_get_available_records() -> None:
+def test_a_member_that_polls_in_vain_is_a_violation() -> None:
     (finding,) = GroupRun(PARTITION).end(2 * PATIENCE).findings
     assert sentence(finding.chain[-2]) == "c had t-0, and none of its polls returned offset 0"
 
 
-def test_a_group_has_the_time_that_its_timeouts_add_up_to() -> None:
+def test_a_group_has_the_sum_of_its_timeouts() -> None:
     assert GroupRun("u-0").end(PATIENCE + 2).status == HELD
     assert GroupRun("u-0").end(PATIENCE + 4).status == VIOLATED
 
 
-def test_records_that_the_group_has_read_are_not_owed() -> None:
+def test_a_record_that_the_group_has_read_is_consumed() -> None:
     group = GroupRun(PARTITION)
     group.poll((0, "m0"))
     assert group.end(4 * PATIENCE).status == HELD
 
 
-def test_records_below_a_members_commit_are_not_owed() -> None:
+def test_a_record_below_a_committed_offset_is_consumed() -> None:
     group = GroupRun("u-0")
     group.run.history.committed(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
     assert group.end(4 * PATIENCE).status == HELD
@@ -115,7 +115,7 @@ def test_records_below_a_members_commit_are_not_owed() -> None:
         ("client_throttled", {"broker": 0, "client": "c", "api": "Fetch", "throttle_us": 5}),
     ],
 )  # fmt: skip
-def test_whatever_may_have_disturbed_the_group_gives_it_time_again(name: str, fields: dict[str, Any]) -> None:
+def test_a_disturbance_of_the_group_restarts_its_time(name: str, fields: dict[str, Any]) -> None:
     group = GroupRun("u-0")
     group.run.at(1.5 * PATIENCE)
     group.run.event(name, **fields)
@@ -123,7 +123,7 @@ def test_whatever_may_have_disturbed_the_group_gives_it_time_again(name: str, fi
     assert group.end(3 * PATIENCE).status == VIOLATED
 
 
-def test_a_fault_that_is_never_over_disturbs_until_everything_is_healed() -> None:
+def test_a_fault_without_an_end_disturbs_the_group_until_healing() -> None:
     group = GroupRun("u-0")
     group.run.event("fault", fault="link_slow", phase="inject", details=(), strike=1)
     group.run.at(1.5 * PATIENCE)
@@ -132,7 +132,7 @@ def test_a_fault_that_is_never_over_disturbs_until_everything_is_healed() -> Non
     assert group.end(3 * PATIENCE).status == VIOLATED
 
 
-def test_a_group_that_rebalances_has_the_time_for_that_as_well() -> None:
+def test_a_rebalancing_group_has_additional_time() -> None:
     group = GroupRun("u-0")
     group.run.event(
         "group_state", broker=0, group="g", state="PreparingRebalance", generation=1, members=(), reason=""
@@ -148,18 +148,18 @@ def test_a_group_that_rebalances_has_the_time_for_that_as_well() -> None:
         ("membership_lost", {"client": "c", "group": "g", "reason": "test"}),
     ],
 )
-def test_nothing_is_owed_to_a_group_without_members(name: str, fields: dict[str, Any]) -> None:
+def test_a_group_without_members_need_not_read(name: str, fields: dict[str, Any]) -> None:
     group = GroupRun("u-0")
     group.run.event(name, **fields)
     assert group.end(4 * PATIENCE).status == HELD
 
 
-def test_a_member_that_is_busy_with_other_partitions_is_not_stuck() -> None:
+def test_a_member_busy_with_other_partitions_has_more_time() -> None:
     group = GroupRun(PARTITION, "u-0")
     group.run.at(MAX_POLL_INTERVAL)
     group.poll((0, "other"), partition="u-0")
     assert group.end(MAX_POLL_INTERVAL + 1.5 * PATIENCE).status == HELD
-    # Where no member has the partition, it does not matter how busy they are.
+    # A busy member does not matter if no member owns the partition.
     group = GroupRun("u-0")
     group.run.at(MAX_POLL_INTERVAL)
     group.poll((0, "other"), partition="u-0")
@@ -167,19 +167,19 @@ def test_a_member_that_is_busy_with_other_partitions_is_not_stuck() -> None:
 
 
 @pytest.mark.parametrize("owned", [(PARTITION, "u-0"), ("u-0",)])
-def test_a_member_may_stay_away_for_max_poll_interval_after_a_poll(owned: tuple[str, ...]) -> None:
-    """Whether it has the partition, or is the leader that would assign it."""
+def test_a_member_may_wait_for_max_poll_interval_after_a_poll(owned: tuple[str, ...]) -> None:
+    """The member owns the partition, or is the group leader that would assign it."""
     group = GroupRun(*owned)
     group.poll((0, "other"), partition="u-0")
     assert group.end(MAX_POLL_INTERVAL + PATIENCE).status == HELD
     assert group.end(MAX_POLL_INTERVAL + PATIENCE + 5).status == VIOLATED
 
 
-def test_a_topic_that_the_group_does_not_subscribe_to_is_not_its_matter() -> None:
+def test_a_group_need_not_read_unsubscribed_topics() -> None:
     assert GroupRun("u-0", topics=("u",)).end(4 * PATIENCE).status == HELD
 
 
-def test_a_group_that_begins_at_the_end_is_owed_nothing_before_its_first_position() -> None:
+def test_a_group_that_starts_at_the_end_need_not_read_before_its_first_position() -> None:
     group = GroupRun(PARTITION, offset_reset="latest")
     assert group.end(4 * PATIENCE).status == HELD
     group = GroupRun(PARTITION, offset_reset="latest")
@@ -187,7 +187,7 @@ def test_a_group_that_begins_at_the_end_is_owed_nothing_before_its_first_positio
     assert group.end(4 * PATIENCE).status == VIOLATED
 
 
-def test_a_member_without_a_reset_policy_may_begin_nowhere() -> None:
+def test_a_member_without_a_reset_policy_need_not_start() -> None:
     group = GroupRun(PARTITION, offset_reset="none")
     group.run.event("offset_found", client="c", partition=PARTITION, offset=-1)
     result = group.end(4 * PATIENCE)
@@ -195,7 +195,7 @@ def test_a_member_without_a_reset_policy_may_begin_nowhere() -> None:
     assert (result.status, finding.permitted_by) == (PERMITTED, "auto.offset.reset=none")
 
 
-def test_a_batch_that_the_leaders_disk_has_damaged_permits_that_a_member_stays_before_it() -> None:
+def test_a_damaged_batch_on_the_leader_permits_unread_records() -> None:
     group = GroupRun(PARTITION)
     group.run.event("corrupt_batch", receiver="c", broker=0, partition=PARTITION, offset=0)
     result = group.end(4 * PATIENCE)
@@ -203,7 +203,7 @@ def test_a_batch_that_the_leaders_disk_has_damaged_permits_that_a_member_stays_b
     assert (result.status, finding.permitted_by) == (PERMITTED, "disk failure")
 
 
-def test_a_run_without_groups_is_promised_nothing() -> None:
+def test_a_run_without_groups_has_no_promise() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "m0", 0, 1)

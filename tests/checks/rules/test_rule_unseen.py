@@ -1,4 +1,4 @@
-"""unseen: acked, in a log, and never read."""
+"""unseen: acked records in a log that no consumer read."""
 
 from harrow.campaigns.record.phrases import because
 from tests.checks.evidence_builder import RunBuilder
@@ -12,14 +12,14 @@ def three_acked() -> RunBuilder:
     return run
 
 
-def test_held_when_everything_was_read() -> None:
+def test_a_record_that_was_read_is_not_unseen() -> None:
     run = three_acked()
     run.read_to_end(0)
     result = run.judge("unseen")
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
-def test_held_when_it_was_read_by_anybody_at_any_time() -> None:
+def test_a_read_by_any_consumer_at_any_time_counts() -> None:
     run = three_acked()
     run.poll((1, "m1"))
     run.poll((0, "m0"), (2, "m2"))
@@ -27,7 +27,7 @@ def test_held_when_it_was_read_by_anybody_at_any_time() -> None:
     assert run.judge("unseen").status == "held"
 
 
-def test_violated_when_no_poll_returned_it() -> None:
+def test_a_record_that_no_poll_returned_is_a_violation() -> None:
     run = three_acked()
     run.poll((0, "m0"), (2, "m2"))
     run.read_back.add("t-0")
@@ -38,7 +38,7 @@ def test_violated_when_no_poll_returned_it() -> None:
     assert "at offset 1 of broker 0 and at offset 1 of broker 1" in because(finding)
 
 
-def test_violated_when_only_the_leader_has_it() -> None:
+def test_an_unread_record_in_only_the_leaders_log_is_a_violation() -> None:
     run = three_acked()
     run.lead(0, 0, (0, 1))
     run.truncate(1, 2)
@@ -75,7 +75,7 @@ def test_unacked_records_need_not_be_read() -> None:
     assert run.judge("unseen").status == "held"
 
 
-def test_inconclusive_when_the_partition_was_not_read_back() -> None:
+def test_a_partition_that_was_not_read_back_is_inconclusive() -> None:
     run = three_acked()
     run.poll((0, "m0"))
     result = run.judge("unseen")
