@@ -105,7 +105,9 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     """An event at a virtual time, ``at_us``.
 
     ``seen_by`` says in which runs a trace has such events. ``of`` names the control plane or the
-    internal topic without which they do not occur, None for all others.
+    internal topic without which they do not occur, None for all others. ``is_milestone`` marks what a
+    broker, a controller or a client did to a partition or a process, rather than how they agreed on
+    it; two runs that go different ways differ in one of these first.
 
     Equality and ``repr`` are defined here once: a dataclass would compile them for each of the dozens of
     classes at every import.
@@ -114,6 +116,7 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     name: ClassVar[str]
     seen_by: ClassVar[Sight]
     of: ClassVar[str | None]
+    is_milestone: ClassVar[bool]
     at_us: int
 
     def __eq__(self, other: object) -> bool:
@@ -137,9 +140,11 @@ HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
 
 
 @dataclass_transform()
-def event(name: str, *, seen_by: Sight = Sight.MODEL, of: str | None = None) -> Callable[[type[E]], type[E]]:
+def event(
+    name: str, *, seen_by: Sight = Sight.MODEL, of: str | None = None, is_milestone: bool = False
+) -> Callable[[type[E]], type[E]]:
     """Declare a kind of event of traces."""
-    return _declare(name, EVENTS, seen_by, of)
+    return _declare(name, EVENTS, seen_by, of, is_milestone=is_milestone)
 
 
 @dataclass_transform()
@@ -155,11 +160,17 @@ def notice(name: str, *, of: str | None = None) -> Callable[[type[E]], type[E]]:
 
 
 def _declare(
-    name: str, catalogue: dict[str, type[Event]], seen_by: Sight, of: str | None = None
+    name: str,
+    catalogue: dict[str, type[Event]],
+    seen_by: Sight,
+    of: str | None = None,
+    *,
+    is_milestone: bool = False,
 ) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
         event_class = dataclass(slots=True, eq=False, repr=False)(kind)
         event_class.name, event_class.seen_by, event_class.of = name, seen_by, of
+        event_class.is_milestone = is_milestone
         catalogue[name] = event_class
         return event_class
 
@@ -169,14 +180,14 @@ def _declare(
 # Processes and sessions
 
 
-@event("broker_started", seen_by=ANY_BROKERS)
+@event("broker_started", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerStarted(Event):
     """A broker's process has started."""
 
     broker: BrokerId
 
 
-@event("broker_stopped", seen_by=ANY_BROKERS)
+@event("broker_stopped", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerStopped(Event):
     """A broker's process has ended. ``cause`` is ``process``, ``power_loss``, or ``shutdown`` if it exited by itself."""
 
@@ -184,14 +195,14 @@ class BrokerStopped(Event):
     cause: Text
 
 
-@event("broker_stopping", seen_by=ANY_BROKERS)
+@event("broker_stopping", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerStopping(Event):
     """A broker's process has received SIGTERM, or shuts down by itself."""
 
     broker: BrokerId
 
 
-@event("controlled_shutdown")
+@event("controlled_shutdown", is_milestone=True)
 class ControlledShutdownBegun(Event):
     """A controller begins the controlled shutdown of a broker."""
 
@@ -199,7 +210,7 @@ class ControlledShutdownBegun(Event):
     broker: BrokerId
 
 
-@event("controlled_shutdown_answered", of=ZOOKEEPER)
+@event("controlled_shutdown_answered", of=ZOOKEEPER, is_milestone=True)
 class ControlledShutdownAnswered(Event):
     """A broker that shuts down has the result of an attempt to move its leaderships.
 
@@ -214,7 +225,7 @@ class ControlledShutdownAnswered(Event):
     remaining: Texts
 
 
-@event("controlled_shutdown_given_up", of=ZOOKEEPER)
+@event("controlled_shutdown_given_up", of=ZOOKEEPER, is_milestone=True)
 class ControlledShutdownGivenUp(Event):
     """A broker stops although no controller has moved all of its leaderships."""
 
@@ -222,14 +233,14 @@ class ControlledShutdownGivenUp(Event):
     attempts: Number
 
 
-@event("broker_paused", seen_by=ANY_BROKERS)
+@event("broker_paused", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerPaused(Event):
     """A broker's process is paused."""
 
     broker: BrokerId
 
 
-@event("broker_resumed", seen_by=ANY_BROKERS)
+@event("broker_resumed", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerResumed(Event):
     """A paused broker continues."""
 
@@ -260,7 +271,7 @@ def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
     return REGISTRATION in ephemerals or f"/brokers/ids/{broker}" in ephemerals
 
 
-@event("session_expired", seen_by=ANY_BROKERS)
+@event("session_expired", seen_by=ANY_BROKERS, is_milestone=True)
 class SessionExpired(Event):
     """ZooKeeper has expired a session, or the KRaft controller has fenced a broker without heartbeats.
 
@@ -273,7 +284,7 @@ class SessionExpired(Event):
     ephemerals: Texts
 
 
-@event("session_closed", seen_by=ANY_BROKERS)
+@event("session_closed", seen_by=ANY_BROKERS, is_milestone=True)
 class SessionClosed(Event):
     """A broker has closed its session, in KRaft by a controlled shutdown.
 
@@ -302,7 +313,7 @@ class EnsembleServerSuspended(Event):
 # Faults and single messages
 
 
-@event("fault", seen_by=ANY_BROKERS)
+@event("fault", seen_by=ANY_BROKERS, is_milestone=True)
 class FaultStruck(Event):
     """A fault has struck.
 
@@ -401,7 +412,7 @@ class MetadataLogStarted(Event):
     leo: Offset
 
 
-@event("controller_elected", seen_by=ANY_BROKERS)
+@event("controller_elected", seen_by=ANY_BROKERS, is_milestone=True)
 class ControllerElected(Event):
     """A broker has learned that it is controller."""
 
@@ -432,7 +443,7 @@ class ControllerZnodeDeleted(Event):
     broker: BrokerId
 
 
-@event("election", seen_by=ANY_BROKERS)
+@event("election", seen_by=ANY_BROKERS, is_milestone=True)
 class LeaderElected(Event):
     """The control plane has a leader for a partition, or none (-1); brokers may not know yet."""
 
@@ -445,7 +456,7 @@ class LeaderElected(Event):
     reason: UnsureText
 
 
-@event("isr_reduced", seen_by=ANY_BROKERS)
+@event("isr_reduced", seen_by=ANY_BROKERS, is_milestone=True)
 class IsrReduced(Event):
     """A controller has removed a replica from an ISR."""
 
@@ -456,7 +467,7 @@ class IsrReduced(Event):
     isr: Brokers
 
 
-@event("assignment", seen_by=STARTED_BROKERS)
+@event("assignment", seen_by=STARTED_BROKERS, is_milestone=True)
 class ReplicasAssigned(Event):
     """The control plane has other replicas for a partition, with ``adding`` and ``removing`` replicas.
 
@@ -472,7 +483,7 @@ class ReplicasAssigned(Event):
 # Replicas
 
 
-@event("leader", seen_by=ANY_BROKERS)
+@event("leader", seen_by=ANY_BROKERS, is_milestone=True)
 class BecameLeader(Event):
     """A replica leads in this epoch from now on. ``start_offset`` is its LEO."""
 
@@ -483,7 +494,7 @@ class BecameLeader(Event):
     isr: Brokers
 
 
-@event("follower", seen_by=ANY_BROKERS)
+@event("follower", seen_by=ANY_BROKERS, is_milestone=True)
 class BecameFollower(Event):
     """A replica follows a leader."""
 
@@ -493,7 +504,7 @@ class BecameFollower(Event):
     leader: BrokerId
 
 
-@event("append", seen_by=STARTED_BROKERS)
+@event("append", seen_by=STARTED_BROKERS, is_milestone=True)
 class BatchAppended(Event):
     """A leader has appended a producer's batch."""
 
@@ -562,7 +573,7 @@ class TransactionStateChanged(Event):
     partitions: Texts
 
 
-@event("duplicate_batch", seen_by=STARTED_BROKERS)
+@event("duplicate_batch", seen_by=STARTED_BROKERS, is_milestone=True)
 class BatchDeduplicated(Event):
     """A leader has recognised a batch that its log has already."""
 
@@ -582,7 +593,7 @@ class HighWatermarkSet(Event):
     hw: Offset
 
 
-@event("isr", seen_by=ANY_BROKERS)
+@event("isr", seen_by=ANY_BROKERS, is_milestone=True)
 class IsrChanged(Event):
     """A leader has learned that its ISR change is written. ``change`` is ``expand`` or ``shrink``."""
 
@@ -623,7 +634,7 @@ class IsrForgotten(Event):
     isr: Brokers
 
 
-@event("isr_refused")
+@event("isr_refused", is_milestone=True)
 class IsrRefused(Event):
     """A leader has learned that its ISR change was not written."""
 
@@ -634,7 +645,7 @@ class IsrRefused(Event):
     change: Text
 
 
-@event("truncate", seen_by=STARTED_BROKERS)
+@event("truncate", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogTruncated(Event):
     """A replica has truncated its log. ``reason`` is high watermark, leader epoch or out of range."""
 
@@ -684,7 +695,7 @@ class FetcherFailed(Event):
     leo: Offset
 
 
-@event("recover", seen_by=STARTED_BROKERS)
+@event("recover", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogOpened(Event):
     """A starting broker has opened a log, with its checkpointed high watermark."""
 
@@ -694,7 +705,7 @@ class LogOpened(Event):
     hw: Offset
 
 
-@event("log_start", seen_by=STARTED_BROKERS)
+@event("log_start", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogStartRaised(Event):
     """A replica has deleted the records below an offset, or stopped serving them.
 
@@ -709,7 +720,7 @@ class LogStartRaised(Event):
     bytes_left: Number
 
 
-@event("log_cleaned")
+@event("log_cleaned", is_milestone=True)
 class LogCleaned(Event):
     """A replica has compacted its log from ``from_offset``, where the dirty section began, to ``to_offset``.
 
@@ -787,7 +798,7 @@ class TransactionError(Event):
     fatal: Flag
 
 
-@event("log_started_anew")
+@event("log_started_anew", is_milestone=True)
 class LogStartedAnew(Event):
     """A follower has dropped its log, which ended at ``leo``, and continues at its leader's log start: it was too far behind."""
 
@@ -816,7 +827,7 @@ class DeleteRecordsAnswered(Event):
     error: Text
 
 
-@event("log_start_reverted", seen_by=STARTED_BROKERS)
+@event("log_start_reverted", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogStartReverted(Event):
     """A restarted broker opens a log at an earlier start, because the later one was in no checkpoint yet."""
 
@@ -826,7 +837,7 @@ class LogStartReverted(Event):
     to_offset: Offset
 
 
-@event("offset_reset")
+@event("offset_reset", is_milestone=True)
 class OffsetReset(Event):
     """A consumer whose ``position`` is out of range, or that has none (-1), resets it by ``auto.offset.reset``."""
 
@@ -837,7 +848,7 @@ class OffsetReset(Event):
     policy: Text
 
 
-@event("unflushed_lost", seen_by=STARTED_BROKERS)
+@event("unflushed_lost", seen_by=STARTED_BROKERS, is_milestone=True)
 class UnflushedLost(Event):
     """A power loss has taken the end of a log."""
 
@@ -847,7 +858,7 @@ class UnflushedLost(Event):
     to_offset: Offset
 
 
-@event("log_lost", seen_by=STARTED_BROKERS)
+@event("log_lost", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogLost(Event):
     """A disk is lost, and with it a replica's log between two offsets."""
 
@@ -857,7 +868,7 @@ class LogLost(Event):
     to_offset: Offset
 
 
-@event("metadata_log_lost", of=KRAFT)
+@event("metadata_log_lost", of=KRAFT, is_milestone=True)
 class MetadataLogLost(Event):
     """A disk is lost, and with it a KRaft controller's metadata log up to an offset, and its vote.
 
@@ -870,7 +881,7 @@ class MetadataLogLost(Event):
     is_kept: Flag
 
 
-@event("log_deleted", seen_by=STARTED_BROKERS)
+@event("log_deleted", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogDeleted(Event):
     """A broker has deleted the log of a replica that is no longer assigned to it. ``leo`` is where it ended."""
 
@@ -879,7 +890,7 @@ class LogDeleted(Event):
     leo: Offset
 
 
-@event("corruption_cut")
+@event("corruption_cut", is_milestone=True)
 class CorruptionCut(Event):
     """Recovery has truncated a log at the first batch with a bad CRC.
 
@@ -893,7 +904,7 @@ class CorruptionCut(Event):
     torn: Flag
 
 
-@event("log_dir_failed")
+@event("log_dir_failed", is_milestone=True)
 class LogDirFailed(Event):
     """A broker has noticed that a log directory fails, and stops serving its partitions.
 
@@ -905,7 +916,7 @@ class LogDirFailed(Event):
     partitions: Texts
 
 
-@event("checkpoint_reverted", seen_by=STARTED_BROKERS)
+@event("checkpoint_reverted", seen_by=STARTED_BROKERS, is_milestone=True)
 class CheckpointReverted(Event):
     """A checkpoint file is an old version, or missing. ``offsets`` has the partitions whose offset differs.
 
@@ -927,7 +938,7 @@ class BatchDamaged(Event):
     offset: Offset
 
 
-@event("corrupt_batch")
+@event("corrupt_batch", is_milestone=True)
 class CorruptBatchFetched(Event):
     """A follower or a consumer has rejected a batch with a wrong CRC (``CorruptRecordException``).
 
@@ -970,7 +981,7 @@ class InvariantBroken(Event):
     details: Text
 
 
-@event("epoch_asked", seen_by=STARTED_BROKERS)
+@event("epoch_asked", seen_by=STARTED_BROKERS, is_milestone=True)
 class EpochEndAnswered(Event):
     """A leader has answered where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch from a diverging log (KIP-595)."""
 
@@ -1121,7 +1132,7 @@ class RecordsServed(Event):
     hw: Offset
 
 
-@event("read_replica")
+@event("read_replica", is_milestone=True)
 class ReadReplicaPreferred(Event):
     """A broker has told a consumer to read a partition from another replica, in its rack (KIP-392)."""
 
@@ -1131,7 +1142,7 @@ class ReadReplicaPreferred(Event):
     replica: BrokerId
 
 
-@event("read_replica_cleared")
+@event("read_replica_cleared", is_milestone=True)
 class ReadReplicaCleared(Event):
     """A consumer stops reading a partition from its preferred read replica, and returns to the leader.
 
@@ -1145,7 +1156,7 @@ class ReadReplicaCleared(Event):
     reason: Text
 
 
-@event("acknowledged", seen_by=STARTED_BROKERS)
+@event("acknowledged", seen_by=STARTED_BROKERS, is_milestone=True)
 class BatchAcknowledged(Event):
     """A broker has acknowledged a batch to its producer. ``acks`` is -1 for all."""
 
@@ -1156,7 +1167,7 @@ class BatchAcknowledged(Event):
     values: Values
 
 
-@event("rejected", seen_by=STARTED_BROKERS)
+@event("rejected", seen_by=STARTED_BROKERS, is_milestone=True)
 class RequestRejected(Event):
     """A broker has answered a request with an error."""
 

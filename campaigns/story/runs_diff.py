@@ -27,54 +27,6 @@ _LAST: Final = ("faults", "script")
 _NO_DIFFERENCE: Final = frozenset({"name", "description", "expect", "variants", "found"})
 """Sections of a campaign that do not change what happens."""
 
-_TELLING: Final = frozenset(
-    kind.name
-    for kind in (
-        kinds.BatchAppended,
-        kinds.BatchDeduplicated,
-        kinds.LogTruncated,
-        kinds.UnflushedLost,
-        kinds.LogLost,
-        kinds.MetadataLogLost,
-        kinds.LogDeleted,
-        kinds.ReplicasAssigned,
-        kinds.CorruptionCut,
-        kinds.LogStartRaised,
-        kinds.LogStartReverted,
-        kinds.LogStartedAnew,
-        kinds.LogCleaned,
-        kinds.OffsetReset,
-        kinds.ReadReplicaPreferred,
-        kinds.ReadReplicaCleared,
-        kinds.CorruptBatchFetched,
-        kinds.CheckpointReverted,
-        kinds.LogDirFailed,
-        kinds.LogOpened,
-        kinds.BecameLeader,
-        kinds.BecameFollower,
-        kinds.LeaderElected,
-        kinds.IsrChanged,
-        kinds.IsrReduced,
-        kinds.IsrRefused,
-        kinds.BatchAcknowledged,
-        kinds.RequestRejected,
-        kinds.ControllerElected,
-        kinds.EpochEndAnswered,
-        kinds.BrokerStopped,
-        kinds.BrokerStarted,
-        kinds.BrokerStopping,
-        kinds.ControlledShutdownBegun,
-        kinds.ControlledShutdownAnswered,
-        kinds.ControlledShutdownGivenUp,
-        kinds.BrokerPaused,
-        kinds.BrokerResumed,
-        kinds.SessionExpired,
-        kinds.SessionClosed,
-        kinds.FaultStruck,
-    )
-)
-"""Events that matter to a comparison. The others are traffic."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
@@ -244,7 +196,7 @@ def _telling_difference(
     one: Sequence[RecordedEvent], other: Sequence[RecordedEvent]
 ) -> tuple[tuple[int, RecordedEvent] | None, tuple[int, RecordedEvent] | None]:
     stories = [
-        [(line, event) for line, event in enumerate(events, 1) if event.event in _TELLING]
+        [(line, event) for line, event in enumerate(events, 1) if _is_milestone(event)]
         for events in (one, other)
     ]
     untimed = [[(event.event, event.fields) for _, event in story] for story in stories]
@@ -253,6 +205,11 @@ def _telling_difference(
         return None, None
     first, second = (story[position] if position < len(story) else None for story in stories)
     return first, second
+
+
+def _is_milestone(event: RecordedEvent) -> bool:
+    kind = kinds.EVENTS.get(event.event)
+    return kind is not None and kind.is_milestone
 
 
 def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:

@@ -22,6 +22,7 @@ from harrow.campaigns.story.event_phrases import PHRASES
 from harrow.cli.main import app
 from harrow.cluster_model.events import EVENTS
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.trace import Trace
 
 LONELY = "lonely_leader"
 WAITING = "script: [{when: {event: {lonely_leader: {broker: 0, left: [1]}}}}]"
@@ -45,12 +46,17 @@ def command(*arguments: str) -> str:
 @pytest.fixture
 def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
     """Return the folder of a run with the event."""
+    return record(tmp_path, lonely.LonelyLeaders)
+
+
+def record(results: Path, *subscribers: Callable[[Trace], object]) -> Path:
     (campaign,) = resolve("acks-all-degrades")
     plan = load_campaign(campaign).plans[0]
     run = Run(plan, 0, Choices.from_seed(0))
-    lonely.LonelyLeaders(run.target.trace)
+    for subscriber in subscribers:
+        subscriber(run.target.trace)
     result = run.result()
-    return write_run(tmp_path, result, run_as_mapping(result, "harrow run"), campaign_text(plan))
+    return write_run(results, result, run_as_mapping(result, "harrow run"), campaign_text(plan))
 
 
 def test_the_event_is_in_the_trace_with_its_fields(recorded: Path) -> None:
@@ -69,6 +75,17 @@ def test_a_diff_shows_the_name_and_fields_of_the_event(recorded: Path) -> None:
     number = next(n for n, line in enumerate(lines, 1) if LONELY in line)
     shown = " ".join(command("diff", str(recorded), "--at", str(number)).split())
     assert f"{LONELY} broker=0 partition=t-0 left=[]" in shown
+
+
+@pytest.mark.parametrize("is_milestone", [True, False])
+def test_a_diff_of_runs_compares_the_event_if_it_is_a_milestone(
+    recorded: Path, tmp_path: Path, lonely: ModuleType, monkeypatch: pytest.MonkeyPatch, is_milestone: bool
+) -> None:
+    monkeypatch.setattr(lonely.LonelyLeader, "is_milestone", is_milestone)
+    without = record(tmp_path / "without")
+    result = CliRunner().invoke(app, ["diff", str(recorded), str(without), "--format", "json"])
+    (event, _) = json.loads(result.output)["first_telling_difference"]
+    assert (event is not None and event["event"] == LONELY) == is_milestone
 
 
 def test_a_condition_can_wait_for_the_event() -> None:
