@@ -1,4 +1,4 @@
-"""The declaration of an event says whether runs on real brokers show it."""
+"""Each event declares whether runs on real brokers show it."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import harrow
 from harrow.cluster_model.events import EVENTS, FieldTrait, Sight, events_seen_by, fields_with
 
 ROOMS = ("live_cluster", "campaigns/run/injection")
-"""What makes events of a run on real brokers; faults are told by the injector of every target."""
+"""Rooms that report events of runs on real brokers; the injector reports faults of every target."""
 
 
 def words_of(room: str) -> Iterator[str]:
@@ -22,12 +22,12 @@ def words_of(room: str) -> Iterator[str]:
                 yield node.attr
 
 
-def test_an_event_is_declared_as_seen_on_real_brokers_if_and_only_if_something_there_reports_it() -> None:
+def test_an_event_is_declared_as_seen_on_real_brokers_exactly_if_code_there_reports_it() -> None:
     words = {word for room in ROOMS for word in words_of(room)}
     reported = {name for name, kind in EVENTS.items() if kind.__name__ in words}
     assert reported == events_seen_by(Sight.STARTED_BROKERS)
 
 
 @pytest.mark.parametrize("name", [name for name in EVENTS if fields_with(name, FieldTrait.MAY_BE_EMPTY)])
-def test_only_an_event_that_real_brokers_show_has_fields_that_they_leave_empty(name: str) -> None:
+def test_only_events_of_real_brokers_declare_fields_that_may_be_empty(name: str) -> None:
     assert EVENTS[name].seen_by > Sight.MODEL

@@ -1,4 +1,4 @@
-"""Processes are started, paused, killed; and none outlives harrow, however that ends."""
+"""Processes can be started, paused and killed, and none outlives harrow, however it ends."""
 
 import os
 import signal
@@ -38,8 +38,8 @@ def is_alive(pid: int) -> bool:
 
 @pytest.fixture
 def children() -> Iterator[ChildProcesses]:
-    with ChildProcesses() as found:
-        yield found
+    with ChildProcesses() as processes:
+        yield processes
 
 
 def started(children: ChildProcesses, command: list[str], folder: Path) -> ChildProcess:
@@ -49,7 +49,7 @@ def started(children: ChildProcesses, command: list[str], folder: Path) -> Child
     return child
 
 
-def test_process_has_a_log_and_an_exit_code(children: ChildProcesses, tmp_path: Path) -> None:
+def test_a_process_has_a_log_and_an_exit_code(children: ChildProcesses, tmp_path: Path) -> None:
     script = (
         "import os, sys; print(os.getcwd(), os.environ['WHO']); print('bad', file=sys.stderr); sys.exit(3)"
     )
@@ -62,7 +62,7 @@ def test_process_has_a_log_and_an_exit_code(children: ChildProcesses, tmp_path: 
     assert sorted(log.read_text().splitlines()) == sorted([f"{tmp_path} me", "bad"])
 
 
-def test_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_path: Path) -> None:
+def test_a_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_path: Path) -> None:
     obedient = started(children, SLEEPER, tmp_path)
     obedient.terminate()
     assert obedient.wait(PATIENCE_S)
@@ -75,12 +75,12 @@ def test_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_path
     stubborn.kill()
     assert stubborn.code == -signal.SIGKILL
     assert not is_alive(stubborn.pid)
-    # It may have ended by itself.
+    # Signals to an ended process are no errors.
     for signalled in (stubborn.kill, stubborn.terminate, stubborn.pause, stubborn.resume):
         signalled()
 
 
-def test_paused_process_does_nothing(children: ChildProcesses, tmp_path: Path) -> None:
+def test_a_paused_process_does_nothing(children: ChildProcesses, tmp_path: Path) -> None:
     count = "import itertools, time\nfor n in itertools.count(): print('ready', flush=True); time.sleep(0.01)"
     child = started(children, [sys.executable, "-c", count], tmp_path)
     child.pause()
@@ -92,7 +92,7 @@ def test_paused_process_does_nothing(children: ChildProcesses, tmp_path: Path) -
     wait_until(lambda: (tmp_path / "log").stat().st_size > size)
 
 
-def test_end_of_a_process_is_reported(tmp_path: Path) -> None:
+def test_the_end_of_a_process_is_reported(tmp_path: Path) -> None:
     ended: list[int] = []
     with ChildProcesses(lambda child: ended.append(child.pid)) as children:
         pids = [
@@ -103,14 +103,14 @@ def test_end_of_a_process_is_reported(tmp_path: Path) -> None:
     assert sorted(ended) == sorted(pids)
 
 
-def test_failed_start_names_the_program(children: ChildProcesses, tmp_path: Path) -> None:
+def test_a_failed_start_names_the_program(children: ChildProcesses, tmp_path: Path) -> None:
     with pytest.raises(SupervisorError, match=r"cannot start /nowhere/java: .*No such file"):
         children.start(["/nowhere/java"], folder=tmp_path, log=tmp_path / "log")
     with pytest.raises(SupervisorError, match="cannot start"):
         children.start(SLEEPER, folder=tmp_path / "none", log=tmp_path / "log")
 
 
-def test_context_end_kills_processes_and_their_children(tmp_path: Path) -> None:
+def test_the_end_of_the_context_kills_processes_and_their_children(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen({SLEEPER!r}, stdout=subprocess.DEVNULL)\n"
@@ -146,7 +146,7 @@ ENDS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 @pytest.mark.parametrize(
     ("whom", "number"), [*product(("harrow", "session"), ENDS), ("supervisor", signal.SIGKILL)]
 )
-def test_killed_harrow_leaves_no_process(whom: str, number: int, tmp_path: Path) -> None:
+def test_a_killed_harrow_leaves_no_process(whom: str, number: int, tmp_path: Path) -> None:
     harrow = subprocess.Popen(
         [sys.executable, "-c", HARROW, str(tmp_path)],
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH},

@@ -1,4 +1,4 @@
-"""Ports of brokers: free, and nobody else's until they are given back."""
+"""Ports of brokers are free and reserved until they are released."""
 
 import socket
 
@@ -21,7 +21,7 @@ def test_ports_in_use_are_skipped() -> None:
         assert second.take() != port
 
 
-def test_who_shares_a_port_can_listen_on_it_again_and_again() -> None:
+def test_a_server_can_listen_on_a_reserved_port_repeatedly() -> None:
     with Ports() as ports:
         address = (LOOPBACK, ports.take())
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""What real brokers cannot do or show of a campaign."""
+"""Obstacles: the parts of a campaign that real brokers cannot do or show."""
 
 from dataclasses import replace
 from typing import Final
@@ -50,7 +50,7 @@ expect: {final: {controller: 0}}
 """
 
 
-def test_a_plain_campaign_has_none() -> None:
+def test_a_plain_campaign_has_no_obstacles() -> None:
     assert list(obstacles_within(plan(PLAIN), started_reach(R241, ZOOKEEPER))) == []
 
 
@@ -142,17 +142,15 @@ OLD |= {"1.1.1": ["AlterPartitionReassignments"], "2.0.1": ["AlterPartitionReass
 
 @pytest.mark.parametrize("api", REQUESTS)
 @pytest.mark.parametrize("release", OLD)
-def test_an_administrator_asks_for_what_brokers_of_the_release_understand(release: str, api: str) -> None:
+def test_a_request_that_brokers_of_the_release_lack_is_an_obstacle(release: str, api: str) -> None:
     text = CLUSTER + action(REQUESTS[api])
-    found = list(obstacles_within(plan(text), started_reach(release_of(release), ZOOKEEPER)))
-    assert bool(found) == (api in OLD[release])
-    assert all(reason.startswith(f"brokers of {release} have no {api}, ") for reason in found)
+    obstacles = list(obstacles_within(plan(text), started_reach(release_of(release), ZOOKEEPER)))
+    assert bool(obstacles) == (api in OLD[release])
+    assert all(reason.startswith(f"brokers of {release} have no {api}, ") for reason in obstacles)
 
 
 @pytest.mark.parametrize(("api", "text"), REQUESTS.items())
-def test_an_administrators_requests_are_sent_to_brokers_alone_that_harrow_has_started(
-    api: str, text: str
-) -> None:
+def test_requests_of_administrators_are_sent_only_to_brokers_that_harrow_started(api: str, text: str) -> None:
     reach = replace(started_reach(R241, ZOOKEEPER), requests=frozenset())
     obstacles = list(obstacles_within(plan(CLUSTER + action(text)), reach))
     assert obstacles == [f"harrow does not send {api} to these brokers"]
@@ -164,7 +162,7 @@ def test_an_administrators_requests_are_sent_to_brokers_alone_that_harrow_has_st
         action("message: {action: duplicate, kind: request}"),
         action("message: {action: delay, api: OffsetsForLeaderEpoch}"),
         "settings: {log.flush.interval.messages: 1}\n" + action("broker_crash: {broker: 0, kind: power_loss}"),
-        # What is flushed matters to a power loss alone.
+        # Flushed records matter only to a power loss.
         "settings: {log.flush.interval.messages: 5}\n" + action("broker_crash: {broker: 0}"),
         "cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1]]}, {name: u, assignment: [[0, 1, 2]]}]}",
         "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3}]}",
@@ -189,7 +187,7 @@ def test_existing_and_later_behaviours_are_not_obstacles(release: str) -> None:
     assert list(obstacles_within(plan(REPAIRED), started_reach(release_of(release), ZOOKEEPER))) == []
 
 
-def test_existing_behaviour_cannot_be_switched_off() -> None:
+def test_a_behaviour_of_the_release_cannot_be_switched_off() -> None:
     text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
@@ -198,15 +196,15 @@ def test_existing_behaviour_cannot_be_switched_off() -> None:
     ]
 
 
-def test_real_brokers_are_without_the_repairs_that_came_later() -> None:
-    given = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
-    real, without = as_real(given, R241)
+def test_repairs_of_later_releases_are_left_out_on_real_brokers() -> None:
+    drawn_plan = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
+    real, without = as_real(drawn_plan, R241)
     assert [unset.switch for unset in without] == ["maximal_isr", "epoch_cache_cut_at_log_end"]
     assert [str(unset) for unset in without] == [
         "brokers are as they are: maximal_isr is not set",
         "brokers are as they are: epoch_cache_cut_at_log_end is not set",
     ]
-    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", given.cluster)
+    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", drawn_plan.cluster)
     assert as_real(real, R241) == (real, ())
 
 
@@ -225,15 +223,15 @@ script: [{do: {%s}}]
         "slow_poll: {client: app}",
         "rebalance_storm: {}",
         "client_zombie: {client: app}",
-        # It is drawn among those of which a second process can run.
+        # The client is drawn among those that can have a second process.
         "client_zombie: {client: any}",
     ],
 )
-def test_applications_have_processes_that_can_be_held_slowed_down_closed_and_left_behind(fault: str) -> None:
+def test_every_fault_of_applications_can_be_done_on_brokers(fault: str) -> None:
     assert list(obstacles_within(plan(APPLIED % ("", fault)), started_reach(R241, ZOOKEEPER))) == []
 
 
-def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
+def test_a_zombie_of_another_client_than_an_application_is_an_obstacle() -> None:
     reason = "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
     for text in (
         APPLIED % ("", "client_zombie: {client: p}"),
@@ -243,7 +241,7 @@ def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "obstacle"),
+    ("settings", "obstacle"),
     [
         (
             "consumer: {partition.assignment.strategy: sticky}",
@@ -256,8 +254,8 @@ def test_of_other_clients_one_process_at_a_time_is_followed() -> None:
         ),
     ],
 )
-def test_unsupported_application_settings_are_obstacles(about: str, obstacle: str) -> None:
-    text = APPLIED % (f", {about}", "send: m")
+def test_unsupported_application_settings_are_obstacles(settings: str, obstacle: str) -> None:
+    text = APPLIED % (f", {settings}", "send: m")
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [obstacle]
 
 
@@ -269,14 +267,14 @@ def test_conditions_on_applications_are_supported() -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
 
 
-def test_no_library_speaks_transactions_v2_for_applications_either() -> None:
-    given = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
-    assert as_real(given, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
+def test_transactional_applications_run_without_transactions_v2() -> None:
+    drawn_plan = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
+    assert as_real(drawn_plan, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
     without = plan("kafka: '4.3'\n" + APPLIED % (", delivery: at_least_once", "send: m"))
     assert as_real(without, release_of("4.3.1"))[0].behaviours == {}
 
 
-def test_no_library_speaks_transactions_v2() -> None:
+def test_transactional_producers_run_without_transactions_v2() -> None:
     text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
     with_transactions = plan(text % ", settings: {transactional.id: app}")
     real, without = as_real(with_transactions, release_of("4.3.1"))
@@ -284,9 +282,9 @@ def test_no_library_speaks_transactions_v2() -> None:
     assert as_real(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
 
 
-def test_what_came_after_the_release_of_the_plan_is_as_brokers_have_it() -> None:
-    given = plan("behaviours: {maximal_isr: true}")
-    real, without = as_real(given, release_of("2.8.2"))
+def test_behaviours_newer_than_the_plans_release_follow_the_brokers() -> None:
+    drawn_plan = plan("behaviours: {maximal_isr: true}")
+    real, without = as_real(drawn_plan, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
         "aborted_told_at_stable_offset": False,
@@ -319,13 +317,13 @@ NO_RELEASE_DOES: Final = "behaviours: {given_up_batch_unresolved: true, reverted
 
 
 @pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
-def test_a_campaign_that_mends_what_no_release_has_mended_runs_on_brokers(release: KafkaRelease) -> None:
-    given = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
-    assert list(obstacles_within(given, started_reach(release, release.modes[0]))) == []
-    real, without = as_real(given, release)
-    # Named, so that findings propose to mend it.
-    assert {name: real.behaviours[name] for name in given.behaviours} == dict.fromkeys(
-        given.behaviours, False
+def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(release: KafkaRelease) -> None:
+    drawn_plan = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
+    assert list(obstacles_within(drawn_plan, started_reach(release, release.modes[0]))) == []
+    real, without = as_real(drawn_plan, release)
+    # The behaviours are stated, so that findings can propose the repair.
+    assert {name: real.behaviours[name] for name in drawn_plan.behaviours} == dict.fromkeys(
+        drawn_plan.behaviours, False
     )
     assert [unset.is_mended for unset in without] == [False, False]
     assert str(without[0]) == (
@@ -337,10 +335,10 @@ def test_a_campaign_that_mends_what_no_release_has_mended_runs_on_brokers(releas
 @pytest.mark.parametrize(
     "name", ["standard", "standard-eos", "swarm", "swarm-kraft", "swarm-eos", "swarm-disks"]
 )
-def test_no_switch_keeps_a_random_campaign_of_the_library_from_brokers(name: str) -> None:
+def test_no_switch_of_a_swarm_in_the_library_is_an_obstacle(name: str) -> None:
     (path,) = resolve(name)
-    for given in load_campaign(path).plans:
-        made = draw_for_seed(given, 0).plan
+    for drawn_plan in load_campaign(path).plans:
+        made = draw_for_seed(drawn_plan, 0).plan
         for release in pinned_releases():
             if release.model_release == made.kafka:
                 reach = started_reach(release, made.metadata)
@@ -349,7 +347,7 @@ def test_no_switch_keeps_a_random_campaign_of_the_library_from_brokers(name: str
                 ] == []
 
 
-def test_removed_behaviour_is_not_a_repair() -> None:
+def test_a_removed_behaviour_is_an_obstacle() -> None:
     text = "behaviours: {preferred_leader_elected_once_more: true}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [
         "no setting of a broker makes preferred_leader_elected_once_more true"
@@ -360,9 +358,9 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     class Spec:
         name = "heartbeat-0"
 
-    given = plan("")
-    object.__setattr__(given, "applications", (Spec(),))
-    assert list(obstacles_within(given, started_reach(R241, ZOOKEEPER))) == [
+    drawn_plan = plan("")
+    object.__setattr__(drawn_plan, "applications", (Spec(),))
+    assert list(obstacles_within(drawn_plan, started_reach(R241, ZOOKEEPER))) == [
         "heartbeat-0 is of a kind that exists only on the model"
     ]
 
@@ -387,7 +385,7 @@ def test_zookeeper_faults_are_obstacles_without_zookeeper(text: str, obstacle: s
 
 
 @pytest.mark.parametrize("how", ["crash", "session_expiry", "delete_znode"])
-def test_a_controller_in_a_process_of_its_own_can_be_struck_where_harrow_has_started_it(how: str) -> None:
+def test_a_separate_controller_can_be_struck_only_if_harrow_started_it(how: str) -> None:
     failover = plan(action(f"controller_failover: {{how: {how}}}"))
     started = started_reach(R241, KRAFT)
     assert list(obstacles_within(failover, started)) == []
@@ -413,22 +411,22 @@ def test_one_controller_suffices_without_controller_faults(text: str, voters: in
 
 
 @pytest.mark.parametrize("release", ["0.10.2.2", "2.0.1", "2.4.1"])
-def test_leader_epochs_of_replicas_are_seen_in_requests_or_in_logs(release: str) -> None:
-    asked = plan(CLUSTER + "script: [{when: {replicas: {t-0: {0: {leader_epoch: 1}}}}}]")
-    assert list(obstacles_within(asked, started_reach(release_of(release), ZOOKEEPER))) == []
+def test_a_condition_on_the_leader_epoch_of_a_replica_is_supported_on_every_release(release: str) -> None:
+    condition = plan(CLUSTER + "script: [{when: {replicas: {t-0: {0: {leader_epoch: 1}}}}}]")
+    assert list(obstacles_within(condition, started_reach(release_of(release), ZOOKEEPER))) == []
 
 
-def test_unsupported_client_setting_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_client_setting_is_an_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     without_linger = replace(
         LIBRARIES[KAFKA_PYTHON], own_name=lambda _, name: None if name == "linger.ms" else name
     )
     monkeypatch.setattr(feasible, "LIBRARIES", {**LIBRARIES, KAFKA_PYTHON: without_linger})
-    given = (
+    drawn_plan = (
         CLUSTER
         + "workload: {duration: 1s, producers: [{name: p, rate: 1/s, library: kafka-python, settings: {linger.ms: 3}},"
         " {name: q, rate: 1/s, settings: {linger.ms: 3}}, {name: r, rate: 1/s, library: kafka-python}]}\n"
     )
-    assert list(obstacles_within(plan(given), started_reach(R241, ZOOKEEPER))) == [
+    assert list(obstacles_within(plan(drawn_plan), started_reach(R241, ZOOKEEPER))) == [
         "p uses kafka-python, which has no setting linger.ms"
     ]
 
@@ -455,5 +453,5 @@ ENSEMBLE = "cluster: {zookeeper: {servers: 3}}\n"
         (action("partition: {between: [zookeeper], and: [0]}"), []),
     ],
 )
-def test_single_zookeeper_server_cannot_be_struck(text: str, obstacles: list[str]) -> None:
+def test_a_single_zookeeper_server_cannot_be_struck(text: str, obstacles: list[str]) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == obstacles

@@ -1,4 +1,4 @@
-"""Tests of swarms on real brokers: a seed draws what they can do."""
+"""A swarm on real brokers draws only values that they support."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_no_seed_draws_unsupported_faults() -> None:
     assert left_out == LEFT_OUT
 
 
-def test_an_aim_goes_when_brokers_cannot_have_what_it_is_about_and_loses_single_faults_otherwise() -> None:
+def test_an_aim_that_brokers_cannot_reach_is_left_out_and_others_lose_single_faults() -> None:
     _, swarm, _ = on_241(TEXT)
     assert swarm.aims is not None
     (aim,) = swarm.aims.kinds
@@ -64,17 +64,17 @@ def test_an_aim_goes_when_brokers_cannot_have_what_it_is_about_and_loses_single_
     assert [fault.name for fault in aim.instead.faults.kinds] == ["broker_pause"]
 
 
-def test_a_choice_of_which_nothing_is_left_stays_so_that_the_run_is_skipped_for_it() -> None:
+def test_a_choice_without_supported_values_stays_and_its_runs_are_skipped() -> None:
     text = TEXT.replace("{broker_crash: {broker: any}}, ", "")
     plan, swarm, _ = on_241(text)
     assert swarm.faults is not None
     assert [fault.name for fault in swarm.faults.kinds] == ["bit_rot", "disk_slow"]
     reach = started_reach(release_of("2.4.1"), ZOOKEEPER)
-    drawn = [draw_for_seed(plan, seed) for seed in SEEDS]
-    assert all(list(obstacles(made.plan, reach)) for made in drawn if "aim" not in dict(made.values))
+    draws = [draw_for_seed(plan, seed) for seed in SEEDS]
+    assert all(list(obstacles(made.plan, reach)) for made in draws if "aim" not in dict(made.values))
 
 
-def test_a_campaign_without_a_swarm_is_as_it_is() -> None:
+def test_a_campaign_without_a_swarm_is_unchanged() -> None:
     plan = load_text(
         'name: c\nkafka: "2.4"\nscript: [{do: {bit_rot: {broker: 0, partition: t-0}}}]\n', "c"
     ).plans[0]
@@ -82,7 +82,7 @@ def test_a_campaign_without_a_swarm_is_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
-def test_no_seed_of_a_swarm_of_the_library_is_skipped_on_the_releases_that_it_is_about(name: str) -> None:
+def test_no_seed_of_a_library_swarm_is_skipped_on_its_releases(name: str) -> None:
     (path,) = resolve(name)
     for release in pinned_releases():
         for mode in release.modes:
@@ -102,7 +102,7 @@ def test_no_seed_of_a_swarm_of_the_library_is_skipped_on_the_releases_that_it_is
                 assert against(draw_for_seed(possible, seed).plan) == [], (release.name, mode, seed)
 
 
-def test_the_campaign_that_is_kept_with_a_run_draws_what_the_run_has_drawn() -> None:
+def test_the_campaign_copy_of_a_run_draws_the_same_plan() -> None:
     campaign = load_text(TEXT, "c.yaml")
     plan, _, _ = on_241(TEXT)
     (kept,) = load_text(campaign_copy(campaign, plan, 3), "campaign.yaml").plans

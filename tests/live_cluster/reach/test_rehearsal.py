@@ -1,4 +1,4 @@
-"""What faults would do is found out without doing it."""
+"""A rehearsal lists the effects of a fault without performing them."""
 
 import pytest
 
@@ -46,11 +46,11 @@ def effects(text: str) -> list[type[FaultEffect]]:
         ("network_ack_loss: {}", [RuleMessages, Undo]),
     ],
 )
-def test_a_fault_is_known_by_what_it_does(text: str, done: list[type[FaultEffect]]) -> None:
+def test_a_rehearsal_lists_the_effects_of_a_fault(text: str, done: list[type[FaultEffect]]) -> None:
     assert effects(text) == done
 
 
-def test_an_end_of_a_link_may_be_no_broker() -> None:
+def test_a_rehearsed_link_may_end_at_zookeeper() -> None:
     plan = load_text(
         "name: c\nscript: [{do: {broker_isolation: {broker: controller, from: zookeeper}}}]\n", "c.yaml"
     ).plans[0]
@@ -65,5 +65,5 @@ def test_every_fault_of_the_catalogue_can_be_rehearsed() -> None:
     plan = load_text("name: c\n", "c.yaml").plans[0]
     for kind in FAULTS.values():
         if not any(item.required for item in all_fields_of(kind)):
-            # Whatever it does, or where nothing is in force, nothing.
+            # A fault that ends others has no effect without them.
             assert isinstance(rehearsed(kind(), plan), tuple)

@@ -1,4 +1,4 @@
-"""Segments of less than 1 MiB on brokers that refuse them."""
+"""Segments smaller than 1 MiB on brokers that refuse them."""
 
 import pytest
 
@@ -15,7 +15,7 @@ BROKERS = (BrokerSpec(id=0), BrokerSpec(id=1))
 
 
 @pytest.mark.parametrize(("release", "refuses"), [("3.9", False), ("4.0", True), ("4.3", True)])
-def test_brokers_refuse_them_from_4_0_on(release: str, refuses: bool) -> None:
+def test_brokers_refuse_small_segments_from_4_0_on(release: str, refuses: bool) -> None:
     assert refuses_small_segments(release) == refuses
 
 
@@ -29,19 +29,19 @@ def test_brokers_refuse_them_from_4_0_on(release: str, refuses: bool) -> None:
         ({}, {}, {}),
     ],
 )
-def test_small_segments_are_valid_topic_settings(
+def test_small_segments_are_set_by_an_internal_setting_of_topics(
     of_brokers: dict[str, Value], of_topic: dict[str, Value], accepted: dict[str, Value]
 ) -> None:
     cluster = ClusterSpec(topics=(), brokers=BROKERS, settings=of_brokers)
     assert accepted_of_topic(cluster, TopicSpec(name="t", settings=of_topic)) == accepted
 
 
-def test_a_broker_starts_without_them() -> None:
+def test_small_segments_are_left_out_of_broker_settings() -> None:
     assert accepted_of_broker({"log.segment.bytes": 300, "num.io.threads": 2}) == {"num.io.threads": 2}
     assert accepted_of_broker({"log.segment.bytes": 1 << 20}) == {"log.segment.bytes": 1 << 20}
 
 
-def test_single_broker_cannot_have_small_segments() -> None:
+def test_only_all_brokers_together_can_have_small_segments() -> None:
     own = BrokerSpec(id=2, settings={"log.segment.bytes": 300})
     assert small_segments_of_one_broker(ClusterSpec(topics=(), brokers=(*BROKERS, own)))
     assert not small_segments_of_one_broker(

@@ -1,4 +1,4 @@
-"""Sequences of single requests: two brokers of the model in the place of one of the model and a real one."""
+"""Sequences of single requests, here to two model brokers instead of a model and a real one."""
 
 import random
 import warnings
@@ -45,7 +45,7 @@ def broker(release: str = "2.4.1", **switches: Any) -> ModelBroker:
 
 
 def answers(steps: Sequence[Step], release: str = "2.4.1") -> list[object]:
-    """Return what a broker of the model answers to each step."""
+    """Return the answer of a model broker to each step."""
     compared = compare_brokers(steps, broker(release), broker(release))
     assert compared.difference is None
     return [exchange.modelled for exchange in compared.exchanges]
@@ -69,7 +69,7 @@ def test_two_model_brokers_do_not_differ(release: str) -> None:
     agrees()
 
 
-def test_elections_change_leader_and_epoch() -> None:
+def test_an_election_changes_leader_and_epoch() -> None:
     elected = FollowerStep(does="leads"), FollowerStep(does="goes"), FollowerStep(does="goes")
     assert [
         answer for answer in answers((*CAUGHT_UP, *elected)) if isinstance(answer, dict) and len(answer) == 1
@@ -94,18 +94,24 @@ def test_step_values_are_relative_to_the_brokers() -> None:
         ProducerIdStep(),
         ProducerIdStep(),
     )
-    told = answers(steps)
-    assert told[:5] == [
-        {"partitions": {"t-0": said}}
-        for said in (["NONE", 0], ["NONE", 3], ["NONE", 0], ["OUT_OF_ORDER_SEQUENCE_NUMBER", -1], ["NONE", 5])
+    responses = answers(steps)
+    assert responses[:5] == [
+        {"partitions": {"t-0": response}}
+        for response in (
+            ["NONE", 0],
+            ["NONE", 3],
+            ["NONE", 0],
+            ["OUT_OF_ORDER_SEQUENCE_NUMBER", -1],
+            ["NONE", 5],
+        )
     ]
     batch = [3, 0, 1000, 0, 3, ["m3", "m4"]]
-    assert told[5] == {
+    assert responses[5] == {
         "error": "NONE",
         "session": 0,
         "partitions": {"t-0": {"error": "NONE", "hw": 5, "log_start": 0, "batches": [batch]}},
     }
-    assert told[6:] == [
+    assert responses[6:] == [
         {"partitions": {"t-0": ["NONE", -1, -1]}},
         {"brokers": [0], "partitions": {"t-0": [0, 0], "t-1": [0, 0]}},
         {"error": "NONE", "producer_id": 0, "producer_epoch": 0},
@@ -115,13 +121,17 @@ def test_step_values_are_relative_to_the_brokers() -> None:
 
 def test_fetch_sessions_are_compared_by_order_of_opening() -> None:
     opened, other = FetchStep(session="new"), FetchStep(places=(FetchedPlace(partition=1),), session="new")
-    steps = (opened, other, *(FetchStep(places=(), session=which) for which in ("first", "last", "unknown")))
-    told = [
+    steps = (
+        opened,
+        other,
+        *(FetchStep(places=(), session=session) for session in ("first", "last", "unknown")),
+    )
+    sessions = [
         (answer["error"], answer["session"], list(answer["partitions"]))
         for answer in answers(steps)
         if isinstance(answer, dict)
     ]
-    assert told == [
+    assert sessions == [
         ("NONE", 1, ["t-0"]),
         ("NONE", 2, ["t-1"]),
         ("NONE", 1, []),
@@ -160,16 +170,18 @@ def test_old_releases_get_no_epochs_in_requests() -> None:
         ),
     ],
 )
-def test_differing_sequence_is_shrunk(switches: dict[str, Any], kind: str, needed: tuple[Step, ...]) -> None:
+def test_a_differing_sequence_is_shrunk_to_the_needed_steps(
+    switches: dict[str, Any], kind: str, needed: tuple[Step, ...]
+) -> None:
     def compare(steps: Sequence[Step]) -> ComparedSequence:
         return compare_brokers(steps, broker(), broker(**switches))
 
     idle = EndStep(partition=1), ProducerIdStep(), MetadataStep()
     steps = tuple(part for step in needed for part in (*idle, step))
-    found = compare((*steps, *CLOSING))
-    assert found.difference is not None
-    assert len(found.steps) == len(steps)
-    least = shrink(found, compare)
+    whole = compare((*steps, *CLOSING))
+    assert whole.difference is not None
+    assert len(whole.steps) == len(steps)
+    least = shrink(whole, compare)
     assert least.steps == needed
     assert least.difference is not None
     assert least.difference.differs
@@ -177,7 +189,7 @@ def test_differing_sequence_is_shrunk(switches: dict[str, Any], kind: str, neede
 
 
 def test_sequences_depend_only_on_the_seed() -> None:
-    """Somebody else who draws numbers changes nothing, and is no reason to warn."""
+    """Other draws of random numbers neither change the sequences nor cause a warning."""
     first = seed_sequences(7, sequences(followed=True))
     random.seed(3)
     with warnings.catch_warnings():
@@ -206,11 +218,11 @@ PRODUCED = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUC
 def test_sequences_reach_every_broker_answer(
     release: str, fenced: set[str], sessions: set[str], produced: set[str]
 ) -> None:
-    """They count as drawn of weights: a strategy that is given four times comes four times as often."""
-    found: Counter[tuple[str, str]] = Counter()
+    """A strategy with four times the weight is strategies four times as often."""
+    answered: Counter[tuple[str, str]] = Counter()
     for number in range(6):
         for steps in seed_sequences(number, sequences(followed=True)):
-            found += compare_brokers(steps, broker(release), broker(release)).answered()
+            answered += compare_brokers(steps, broker(release), broker(release)).answered()
     reached = {
         "Produce": {*OF_LEADERS, *produced},
         "Fetch": {*OF_LEADERS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
@@ -219,9 +231,9 @@ def test_sequences_reach_every_broker_answer(
         "InitProducerId": {"NONE"},
         "Metadata": {"NONE"},
     }
-    assert set(found) == {(api, error) for api, told in reached.items() for error in told}
+    assert set(answered) == {(api, error) for api, errors in reached.items() for error in errors}
     asked = {
-        apis: sum(count for (api, _), count in found.items() if api in apis)
+        apis: sum(count for (api, _), count in answered.items() if api in apis)
         for apis in (("Produce",), ("Fetch",), ("InitProducerId", "Metadata"))
     }
     assert min(asked["Produce",], asked["Fetch",]) > 4 * asked["InitProducerId", "Metadata"]
@@ -246,12 +258,12 @@ def test_answers_are_counted_by_api_and_error() -> None:
 
 
 def test_strategies_are_drawn_by_weight() -> None:
-    drawn: list[str] = []
+    strategies: list[str] = []
 
     @settings(max_examples=200, derandomize=True, database=None)
     @given(weighted((9, st.just("often")), (1, st.just("seldom"))))
     def draw(one: str) -> None:
-        drawn.append(one)
+        strategies.append(one)
 
     draw()
-    assert 3 * drawn.count("seldom") < drawn.count("often")
+    assert 3 * strategies.count("seldom") < strategies.count("often")

@@ -1,4 +1,7 @@
-"""What brokers ask of controllers is counted as it passes: an ISR is written once the leader that has asked for it has been answered."""
+"""Requests of brokers to controllers are counted in transit.
+
+An ISR counts as written once the leader's request for it is answered.
+"""
 
 import pytest
 
@@ -21,7 +24,7 @@ def header(api_key: int, correlation_id: int) -> RequestHeader:
     return RequestHeader(api_key, 0, correlation_id, "0", 9)
 
 
-def test_leader_waits_for_the_answer_of_its_request(requests: ControlRequests) -> None:
+def test_a_leader_waits_for_the_answer_of_its_request(requests: ControlRequests) -> None:
     assert requests.are_pending()
     requests.answer_passed(LINK, header(ALTER_PARTITION, 6), b"")
     assert requests.are_pending()
@@ -29,7 +32,7 @@ def test_leader_waits_for_the_answer_of_its_request(requests: ControlRequests) -
     assert not requests.are_pending()
 
 
-def test_closed_connection_ends_all_waits(requests: ControlRequests) -> None:
+def test_a_closed_connection_ends_all_waits(requests: ControlRequests) -> None:
     requests.link_ended(LINK._replace(number=2))
     assert requests.are_pending()
     requests.link_ended(LINK)
@@ -42,7 +45,7 @@ def test_only_alter_partition_requests_write_an_isr() -> None:
     assert not requests.are_pending()
 
 
-def test_last_answered_heartbeat_has_its_number() -> None:
+def test_the_last_answered_heartbeat_is_known_by_number() -> None:
     requests = ControlRequests()
     requests.request_passed(LINK, header(HEARTBEAT, 1), b"")
     requests.request_passed(LINK, header(HEARTBEAT, 2), b"")

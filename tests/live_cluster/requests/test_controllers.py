@@ -1,4 +1,4 @@
-"""Sequences of single requests to controllers: two of the model in the place of one of the model and a real one."""
+"""Sequences of single requests, here to two model controllers instead of a model and a real one."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ from harrow.live_cluster.requests.measures.recording import RecordedController, 
 
 FENCED = (HeartbeatStep(broker=3, want_fence=True), HeartbeatStep(broker=2, want_fence=True))
 STOPS = HeartbeatStep(broker=1, want_shut_down=True)
-IS_BACK = (RegisterStep(broker=1), HeartbeatStep(broker=1))
+RETURNS = (RegisterStep(broker=1), HeartbeatStep(broker=1))
 
 
 def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
@@ -44,7 +44,7 @@ def compared(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches
 
 
 def answers(*steps: ControllerStep) -> list[Any]:
-    """Return what a controller of the model answers to each step, without what becomes of partitions."""
+    """Return the answer of a model controller to each step, without the state of partitions."""
     exchanges = compared(steps).exchanges
     assert not any(exchange.differs for exchange in exchanges)
     return [
@@ -60,9 +60,9 @@ def partition(number: int, *steps: ControllerStep) -> Any:
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_equal_controllers_do_not_differ(release: str) -> None:
     for steps in seed_sequences(0, controller_sequences()):
-        found = compared(steps, release)
-        assert found.difference is None
-        assert found.requests == sum(not isinstance(step, PreferredStep) for step in steps)
+        comparison = compared(steps, release)
+        assert comparison.difference is None
+        assert comparison.requests == sum(not isinstance(step, PreferredStep) for step in steps)
 
 
 REACHED = {
@@ -82,14 +82,14 @@ REACHED = {
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_sequences_reach_every_controller_answer(release: str) -> None:
-    found: Counter[tuple[str, str]] = Counter()
+    answered: Counter[tuple[str, str]] = Counter()
     for number in range(3):
         for steps in seed_sequences(number, controller_sequences()):
-            found += compared(steps, release).answered()
-    assert set(found) == {(api, error) for api, told in REACHED.items() for error in told}
+            answered += compared(steps, release).answered()
+    assert set(answered) == {(api, error) for api, errors in REACHED.items() for error in errors}
     heartbeats, registrations = (
-        sum(count for (api, _), count in found.items() if api == asked)
-        for asked in ("BrokerHeartbeat", "BrokerRegistration")
+        sum(count for (api, _), count in answered.items() if api == counted)
+        for counted in ("BrokerHeartbeat", "BrokerRegistration")
     )
     assert heartbeats > 2 * registrations
 
@@ -99,13 +99,13 @@ def test_sequences_reach_every_controller_answer(release: str) -> None:
     [
         (
             "replica_epoch_checked",
-            (*IS_BACK, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
+            (*RETURNS, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
             "AlterPartition",
         ),
         ("eligible_leader_replicas", FENCED, "BrokerHeartbeat"),
     ],
 )
-def test_disabled_behaviour_is_reported_as_a_difference(
+def test_a_disabled_behaviour_is_reported_as_a_difference(
     switch: str, steps: tuple[ControllerStep, ...], kind: str
 ) -> None:
     difference = compared(steps, "4.3.1", **{switch: False}).difference
@@ -132,82 +132,89 @@ def test_step_epochs_are_relative_to_the_controllers() -> None:
     ]
 
 
-def test_broker_stops_after_all_brokers_know_that_it_leads_nothing() -> None:
+def test_a_broker_stops_after_all_brokers_know_that_it_leads_nothing() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     first, again, _, _, last = answers(STOPS, STOPS, *alive, STOPS)
-    # The others have sent none since they were unfenced.
-    assert [told["should_shut_down"] for told in (first, again, last)] == [False, False, True]
+    # The other brokers have sent no heartbeat since they were unfenced.
+    assert [answer["should_shut_down"] for answer in (first, again, last)] == [False, False, True]
     assert partition(0, STOPS) == [2, 1, [2, 3], []]
 
 
-def test_stopping_broker_is_not_unfenced() -> None:
+def test_a_stopping_broker_is_not_fenced_by_its_own_heartbeat() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     wants_fence, goes = HeartbeatStep(broker=1, want_fence=True), HeartbeatStep(broker=1)
     first, second, *_, last = answers(STOPS, wants_fence, *alive, goes)
     assert (first["is_fenced"], second["is_fenced"], last["should_shut_down"]) == (False, False, True)
 
 
-def test_fenced_broker_stops_at_once() -> None:
+def test_a_fenced_broker_stops_at_once() -> None:
     (answer,) = answers(replace(STOPS, want_fence=True))
     assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
 
 
-def test_registration_resets_the_metadata_offset() -> None:
+def test_a_registration_resets_the_metadata_offset() -> None:
     alive = [HeartbeatStep(broker=broker) for broker in (2, 3)]
     amends = RegisterStep(broker=3, again=True)
     *_, early, _, late = answers(*alive, amends, STOPS, STOPS, HeartbeatStep(broker=3), STOPS)
     assert (early["should_shut_down"], late["should_shut_down"]) == (False, True)
 
 
-def test_registration_cancels_a_controlled_shutdown() -> None:
-    """By its next heartbeat it leads nothing any more, so that it need not wait for others (`ClusterControlManager.replay`)."""
+def test_a_registration_cancels_a_controlled_shutdown() -> None:
+    """The broker leads no partition at its next heartbeat, so it need not wait for others
+    (`ClusterControlManager.replay`).
+    """
     _, _, again = answers(STOPS, RegisterStep(broker=1, again=True), STOPS)
     assert (again["is_fenced"], again["should_shut_down"]) == (True, True)
-    *_, goes_on = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
-    assert (goes_on["is_fenced"], goes_on["should_shut_down"]) == (False, False)
+    *_, resumed = answers(STOPS, RegisterStep(broker=1, again=True), HeartbeatStep(broker=1))
+    assert (resumed["is_fenced"], resumed["should_shut_down"]) == (False, False)
 
 
-def test_repeated_registration_makes_a_new_broker_up_to_3_7_0() -> None:
-    """It is fenced, and leads and is in ISRs as before (KAFKA-16757)."""
+def test_a_repeated_registration_makes_a_new_broker_up_to_3_7_0() -> None:
+    """The broker is fenced but keeps its leaderships and its places in ISRs (KAFKA-16757)."""
     again = RegisterStep(broker=2, again=True)
     fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
     for release, changed in (("3.6.2", [2, 0, [1, 2, 3], []]), ("3.9.2", [3, 1, [1, 3], []])):
-        _, told, goes_on = (each.modelled for each in compared((again, fenced, back), release).exchanges)
-        assert told["is_fenced"]
-        assert told["partitions_seen"]["t-1"] == changed
-        assert not goes_on["is_fenced"]
+        _, answer, resumed = (each.modelled for each in compared((again, fenced, back), release).exchanges)
+        assert answer["is_fenced"]
+        assert answer["partitions_seen"]["t-1"] == changed
+        assert not resumed["is_fenced"]
 
 
-def test_broker_registered_twice_leaves_isrs_when_it_stops_up_to_3_7_0() -> None:
-    """It is fenced by then, so that it may stop at once; it is as if it were fenced only now (`handleBrokerFenced`)."""
+def test_a_broker_registered_twice_leaves_isrs_when_it_stops_up_to_3_7_0() -> None:
+    """The fenced broker may stop at once, and only then leaves the ISRs (`handleBrokerFenced`)."""
     again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
-    _, told = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
-    assert told["should_shut_down"]
-    assert told["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
+    _, answer = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
+    assert answer["should_shut_down"]
+    assert answer["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
 
 
-def test_unfencing_heartbeat_counts_for_a_stopping_broker_up_to_3_6() -> None:
-    for release, let_go in (("3.6.2", True), ("3.9.2", False)):
-        *_, told = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
-        assert (told["is_fenced"], told["should_shut_down"]) == (let_go, let_go)
+def test_an_unfencing_heartbeat_counts_for_a_stopping_broker_up_to_3_6() -> None:
+    for release, stopped in (("3.6.2", True), ("3.9.2", False)):
+        *_, answer = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
+        assert (answer["is_fenced"], answer["should_shut_down"]) == (stopped, stopped)
 
 
-def test_broker_unfenced_after_it_stopped_joins_no_isr_before_it_registers() -> None:
-    """That it is fenced and unfenced does not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
-    let_go = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
+def test_a_broker_unfenced_after_it_stopped_joins_no_isr_before_it_registers() -> None:
+    """Fencing and unfencing do not end its controlled shutdown (`BrokerRegistration.cloneWith`)."""
+    stopped = (STOPS, *(HeartbeatStep(broker=broker) for broker in (2, 3)), STOPS)
     joins = AlterPartitionStep(isr=(1, 2, 3))
     unfenced = HeartbeatStep(broker=1)
-    *_, back, refused = answers(*let_go, unfenced, joins)
+    *_, back, refused = answers(*stopped, unfenced, joins)
     assert not back["is_fenced"]
     assert refused["partitions"] == {"t-0": ["INELIGIBLE_REPLICA"]}
-    # From 4.0 on that has to wait until the session is over.
-    anew: tuple[ControllerStep, ...] = (*let_go, RegisterStep(broker=1, stopped=True), unfenced, joins)
-    assert compared(anew, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+    # From 4.0 on the registration has to wait for the end of the session.
+    registered_again: tuple[ControllerStep, ...] = (
+        *stopped,
+        RegisterStep(broker=1, stopped=True),
+        unfenced,
+        joins,
+    )
+    assert compared(registered_again, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
 
 
-def test_returning_broker_leads_its_preferred_partitions() -> None:
+def test_a_returning_broker_leads_its_preferred_partitions() -> None:
     joins = AlterPartitionStep(isr=(1, 2, 3))
-    assert partition(0, HeartbeatStep(broker=1, want_fence=True), *IS_BACK, joins, PreferredStep()) == [
+    assert partition(0, HeartbeatStep(broker=1, want_fence=True), *RETURNS, joins, PreferredStep()) == [
         1,
         2,
         [1, 2, 3],
@@ -216,7 +223,7 @@ def test_returning_broker_leads_its_preferred_partitions() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
-def test_recorded_controller_repeats_its_answers(release: str) -> None:
+def test_a_recorded_controller_repeats_its_answers(release: str) -> None:
     for steps in seed_sequences(7, controller_sequences()):
         recorded = json.loads(json.dumps(recording(compared(steps, release))))
         assert steps_of(recorded) == steps
@@ -225,7 +232,7 @@ def test_recorded_controller_repeats_its_answers(release: str) -> None:
         assert json.loads(json.dumps(recording(again))) == recorded
 
 
-def test_recording_of_a_different_controller_differs() -> None:
+def test_a_recording_of_a_different_controller_differs() -> None:
     steps = (*FENCED, HeartbeatStep(broker=1))
     recorded = recording(compared(steps))
     without = controller(eligible_leader_replicas=False)

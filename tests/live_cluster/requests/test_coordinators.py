@@ -1,4 +1,4 @@
-"""Sequences for coordinators: brokers of the model in the place of one of the model and a real one."""
+"""Sequences of single requests to two model coordinators instead of a model and a real one."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
     return ModelCoordinator(made.model_release, behaviours, coordinator_settings(made))
 
 
-def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
+def compared_alike(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
     compared = compare_coordinators(steps, broker(release), broker(release))
     assert compared.difference is None
     assert compared.steps == tuple(steps)
@@ -61,7 +61,7 @@ def taken(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedS
 
 
 def answers(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> list[dict[str, Any]]:
-    return [exchange.modelled["answers"] for exchange in taken(steps, release).exchanges]
+    return [exchange.modelled["answers"] for exchange in compared_alike(steps, release).exchanges]
 
 
 CLASSIC_GROUPS = {
@@ -161,13 +161,13 @@ def test_sequences_reach_every_coordinator_answer(
     release: str, coordinated: Coordinated, reached: list[dict[str, set[str]]]
 ) -> None:
     made = KafkaRelease(release)
-    found: set[tuple[str, str]] = set()
+    answered: set[tuple[str, str]] = set()
     for number in range(5):
         for steps in seed_sequences(number, coordinator_sequences(release, coordinated)):
             compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
-            found |= set(compared.answered())
-    expected = {(api, error) for about in reached for api, told in about.items() for error in told}
-    assert expected - found == set()
+            answered |= set(compared.answered())
+    expected = {(api, error) for apis in reached for api, errors in apis.items() for error in errors}
+    assert expected - answered == set()
 
 
 @pytest.mark.parametrize(
@@ -198,22 +198,22 @@ def test_two_model_coordinators_do_not_differ(release: str, coordinated: Coordin
         assert compared.requests == len(steps)
 
 
-class Shifted(ModelCoordinator):
-    """A broker whose producer ids are as far on as those of one that has run for a while, and whose members are called otherwise."""
+class ShiftedIds(ModelCoordinator):
+    """A broker with higher producer ids and other member ids, as if it had run for a while."""
 
     sequence = 7
     shift = 40
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
         if 0 <= getattr(request, "producer_id", -1) < 10**9:
-            given: Any = request
-            request = replace(given, producer_id=given.producer_id - self.shift)
-        told = super().ask(number, request, expected)
+            init: Any = request
+            request = replace(init, producer_id=init.producer_id - self.shift)
+        answers = super().ask(number, request, expected)
         return {
             each: {**answer, "producer_id": answer["producer_id"] + self.shift}
             if answer.get("producer_id", -1) >= 0
             else answer
-            for each, answer in told.items()
+            for each, answer in answers.items()
         }
 
     def transactions(self, expected: TransactionStates | None) -> TransactionStates:
@@ -224,7 +224,7 @@ class Shifted(ModelCoordinator):
 
 
 def test_random_ids_are_compared_by_order_of_appearance() -> None:
-    real = Shifted("4.3", behaviours_in("4.3.1"), COORDINATOR_SETTINGS)
+    real = ShiftedIds("4.3", behaviours_in("4.3.1"), COORDINATOR_SETTINGS)
     steps = (
         InitStep(),
         InitStep(instance=2),
@@ -237,19 +237,32 @@ def test_random_ids_are_compared_by_order_of_appearance() -> None:
     )
     compared = compare_coordinators(steps, broker("4.3.1"), real)
     assert compared.difference is None
-    told = [exchange.real["answers"] for exchange in compared.exchanges]
-    assert told[1]["2"] == {"error": "NONE", "producer_id": 1, "producer_epoch": 0}
-    assert told[6]["7"] == {"error": "MEMBER_ID_REQUIRED", "member": "m0"}
-    assert told[7]["8"]["leader"] == "m0"
+    responses = [exchange.real["answers"] for exchange in compared.exchanges]
+    assert responses[1]["2"] == {"error": "NONE", "producer_id": 1, "producer_epoch": 0}
+    assert responses[6]["7"] == {"error": "MEMBER_ID_REQUIRED", "member": "m0"}
+    assert responses[7]["8"]["leader"] == "m0"
 
 
-def test_join_is_answered_when_all_members_have_joined() -> None:
+def test_a_join_is_answered_when_all_members_have_joined() -> None:
     joins = [JoinStep(member=member) for member in (0, 0, 1, 1, 0)]
-    told = answers((*joins, SyncStep(member=1), SyncStep(member=0), GroupHeartbeatStep(member=1)))
-    assert [sorted(each) for each in told] == [["1"], ["2"], ["3"], [], ["4", "5"], [], ["6", "7"], ["8"]]
-    assert (told[4]["5"]["generation"], told[4]["5"]["leader"], told[4]["4"]["members"]) == (2, "m0", [])
-    # The leader brings what both are to read, each a partition of its own.
-    assert {told[6][each]["partitions"][0] for each in ("6", "7")} == {"t-0", "t-1"}
+    responses = answers((*joins, SyncStep(member=1), SyncStep(member=0), GroupHeartbeatStep(member=1)))
+    assert [sorted(each) for each in responses] == [
+        ["1"],
+        ["2"],
+        ["3"],
+        [],
+        ["4", "5"],
+        [],
+        ["6", "7"],
+        ["8"],
+    ]
+    assert (responses[4]["5"]["generation"], responses[4]["5"]["leader"], responses[4]["4"]["members"]) == (
+        2,
+        "m0",
+        [],
+    )
+    # The leader sends the assignment of both members, one partition each.
+    assert {responses[6][each]["partitions"][0] for each in ("6", "7")} == {"t-0", "t-1"}
 
 
 def test_step_values_are_offsets_from_earlier_answers() -> None:
@@ -265,17 +278,17 @@ def test_step_values_are_offsets_from_earlier_answers() -> None:
         LeaveStep(),
         CommitStep(who="none", generation=None, partitions=(1,)),
     )
-    told = [next(iter(each.values()))["partitions"] for each in answers(steps)[3:8]]
-    assert told[:4] == [
+    partitions = [next(iter(each.values()))["partitions"] for each in answers(steps)[3:8]]
+    assert partitions[:4] == [
         {"t-0": "ILLEGAL_GENERATION"},
         {"t-0": "UNKNOWN_MEMBER_ID"},
         {"t-0": "UNKNOWN_MEMBER_ID"},
         {"t-0": "NONE", "t-1": "NONE"},
     ]
-    assert told[4] == {"t-0": ["NONE", 4], "t-1": ["NONE", 4]}
+    assert partitions[4] == {"t-0": ["NONE", 4], "t-1": ["NONE", 4]}
 
 
-def test_consumer_protocol_members_follow_their_assignment() -> None:
+def test_members_of_the_consumer_protocol_follow_their_assignment() -> None:
     def joins(member: int, **fields: Any) -> ConsumerHeartbeatStep:
         return ConsumerHeartbeatStep(
             member=member, does="joins", subscription=0, owned="nothing", has_timeout=True, **fields
@@ -299,30 +312,35 @@ def test_consumer_protocol_members_follow_their_assignment() -> None:
         ConsumerHeartbeatStep(member=2, does="leaves-for-a-while"),
         ConsumerHeartbeatStep(member=3, does="restarts", subscription=0, owned="nothing", has_timeout=True),
         ConsumerHeartbeatStep(member=0, does="leaves"),
-        # Who has left joins with its next heartbeat.
+        # A member that has left joins with its next heartbeat.
         lives(0),
         lives(1, does="strays"),
     )
-    # A group of three is full: before 4.4 that comes first, also for the instance of one who is in it.
+    # A group of three is full. Before 4.4 its size is checked first, even for the instance of a
+    # member.
     before = [next(iter(answer.values())) for answer in answers(steps, "4.3.1")]
     assert [before[number]["error"] for number in (10, 12)] == ["GROUP_MAX_SIZE_REACHED"] * 2
-    told = [next(iter(answer.values())) for answer in answers(steps, "4.4.0")]
-    assert before[:10] == told[:10]
-    heard = [(each["epoch"], each["assignment"]) for each in told if each.get("consumer")]
-    assert heard[:5] == [(2, ["t-0", "t-1"]), (3, []), (2, ["t-0"]), (3, None), (3, ["t-1"])]
-    assert told[3] == {"partitions": {"t-0": "NONE"}}
-    assert told[6] == {"partitions": {"t-0": "NONE"}}
-    assert (told[7]["error"], told[8]["error"]) == ("STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
-    assert (told[9]["epoch"], told[10]["error"]) == (4, "UNRELEASED_INSTANCE_ID")
-    assert (told[11]["epoch"], told[12]["error"], told[12]["consumer"]) == (-2, "NONE", "consumer-3-1")
-    assert (told[13]["epoch"], told[14]["assignment"] is None, told[15]["error"]) == (
+    responses = [next(iter(answer.values())) for answer in answers(steps, "4.4.0")]
+    assert before[:10] == responses[:10]
+    assignments = [(each["epoch"], each["assignment"]) for each in responses if each.get("consumer")]
+    assert assignments[:5] == [(2, ["t-0", "t-1"]), (3, []), (2, ["t-0"]), (3, None), (3, ["t-1"])]
+    assert responses[3] == {"partitions": {"t-0": "NONE"}}
+    assert responses[6] == {"partitions": {"t-0": "NONE"}}
+    assert (responses[7]["error"], responses[8]["error"]) == ("STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
+    assert (responses[9]["epoch"], responses[10]["error"]) == (4, "UNRELEASED_INSTANCE_ID")
+    assert (responses[11]["epoch"], responses[12]["error"], responses[12]["consumer"]) == (
+        -2,
+        "NONE",
+        "consumer-3-1",
+    )
+    assert (responses[13]["epoch"], responses[14]["assignment"] is None, responses[15]["error"]) == (
         -1,
         False,
         "INVALID_REQUEST",
     )
 
 
-def test_duplicate_request_ends_the_next_transaction_up_to_3_9() -> None:
+def test_a_duplicate_request_ends_the_next_transaction_up_to_3_9() -> None:
     begun = (AddPartitionsStep(), TxnProduceStep())
     steps = (InitStep(), *begun, EndTxnStep(), *begun, RepeatStep(back=2), ReadStep())
     last = answers(steps)[-1]["8"]["fetched"]["t-0"]
@@ -332,12 +350,12 @@ def test_duplicate_request_ends_the_next_transaction_up_to_3_9() -> None:
     assert later[-1]["8"]["fetched"]["t-0"]["lso"] == 2
 
 
-def test_clients_do_not_add_partitions_where_leaders_do() -> None:
+def test_transactions_v2_sequences_do_not_add_offsets() -> None:
     for release in RELEASES:
-        drawn = seed_sequences(1, coordinator_sequences(release, "transactions"))
-        kinds = {step.kind for steps in drawn for step in steps}
+        sequences = seed_sequences(1, coordinator_sequences(release, "transactions"))
+        kinds = {step.kind for steps in sequences for step in steps}
         assert ("add-offsets" in kinds) != SWITCHES["transactions_v2"].value_in(release)
-        assert all(steps[-len(CLOSING) :] == CLOSING for steps in drawn)
+        assert all(steps[-len(CLOSING) :] == CLOSING for steps in sequences)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +383,7 @@ def test_clients_do_not_add_partitions_where_leaders_do() -> None:
         ),
     ],
 )
-def test_different_broker_is_reported(
+def test_a_different_broker_is_reported(
     switches: dict[str, Any], steps: tuple[CoordinatorStep, ...], kind: str
 ) -> None:
     compared = compare_coordinators(steps, broker(), broker(**switches))
@@ -374,7 +392,7 @@ def test_different_broker_is_reported(
 
 
 class OtherLeader(ModelCoordinator):
-    """Has the member lead that came last, where its leader has gone."""
+    """A coordinator that elects the last member after its leader has left."""
 
     def ask(self, number: int, request: CoordinatorRequest, expected: Collection[int] | None) -> Answers:
         group = self._cluster.brokers[0].groups._groups.get("g")
@@ -383,13 +401,13 @@ class OtherLeader(ModelCoordinator):
         return super().ask(number, request, expected)
 
 
-@pytest.mark.parametrize(("who_leaves", "is_compared"), [(0, False), (2, True)])
-def test_another_elected_leader_is_not_a_difference(who_leaves: int, is_compared: bool) -> None:
-    """Of those that stay any may lead, once the leader has left; a leader that stays leads."""
+@pytest.mark.parametrize(("leaving", "is_compared"), [(0, False), (2, True)])
+def test_another_leader_after_the_leader_left_is_not_a_difference(leaving: int, is_compared: bool) -> None:
+    """Any remaining member may lead once the leader has left; a leader that stays keeps leading."""
     first = [JoinStep(member=member) for member in (0, 0, 1, 1, 0, 2, 0, 1)]
-    stay = [member for member in (0, 1) if member != who_leaves]
-    rejoin = [JoinStep(member=member) for member in (*stay, *([2] if who_leaves != 2 else []))]
-    steps: tuple[CoordinatorStep, ...] = (*first, LeaveStep(member=who_leaves), *rejoin)
+    stay = [member for member in (0, 1) if member != leaving]
+    rejoin = [JoinStep(member=member) for member in (*stay, *([2] if leaving != 2 else []))]
+    steps: tuple[CoordinatorStep, ...] = (*first, LeaveStep(member=leaving), *rejoin)
     other = OtherLeader("3.9", behaviours_in("3.9.2"), COORDINATOR_SETTINGS)
     compared = compare_coordinators(steps, broker(), other)
     assert compared.difference is None

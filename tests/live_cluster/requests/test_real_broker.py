@@ -1,4 +1,4 @@
-"""The real broker of single requests, without one: its connection is scripted."""
+"""The driver of a real broker, tested with a scripted connection."""
 
 from typing import Any
 

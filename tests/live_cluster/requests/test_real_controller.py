@@ -1,4 +1,4 @@
-"""How a real controller is asked: each release in a version that it speaks."""
+"""Requests to a real controller use a version that its release supports."""
 
 from typing import Any
 
@@ -12,13 +12,15 @@ RESPONSE = RESPONSES[BROKER_REGISTRATION.API_KEY]
 
 
 class Controller:
-    """Registers whoever asks in its *newest* version."""
+    """Accepts registrations in its *newest* version."""
 
     def __init__(self, newest: int) -> None:
         self._newest = newest
 
-    def version_of(self, request: Any, *known: int) -> int:
-        return max(version for version in known if request is BROKER_REGISTRATION and version <= self._newest)
+    def version_of(self, request: Any, *versions: int) -> int:
+        return max(
+            version for version in versions if request is BROKER_REGISTRATION and version <= self._newest
+        )
 
     def ask(self, request: Any) -> Any:
         assert self._newest == request.API_VERSION
@@ -28,7 +30,7 @@ class Controller:
 
 @pytest.mark.parametrize("newest", [1, 2, 4])
 def test_brokers_register_in_a_version_that_the_controller_supports(newest: int) -> None:
-    """3.6.2 hangs up on a registration with the directories of logs (KIP-858), which 3.9.2 wants."""
+    """3.6.2 hangs up on a registration with log directories (KIP-858), which 3.9.2 requires."""
     connection: Any = Controller(newest)
     controller = RealController(connection, connection, connection, number=1, cluster_id="c")
     assert controller.ask(BrokerRegistrationRequest(1, 0, -1)) == {"error": "NONE", "broker_epoch": 7}

@@ -1,4 +1,4 @@
-"""Sequences in which the model once differed from a real broker, with what that answered: the model answers the same today."""
+"""Recorded sequences in which the model once differed from a real broker: the model now agrees."""
 
 import json
 from pathlib import Path
@@ -30,37 +30,37 @@ RELEASE = KafkaRelease("2.4.1")
 
 
 @pytest.mark.parametrize("file", ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_model_answers_like_the_recorded_broker(file: Path) -> None:
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    model = model_broker(KafkaRelease(kept["release"]))
-    compared = compare_brokers(steps_of(kept["sequence"]), model, RecordedBroker(kept["sequence"]))
+def test_the_model_answers_like_the_recorded_broker(file: Path) -> None:
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    model = model_broker(KafkaRelease(recorded["release"]))
+    compared = compare_brokers(steps_of(recorded["sequence"]), model, RecordedBroker(recorded["sequence"]))
     assert compared.difference is None, difference_text(compared.difference)
-    assert len(compared.exchanges) == len(kept["sequence"])
+    assert len(compared.exchanges) == len(recorded["sequence"])
 
 
 @pytest.mark.parametrize("file", CONTROLLERS_ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_model_answers_like_the_recorded_controller(file: Path) -> None:
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    model = model_controller(KafkaRelease(kept["release"]))
-    real = RecordedController(kept["sequence"])
-    compared = compare_controllers(steps_of(kept["sequence"]), model, real)
+def test_the_model_answers_like_the_recorded_controller(file: Path) -> None:
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    model = model_controller(KafkaRelease(recorded["release"]))
+    real = RecordedController(recorded["sequence"])
+    compared = compare_controllers(steps_of(recorded["sequence"]), model, real)
     assert compared.difference is None, difference_text(compared.difference)
-    assert len(compared.exchanges) == len(kept["sequence"])
+    assert len(compared.exchanges) == len(recorded["sequence"])
 
 
 @pytest.mark.parametrize("file", COORDINATORS_ONCE_DIFFERED, ids=lambda file: file.stem)
-def test_model_answers_like_the_recorded_coordinator(file: Path) -> None:
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    model = model_coordinator(KafkaRelease(kept["release"]))
-    real = RecordedCoordinator(kept["sequence"])
-    compared = compare_coordinators(steps_of(kept["sequence"]), model, real)
+def test_the_model_answers_like_the_recorded_coordinator(file: Path) -> None:
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    model = model_coordinator(KafkaRelease(recorded["release"]))
+    real = RecordedCoordinator(recorded["sequence"])
+    compared = compare_coordinators(steps_of(recorded["sequence"]), model, real)
     assert compared.difference is None, difference_text(compared.difference)
-    assert len(compared.exchanges) == len(kept["sequence"])
+    assert len(compared.exchanges) == len(recorded["sequence"])
 
 
 @settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(sequences(followed=True))
-def test_recorded_broker_repeats_its_answers(steps: tuple[Step, ...]) -> None:
+def test_a_recorded_broker_repeats_its_answers(steps: tuple[Step, ...]) -> None:
     compared = compare_brokers(steps, model_broker(RELEASE), model_broker(RELEASE))
     recorded = json.loads(json.dumps(recording(compared)))
     assert steps_of(recorded) == steps

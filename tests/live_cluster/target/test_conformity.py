@@ -1,4 +1,4 @@
-"""Real runs are compared with what the model comes to. Here the model plays the real cluster too."""
+"""Real runs are compared with runs of the model. Here the model also plays the real cluster."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -52,13 +52,13 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) 
     return conformity.compared(plan, real, map(compared_part, model))
 
 
-def test_equal_model_runs_are_counted() -> None:
+def test_model_runs_equal_to_a_real_run_are_counted() -> None:
     (real,) = runs(LOST, range(1))
     comparison = compared(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
     assert comparison.alike(real) == 3
 
 
-def test_outcome_of_the_model_agrees() -> None:
+def test_a_run_with_an_outcome_of_the_model_agrees() -> None:
     model = runs(LOST, range(3))
     comparison = compared(model[0].plan, runs(LOST, range(7, 8)), model)
     assert (comparison.status, comparison.reasons) == (AGREED, ())
@@ -66,7 +66,7 @@ def test_outcome_of_the_model_agrees() -> None:
     assert outcome_of(model[0]).lost == ("m0",)
 
 
-def test_a_record_that_only_the_brokers_kept_differs_in_words() -> None:
+def test_a_record_that_only_the_brokers_kept_is_described_as_a_difference() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
     comparison = compared(model[0].plan, kept, model)
@@ -76,7 +76,7 @@ def test_a_record_that_only_the_brokers_kept_differs_in_words() -> None:
     assert "t-0 on broker 0: ['m0'], and []" in comparison.reasons
 
 
-def test_an_isr_that_is_another_at_the_end_differs() -> None:
+def test_a_different_final_isr_is_a_difference() -> None:
     model = runs(LOST, range(1))
     evidence = model[0].evidence
     logs = {broker: replace(log, in_sync=broker == 1) for broker, log in evidence.replicas["t-0"].items()}
@@ -84,19 +84,19 @@ def test_an_isr_that_is_another_at_the_end_differs() -> None:
     assert compared(real.plan, [real], model).reasons == ("ISR of t-0: [1], and [0, 1]",)
 
 
-def test_of_generated_records_only_the_verdicts_are_compared() -> None:
+def test_runs_of_generated_records_are_compared_by_verdict_only() -> None:
     model = runs(GENERATED, range(2))
     assert outcome_of(model[0]).logs == ()
     assert outcome_of(model[0]) == outcome_of(model[1])
 
 
-def test_one_differing_run_is_enough() -> None:
+def test_one_differing_run_is_a_difference() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
     assert compared(model[0].plan, [*model, *kept], model).status == DIFFERS
 
 
-def test_skipped_run_is_not_compared() -> None:
+def test_a_skipped_run_is_not_compared() -> None:
     (run,) = runs(LOST, range(1))
     skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
     comparison = compared(run.plan, [skipped], [run])
@@ -107,15 +107,15 @@ def test_skipped_run_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize("status", [SKIPPED, INCONCLUSIVE])
-def test_the_model_is_not_asked_where_no_run_on_brokers_was_decided(status: str) -> None:
+def test_the_model_does_not_run_without_a_decided_run_on_brokers(status: str) -> None:
     (run,) = runs(LOST, range(1))
-    undecided = replace(run, verdict=Verdict(status=status, rules={}, reasons=("who knows",)))
+    undecided = replace(run, verdict=Verdict(status=status, rules={}, reasons=("unknown",)))
     model = iter(runs(LOST, range(2)))
-    assert compared(run.plan, [undecided], model).reasons == ("who knows",)
+    assert compared(run.plan, [undecided], model).reasons == ("unknown",)
     assert len(list(model)) == 2
 
 
-def test_service_is_told_of_workloads_and_differs_in_nothing() -> None:
+def test_service_levels_of_workloads_are_shown_but_are_no_difference() -> None:
     real, *model = runs(GENERATED, range(4))
     comparison = compared(real.plan, [real], model)
     assert (comparison.status, len(comparison.modelled_service)) == (AGREED, 3)
@@ -124,7 +124,7 @@ def test_service_is_told_of_workloads_and_differs_in_nothing() -> None:
     assert 0 < service.ack_p50_us <= service.ack_p99_us <= service.without_ack_us
 
 
-def test_a_script_says_nothing_of_service() -> None:
+def test_a_script_has_no_service_levels() -> None:
     (real,) = runs(LOST, range(1))
     comparison = compared(real.plan, [real], runs(LOST, range(1)))
     assert (comparison.service, comparison.modelled_service) == ((), ())
@@ -140,7 +140,7 @@ faults: [{{at: 2s, do: {{broker_crash: {{broker: leader of t-0, restart_after: 2
 """
 
 
-def test_in_which_order_a_client_sends_again_is_the_clients_where_it_may_choose() -> None:
+def test_a_different_order_of_retries_is_no_difference_if_order_is_not_promised() -> None:
     (java,), (kept,) = (runs(REORDERED.format(in_flight=number), range(1)) for number in (5, 1))
     assert [run.verdict.rules["nonmonotonic-send"].status for run in (java, kept)] == [PERMITTED, HELD]
     assert compared(java.plan, [kept], [java]).status == AGREED
@@ -162,11 +162,11 @@ script: [{at: 5s, do: {send: {value: job, count: 20, partition: jobs-0}}}, {afte
 
 
 @pytest.mark.parametrize("delivery", ["watermark", "highest_finished"])
-def test_in_which_order_workers_in_parallel_finish_is_not_compared(delivery: str) -> None:
+def test_the_order_of_parallel_workers_is_not_compared(delivery: str) -> None:
     one, *others = runs(WORKERS.replace("DELIVERY", delivery), range(3))
     logs = [list(next(iter(run.evidence.replicas["results-0"].values())).values()) for run in (one, *others)]
     assert len({tuple(log) for log in logs}) == len(logs)
     compared_with = compared(one.plan, [one], others)
     assert (compared_with.status, compared_with.reasons) == (AGREED, ())
-    # What they read is.
+    # The input that they read is compared.
     assert {partition for partition, _, _ in outcome_of(one).logs} == {"jobs-0"}

@@ -1,4 +1,6 @@
-"""Brokers that stop by themselves, and controllers, as the environment of real brokers deals with them: their processes are made up."""
+"""The environment of real brokers handles controllers and brokers that stop by themselves, here
+with fake processes.
+"""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -47,7 +49,7 @@ class FakeBroker:
         self.is_running = False
 
     def stop(self) -> None:
-        """Take the time that it takes."""
+        """Return before the process has ended."""
 
     def pause(self) -> None:
         self.is_paused = True
@@ -57,7 +59,10 @@ class FakeBroker:
 
 
 class Cluster:
-    """Broker 0 alone, without any registration that outlives it, and controllers in processes of their own, if any."""
+    """Broker 0, and optionally separate controllers.
+
+    The broker's registration ends with it by default.
+    """
 
     def __init__(
         self,
@@ -146,7 +151,7 @@ def test_a_broker_that_refuses_to_truncate_is_stopping(leader: int | None, shown
     assert cluster.events("broker_stopped") == [(0, SHUT_DOWN)]
 
 
-def test_one_that_hangs_is_killed_and_started_again_when_all_is_healed() -> None:
+def test_healing_kills_and_restarts_a_broker_that_hangs_while_it_stops() -> None:
     cluster = Cluster(hangs=True)
     cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
     cluster.environment.look()
@@ -156,7 +161,7 @@ def test_one_that_hangs_is_killed_and_started_again_when_all_is_healed() -> None
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
 
 
-def test_with_a_core_the_others_stay_as_they_are() -> None:
+def test_healing_a_core_leaves_other_brokers_alone() -> None:
     cluster = Cluster(controllers=(3_000,))
     environment = cluster.environment
     environment.perform(Pause(0))
@@ -167,7 +172,7 @@ def test_with_a_core_the_others_stay_as_they_are() -> None:
     assert (cluster.outside, environment.is_paused(0)) == ([], False)
 
 
-def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> None:
+def test_healing_a_core_does_not_start_a_waiting_broker_outside_it() -> None:
     cluster = Cluster(keeps_registrations=True)
     cluster.environment.perform(Kill(0))
     cluster.environment.perform(Start(0))
@@ -180,7 +185,7 @@ def test_a_broker_outside_a_core_that_waits_for_its_start_is_not_started() -> No
 
 
 def waiting() -> Cluster:
-    """Return a cluster whose broker is to be started as soon as its former registration is gone."""
+    """Return a cluster whose broker waits for the end of its old registration to start."""
     cluster = Cluster(keeps_registrations=True)
     cluster.environment.perform(Kill(0))
     cluster.environment.perform(Start(0))
@@ -188,7 +193,7 @@ def waiting() -> Cluster:
     return cluster
 
 
-def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_stopping() -> None:
+def test_a_broker_stopped_before_it_could_start_stays_down() -> None:
     cluster = waiting()
     cluster.environment.perform(Stop(0))
     cluster.is_registered = False
@@ -198,7 +203,7 @@ def test_a_broker_that_is_stopped_before_it_could_start_stays_down_and_is_not_st
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
 
 
-def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
+def test_a_power_loss_cancels_the_restart_of_a_stopping_broker() -> None:
     cluster = Cluster()
     environment = cluster.environment
     environment.perform(Stop(0))
@@ -210,7 +215,7 @@ def test_a_crash_kills_a_broker_that_is_stopping_to_be_started_again() -> None:
     assert (environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
 
 
-def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -> None:
+def test_a_power_loss_cancels_the_start_of_a_waiting_broker() -> None:
     cluster = waiting()
     cluster.environment.perform(LosePower(0))
     cluster.is_registered = False
@@ -218,7 +223,7 @@ def test_the_machine_of_a_broker_that_waits_for_its_start_may_lose_its_power() -
     assert (cluster.environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
 
 
-def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
+def test_a_broker_paused_before_it_could_start_starts_when_it_is_resumed() -> None:
     cluster = waiting()
     cluster.environment.perform(Pause(0))
     cluster.is_registered = False
@@ -229,7 +234,7 @@ def test_a_broker_that_is_paused_before_it_could_start_starts_when_it_is_resumed
     assert (cluster.environment.is_paused(0), cluster.broker.starts) == (False, 1)
 
 
-def test_it_refuses_more_than_one_truncation_and_stops_once() -> None:
+def test_a_broker_that_refuses_several_truncations_stops_once() -> None:
     cluster = Cluster(hangs=False)
     for partition in ("t-0", "t-1"):
         cluster.environment.truncation_refused(0, RefusalLine(partition, 1, 1, 2))
@@ -237,7 +242,7 @@ def test_it_refuses_more_than_one_truncation_and_stops_once() -> None:
     assert cluster.events("broker_stopping") == [(0,)]
 
 
-def test_one_that_is_killed_while_it_stops_closes_no_session() -> None:
+def test_a_broker_killed_while_it_stops_closes_no_session() -> None:
     cluster = Cluster(hangs=True)
     cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
     assert cluster.stopping == {0}
@@ -245,7 +250,7 @@ def test_one_that_is_killed_while_it_stops_closes_no_session() -> None:
     assert cluster.stopping == set()
 
 
-def test_one_that_shuts_down_is_waited_for_when_all_is_healed() -> None:
+def test_healing_waits_for_a_broker_that_is_shutting_down() -> None:
     cluster = Cluster(hangs=False)
     cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
     cluster.environment.heal()
@@ -255,11 +260,11 @@ def test_one_that_shuts_down_is_waited_for_when_all_is_healed() -> None:
     assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([(0, SHUT_DOWN)], 1)
 
 
-def test_a_controller_that_is_no_broker_dies_and_starts_again_as_a_broker_does() -> None:
+def test_a_separate_controller_is_killed_and_started_like_a_broker() -> None:
     cluster = Cluster(controllers=(3000,))
     environment, controller = cluster.environment, cluster.controllers[3000]
     assert cluster.events("broker_started") == [(0,), (3000,)]
-    # Nothing that looks for any broker finds it.
+    # It is not listed among the brokers.
     assert environment.broker_ids() == (0,)
     environment.perform(Kill(3000))
     assert (environment.is_running(3000), cluster.events("broker_stopped")) == (False, [(3000, KILLED)])
@@ -268,7 +273,7 @@ def test_a_controller_that_is_no_broker_dies_and_starts_again_as_a_broker_does()
     assert cluster.events("broker_started")[2:] == [(3000,)]
 
 
-def test_a_controller_that_ends_by_itself_is_noticed_and_started_again_when_all_is_healed() -> None:
+def test_healing_starts_a_controller_that_ended_by_itself() -> None:
     cluster = Cluster(controllers=(3000,))
     cluster.controllers[3000].is_running = False
     cluster.environment.look()
@@ -277,7 +282,7 @@ def test_a_controller_that_ends_by_itself_is_noticed_and_started_again_when_all_
     assert cluster.controllers[3000].starts == 1
 
 
-def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
+def test_healing_resumes_a_paused_controller() -> None:
     cluster = Cluster(controllers=(3000,))
     cluster.environment.perform(Pause(3000))
     assert cluster.environment.is_paused(3000)
@@ -285,13 +290,13 @@ def test_a_paused_controller_goes_on_when_all_is_healed() -> None:
     assert not cluster.environment.is_paused(3000)
 
 
-def test_a_power_loss_takes_nothing_from_a_controller_which_has_no_logs_of_partitions() -> None:
+def test_a_controller_without_partitions_survives_a_power_loss() -> None:
     cluster = Cluster(controllers=(3000,))
     cluster.environment.perform(LosePower(3000))
     assert cluster.events("broker_stopped") == [(3000, POWER_LOSS)]
 
 
-def test_a_survivable_run_has_no_power_loss_before_a_replica_has_told_what_is_committed() -> None:
+def test_a_survivable_run_allows_no_power_loss_before_a_high_watermark_is_known() -> None:
     settings = PartitionSettings(
         replicas=(0, 1),
         min_insync_replicas=1,
@@ -305,13 +310,13 @@ def test_a_survivable_run_has_no_power_loss_before_a_replica_has_told_what_is_co
     assert cluster.environment.may_lose_power(0)
 
 
-def test_what_a_controller_has_for_a_session_is_for_the_control_plane_to_end() -> None:
+def test_the_control_plane_expires_the_session_of_a_controller() -> None:
     cluster = Cluster(controllers=(3000,))
     cluster.environment.perform(ExpireSession(3000))
     assert cluster.expired == [3000]
 
 
-def test_the_end_of_a_link_where_brokers_find_their_metadata_is_whoever_keeps_it() -> None:
+def test_zookeeper_as_the_end_of_a_link_means_every_controller_in_kraft() -> None:
     cluster = Cluster(controllers=(3000, 3001))
     environment = cluster.environment
     environment.perform(Cut(0, "zookeeper"))

@@ -1,4 +1,4 @@
-"""Tests of what is seen of real brokers."""
+"""Tests of the observer of real brokers."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,19 +9,19 @@ from harrow.live_cluster.target.live_observer import LiveObserver
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 
-def test_a_partition_without_a_leader_has_no_leading_replica_to_look_at() -> None:
+def test_a_partition_without_a_leader_has_no_leading_replica() -> None:
     seen: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
     cluster: Any = SimpleNamespace(links=None, logs={}, seen=seen, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(3, 2, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 0)
     assert observer.replica("t-0", -1) is None
-    found = observer.replica("t-0", 0)
-    assert found is not None
-    assert found.hw == 2
+    replica = observer.replica("t-0", 0)
+    assert replica is not None
+    assert replica.hw == 2
 
 
-def test_a_log_is_seen_from_where_it_begins_on() -> None:
+def test_only_records_from_the_log_start_on_are_readable() -> None:
     def batch(offset: int, *values: str) -> RecordBatch:
         return RecordBatch(base_offset=offset, leader_epoch=0, values=values)
 
@@ -32,8 +32,8 @@ def test_a_log_is_seen_from_where_it_begins_on() -> None:
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(4, 4, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 2)
-    found = observer.replica("t-0", 0)
-    assert found is not None
-    # As on the model: of a batch that is deleted in part the records are still there, and no one reads them.
-    assert found.log == ("b", "c", "d")
-    assert list(found.records) == [(2, "c"), (3, "d")]
+    replica = observer.replica("t-0", 0)
+    assert replica is not None
+    # As in the model, deleted records of a partly deleted batch remain but cannot be read.
+    assert replica.log == ("b", "c", "d")
+    assert list(replica.records) == [(2, "c"), (3, "d")]

@@ -1,4 +1,4 @@
-"""A run on real brokers whose threads fail: it ends, and says by what."""
+"""A run on real brokers ends when one of its threads fails, and names the failure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ from harrow.live_cluster.watches.repeated_look import RepeatedLook
 
 
 class Cluster(SimpleNamespace):
-    """A cluster without brokers, whose watch fails when it starts; *after* is what starting does then."""
+    """A cluster without brokers whose watch fails at its start, followed by the call *after*."""
 
-    def __init__(self, given: Surroundings, after: Callable[[Surroundings], None]) -> None:
-        nothing: dict[int, Any] = {}
+    def __init__(self, surroundings: Surroundings, after: Callable[[Surroundings], None]) -> None:
+        empty: dict[int, Any] = {}
         super().__init__(
-            **dict.fromkeys(("brokers", "servers", "logs", "security"), nothing),
+            **dict.fromkeys(("brokers", "servers", "logs", "security"), empty),
             **dict.fromkeys(("children", "connect", "links"), SimpleNamespace()),
             control=SimpleNamespace(controllers={}, process_names=()),
-            spec=given.plan.cluster,
+            spec=surroundings.plan.cluster,
             names=SAME,
             follows_logs=False,
-            seen=MetadataSeen(given.report),
+            seen=MetadataSeen(surroundings.report),
             replicas_of=lambda _: (0,),
             refusals=lambda: (),
             resignations=lambda: (),
             logged_epoch=lambda *_: -1,
         )
-        self._given = given
+        self._surroundings = surroundings
         self._after = after
 
     def __enter__(self) -> Self:
@@ -52,10 +52,10 @@ class Cluster(SimpleNamespace):
         def look() -> None:
             leaders["t-0"] += 1
 
-        watch = RepeatedLook("metadata", look, self._given.activity)
+        watch = RepeatedLook("metadata", look, self._surroundings.activity)
         watch.start()
         watch.close()
-        self._after(self._given)
+        self._after(self._surroundings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,10 @@ class CalmBrokers(Brokers):
 
 @pytest.mark.parametrize(
     "after",
-    [lambda given: given.wait("all replicas"), lambda _: None],
+    [lambda surroundings: surroundings.wait("all replicas"), lambda _: None],
     ids=["while it waits", "once it has begun"],
 )
-def test_a_run_whose_thread_fails_is_inconclusive_and_prints_nothing(
+def test_a_run_whose_thread_fails_is_inconclusive(
     after: Callable[[Surroundings], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     plan = load_text("name: calm\ncluster: {brokers: 1, topics: [{name: t}]}\n", "calm.yaml").plans[0]

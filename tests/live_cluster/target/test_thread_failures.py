@@ -1,4 +1,4 @@
-"""A thread that fails ends the run that watches through it, and prints nothing."""
+"""A failed thread ends its run and prints nothing."""
 
 import threading
 
@@ -20,7 +20,7 @@ def ended(failures: ThreadFailures, *names: str) -> None:
         watch.close()
 
 
-def test_the_first_thread_that_fails_is_named_with_its_error_and_place(
+def test_the_first_failed_thread_is_reported_with_its_error_and_position(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with ThreadFailures() as failures:
@@ -45,7 +45,7 @@ def test_a_thread_that_exits_has_not_failed() -> None:
         failures.check()
 
 
-def test_after_a_run_threads_fail_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_fails_after_the_run_uses_the_previous_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     with ThreadFailures() as failures:
