@@ -1,4 +1,4 @@
-"""A log is read while it is written, and answers why something has just happened."""
+"""A broker's log is read while it is written and supplies the reasons of recent events."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 CUT = "Truncating log t-0 to offset {}."
 
 
-class Written:
-    """A log, and the file that it follows."""
+class FollowedLog:
+    """A log with the file that it follows."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "log"
@@ -39,17 +39,17 @@ CHANGED = CONTROLLER.format("partition change for t-0 with topic ID phAVQm4mRO2b
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Written:
-    return Written(tmp_path)
+def written(tmp_path: Path) -> FollowedLog:
+    return FollowedLog(tmp_path)
 
 
-def test_missing_log_has_no_lines(written: Written) -> None:
+def test_a_missing_log_has_no_lines(written: FollowedLog) -> None:
     assert written.log.truncation_reason("t-0", 1) == ""
     assert written.log.election_reason("t-0") == ""
     assert written.log.refusals() == []
 
 
-def test_reason_is_reported_once_for_each_truncation(written: Written) -> None:
+def test_a_reason_is_reported_once_for_each_truncation(written: FollowedLog) -> None:
     written.write(CUT.format(1))
     assert written.log.truncation_reason("t-1", 1) == ""
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
@@ -58,29 +58,29 @@ def test_reason_is_reported_once_for_each_truncation(written: Written) -> None:
     assert written.log.truncation_reason("t-0", 0) == LEADER_EPOCH_TRUNCATION
 
 
-def test_a_batch_that_reaches_beyond_the_offset_goes_as_a_whole(written: Written) -> None:
+def test_a_truncation_below_its_offset_has_the_reason_too(written: FollowedLog) -> None:
     written.write(CUT.format(5))
     assert written.log.truncation_reason("t-0", 3) == LEADER_EPOCH_TRUNCATION
 
 
-def test_a_log_that_has_lost_less_has_lost_it_otherwise(written: Written) -> None:
+def test_a_truncation_above_the_logged_offset_has_another_reason(written: FollowedLog) -> None:
     written.write(CUT.format(1))
     assert written.log.truncation_reason("t-0", 3) == ""
 
 
-def test_half_a_line_waits_for_its_end(written: Written) -> None:
+def test_an_incomplete_line_is_read_when_it_is_complete(written: FollowedLog) -> None:
     written.write(CUT.format(1)[:20], end="")
     assert written.log.truncation_reason("t-0", 1) == ""
     written.write(CUT.format(1)[20:])
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
-def test_invalid_utf8_is_ignored(written: Written) -> None:
+def test_invalid_utf8_is_ignored(written: FollowedLog) -> None:
     written.file.write_bytes(b"\xff\xfe\n" + CUT.format(1).encode() + b"\n")
     assert written.log.truncation_reason("t-0", 1) == LEADER_EPOCH_TRUNCATION
 
 
-def test_refusal_is_reported_once(written: Written) -> None:
+def test_a_refusal_is_reported_once(written: FollowedLog) -> None:
     written.write(
         "Exiting because log truncation is not allowed for partition t-0, current leader's latest offset 1 is less than replica's"
         " latest offset 2"
@@ -89,30 +89,30 @@ def test_refusal_is_reported_once(written: Written) -> None:
     assert written.log.refusals() == []
 
 
-def test_a_controller_has_elected_for_what_it_deals_with(written: Written) -> None:
+def test_the_last_cause_in_the_controllers_log_explains_elections(written: FollowedLog) -> None:
     written.cause("Broker failure callback for 0")
     assert written.log.election_reason("t-0") == "broker failure"
-    # An ISR without the dead leader, and then a leader: one cause has two changes.
+    # One cause has two changes: an ISR without the dead leader, then a leader.
     assert written.log.election_reason("t-0") == "broker failure"
     written.cause("New broker startup callback for 0")
     assert written.log.election_reason("t-0") == "broker startup"
 
 
-def test_preferred_elections_explain_only_their_partitions(written: Written) -> None:
+def test_a_preferred_election_explains_only_its_partitions(written: FollowedLog) -> None:
     written.cause("Broker failure callback for 0")
     written.cause("Starting preferred replica leader election for partitions t-1")
     assert written.log.election_reason("t-1") == "preferred leader"
     assert written.log.election_reason("t-0") == "broker failure"
 
 
-def test_earlier_terms_explain_nothing(written: Written) -> None:
+def test_causes_of_an_earlier_term_explain_nothing(written: FollowedLog) -> None:
     written.cause("Starting preferred replica leader election for partitions t-1")
     written.cause("0 successfully elected as the controller")
     assert written.log.election_reason("t-1") == "controller failover"
 
 
-def test_in_kraft_a_cause_explains_one_change_of_each_partition_that_it_names(written: Written) -> None:
-    """What a controller of KRaft does without a line, such as moving a leadership back, is not told."""
+def test_in_kraft_a_cause_explains_one_change_of_each_named_partition(written: FollowedLog) -> None:
+    """A KRaft controller logs no line for some changes, such as moving a leadership back."""
     written.changed("handleBrokerFenced", "t-0, t-1")
     assert written.log.election_reason("t-0") == "broker failure"
     assert written.log.election_reason("t-1") == "broker failure"
@@ -123,14 +123,14 @@ def test_in_kraft_a_cause_explains_one_change_of_each_partition_that_it_names(wr
     assert written.log.election_reason("t-0") == "broker startup"
 
 
-def test_in_kraft_a_later_cause_does_not_leave_an_earlier_one_for_what_follows(written: Written) -> None:
+def test_in_kraft_a_later_cause_replaces_an_earlier_one(written: FollowedLog) -> None:
     written.changed("handleBrokerFenced", "t-0")
     written.changed("handleBrokerUnfenced", "t-0")
     assert written.log.election_reason("t-0") == "broker startup"
     assert written.log.election_reason("t-0") == ""
 
 
-def test_a_cause_of_another_term_is_a_new_one(written: Written) -> None:
+def test_a_cause_of_a_new_term_replaces_earlier_ones(written: FollowedLog) -> None:
     written.changed("handleBrokerFenced", "t-0")
     written.changed("handleBrokerFenced", "t-0")
     assert written.log.election_reason("t-0") == "broker failure"
@@ -143,7 +143,7 @@ ORDER = "Broker 1 received LeaderAndIsr request PartitionState(leader=0, leaderE
 OBEYED = "Broker 1 completed LeaderAndIsr request correlationId {} from controller 2 epoch 1 for the become-follower transition for partition t-0 (x)"
 
 
-def test_a_broker_takes_part_in_an_epoch_once_it_has_obeyed(written: Written) -> None:
+def test_a_broker_has_an_epoch_once_it_completes_the_request(written: FollowedLog) -> None:
     written.write(ORDER.format(3, 7))
     assert written.log.leader_epoch("t-0") == -1
     written.write(OBEYED.format(6))
@@ -154,15 +154,15 @@ def test_a_broker_takes_part_in_an_epoch_once_it_has_obeyed(written: Written) ->
     assert written.log.leader_epoch("t-0") == 3
 
 
-def test_started_process_has_no_epochs(written: Written) -> None:
+def test_a_restarted_broker_has_no_epochs(written: FollowedLog) -> None:
     written.write(ORDER.format(3, 7), OBEYED.format(7), "starting (kafka.server.KafkaServer)")
     assert written.log.leader_epoch("t-0") == 3
     written.write("INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)")
     assert written.log.leader_epoch("t-0") == -1
 
 
-def test_a_controller_of_kraft_tells_a_partition_with_who_is_eligible_to_lead_it(written: Written) -> None:
-    """KIP-966. What a change leaves out stays as it was."""
+def test_a_kraft_controller_logs_partitions_with_their_eligible_leaders(written: FollowedLog) -> None:
+    """KIP-966. A change keeps the fields that it leaves out."""
     written.write(CREATED)
     assert written.log.partitions() == {"t-0": LoggedPartition(0, 0, (0, 1, 2), ())}
     written.write(

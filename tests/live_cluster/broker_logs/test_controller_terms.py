@@ -1,4 +1,4 @@
-"""A broker has resigned where its log says so and it was controller; each release has words of its own."""
+"""A controller's resignation is read from its log in the wording of each release."""
 
 import pytest
 
@@ -24,9 +24,9 @@ def resignations_in(*texts: str) -> list[int]:
         terms.read(
             text if is_whole else f"[2026-11-23 17:11:40,458] INFO {text} (kafka.controller.KafkaController)"
         )
-    found = terms.resignations()
+    epochs = terms.resignations()
     assert terms.resignations() == []
-    return found
+    return epochs
 
 
 @pytest.mark.parametrize("release", WORDS)
@@ -43,7 +43,7 @@ def test_a_process_that_was_killed_as_controller_has_not_resigned() -> None:
     assert resignations_in(BEGINS.format(1), STARTS, ENDS) == []
 
 
-def test_a_voter_of_kraft_says_from_which_epoch_it_has_resigned() -> None:
+def test_a_kraft_voter_logs_the_epoch_from_which_it_resigned() -> None:
     terms = ControllerTerms()
     terms.read(
         "[2026-11-23 23:17:11,458] WARN [QuorumController id=3000] Renouncing the leadership due to a metadata log event. We were the"
@@ -53,7 +53,7 @@ def test_a_voter_of_kraft_says_from_which_epoch_it_has_resigned() -> None:
     assert terms.resignations() == [1]
 
 
-def test_a_voter_of_kraft_may_notice_in_the_middle_of_an_event_that_it_leads_no_more() -> None:
+def test_a_kraft_voter_may_resign_in_the_middle_of_an_event() -> None:
     terms = ControllerTerms()
     terms.read(
         "[2026-11-24 01:28:55,722] INFO [QuorumController id=3000] registerController: event failed with NotLeaderException (treated as"

@@ -1,4 +1,4 @@
-"""What lines of brokers' logs tell: recorded on brokers of each release, and such as their sources have."""
+"""Lines of brokers' logs are decoded; they were recorded on releases or taken from the source."""
 
 from pathlib import Path
 
@@ -26,21 +26,25 @@ from harrow.live_cluster.broker_logs.log_lines import (
 from harrow.live_cluster.releases.kafka_release import pinned_releases
 
 RECORDED = Path(__file__).parent / "recorded"
-"""A file a release: lines of all of its brokers and controllers, in which acks-1-leader-crash ran, about the partition t-0."""
+"""One file for each release: lines about t-0 in the logs of every node of a run of
+acks-1-leader-crash.
+"""
 FETCHER = "[ReplicaFetcher replicaId=0, leaderId=1, fetcherId=0]"
 
 
-def told(lines: list[str], default_reason: str = LEADER_EPOCH_TRUNCATION) -> list[LogLine]:
+def decoded(lines: list[str], default_reason: str = LEADER_EPOCH_TRUNCATION) -> list[LogLine]:
     reader = LogReader(default_reason)
-    return [found for line in lines if (found := reader.read(line)) is not None]
+    return [event for line in lines if (event := reader.read(line)) is not None]
 
 
-def told_in(release: str) -> list[LogLine]:
+def decoded_in(release: str) -> list[LogLine]:
     lines = (RECORDED / f"{release}.log").read_text().splitlines()
-    return told(lines, HIGH_WATERMARK_TRUNCATION if release.startswith("0.10") else LEADER_EPOCH_TRUNCATION)
+    return decoded(
+        lines, HIGH_WATERMARK_TRUNCATION if release.startswith("0.10") else LEADER_EPOCH_TRUNCATION
+    )
 
 
-def test_each_release_that_is_pinned_has_recorded_lines() -> None:
+def test_every_pinned_release_has_recorded_lines() -> None:
     assert {file.stem for file in RECORDED.glob("*.log")} == set(CUT_BACK)
     assert {name.removesuffix("-zookeeper") for name in CUT_BACK} == {each.name for each in pinned_releases()}
 
@@ -65,35 +69,35 @@ WITH_ZOOKEEPER = tuple(name for name in CUT_BACK if name not in IN_KRAFT)
 
 
 @pytest.mark.parametrize("release", CUT_BACK)
-def test_the_former_leader_cuts_off_what_it_alone_had(release: str) -> None:
-    assert TruncationLine("t-0", 1, CUT_BACK[release]) in told_in(release)
+def test_the_former_leader_logs_its_truncation(release: str) -> None:
+    assert TruncationLine("t-0", 1, CUT_BACK[release]) in decoded_in(release)
 
 
-def test_a_broker_of_0_10_2_refuses_to_truncate() -> None:
-    """There log-truncation-not-allowed ran too."""
-    assert RefusalLine("t-0", 1, 1, 2) in told_in("0.10.2.2")
+def test_a_broker_of_0_10_2_logs_its_refusal_to_truncate() -> None:
+    """This recording includes a run of log-truncation-not-allowed."""
+    assert RefusalLine("t-0", 1, 1, 2) in decoded_in("0.10.2.2")
 
 
 @pytest.mark.parametrize("release", WITH_ZOOKEEPER)
-def test_its_failure_had_another_elected(release: str) -> None:
-    assert CauseLine(BROKER_FAILURE) in told_in(release)
+def test_the_controller_logs_the_broker_failure(release: str) -> None:
+    assert CauseLine(BROKER_FAILURE) in decoded_in(release)
 
 
 @pytest.mark.parametrize("release", IN_KRAFT)
-def test_a_controller_of_kraft_says_of_which_partitions(release: str) -> None:
+def test_a_kraft_controller_logs_the_partitions_of_a_broker_failure(release: str) -> None:
     changed = frozenset(("t-0", *(f"__consumer_offsets-{number}" for number in range(3))))
-    assert CauseLine(BROKER_FAILURE, changed, explains_one=True) in told_in(release)
+    assert CauseLine(BROKER_FAILURE, changed, explains_one=True) in decoded_in(release)
 
 
 @pytest.mark.parametrize("release", WITH_ZOOKEEPER)
-def test_before_that_a_controller_took_over_and_the_topic_was_created(release: str) -> None:
-    causes = [cause.reason for cause in told_in(release) if isinstance(cause, CauseLine)]
+def test_the_controller_logs_its_failover_and_the_creation_of_a_topic(release: str) -> None:
+    causes = [cause.reason for cause in decoded_in(release) if isinstance(cause, CauseLine)]
     assert {CONTROLLER_FAILOVER, TOPIC_CREATION, BROKER_STARTUP} <= set(causes)
 
 
 @pytest.mark.parametrize("release", ["0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1"])
-def test_a_follower_that_became_leader_says_in_which_epochs_it_was_which(release: str) -> None:
-    epochs = [line for line in told_in(release) if isinstance(line, EpochLine)]
+def test_old_brokers_log_the_epochs_of_their_roles(release: str) -> None:
+    epochs = [line for line in decoded_in(release) if isinstance(line, EpochLine)]
     assert epochs == [EpochLine("t-0", 0), EpochLine("t-0", 1)]
 
 
@@ -149,25 +153,25 @@ def test_a_follower_that_became_leader_says_in_which_epochs_it_was_which(release
         "[UnifiedLog partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.UnifiedLog)",
     ],
 )
-def test_a_line_before_says_what_a_follower_goes_by(line: str, reason: str, cut: str) -> None:
+def test_the_line_before_a_truncation_names_its_reason(line: str, reason: str, cut: str) -> None:
     other = "other than the default"
-    assert told([line, cut], other) == [TruncationLine("t-0", 1, reason)]
-    # The next one is another matter, and so is another partition.
-    assert told([line, cut, cut], other)[1:] == [TruncationLine("t-0", 1, other)]
-    assert told([line.replace("t-0", "t-1"), cut], other) == [TruncationLine("t-0", 1, other)]
+    assert decoded([line, cut], other) == [TruncationLine("t-0", 1, reason)]
+    # The reason applies neither to the next truncation nor to another partition.
+    assert decoded([line, cut, cut], other)[1:] == [TruncationLine("t-0", 1, other)]
+    assert decoded([line.replace("t-0", "t-1"), cut], other) == [TruncationLine("t-0", 1, other)]
 
 
 @pytest.mark.parametrize(
-    "nothing",
+    "no_effect",
     [
         "Truncating t-0 to 1 has no effect as the largest offset in the log is 0. (kafka.log.Log)",
         "[Log partition=t-0, dir=/data] Truncating to 1 has no effect as the largest offset in the log is 0 (kafka.log.Log)",
     ],
 )
-def test_truncation_without_effect_uses_its_reason_up(nothing: str) -> None:
+def test_a_truncation_without_effect_consumes_its_reason(no_effect: str) -> None:
     reason = f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)"
     cut = "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)"
-    assert told([reason, nothing, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
+    assert decoded([reason, no_effect, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
 
 
 @pytest.mark.parametrize(
@@ -197,8 +201,8 @@ def test_truncation_without_effect_uses_its_reason_up(nothing: str) -> None:
         ),
     ],
 )
-def test_a_broker_says_that_it_refuses_to_truncate(line: str, leader: int | None) -> None:
-    assert told([f"[2026-11-23 17:00:00,000] FATAL [ReplicaFetcherThread-0-1], {line} (x)"]) == [
+def test_a_refusal_to_truncate_is_read_in_the_wording_of_each_release(line: str, leader: int | None) -> None:
+    assert decoded([f"[2026-11-23 17:00:00,000] FATAL [ReplicaFetcherThread-0-1], {line} (x)"]) == [
         RefusalLine("t-0", leader, 1, 2)
     ]
 
@@ -214,8 +218,8 @@ def test_a_broker_says_that_it_refuses_to_truncate(line: str, leader: int | None
         ),
     ],
 )
-def test_a_controller_says_what_it_deals_with(line: str, reason: str) -> None:
-    assert told([line]) == [CauseLine(reason)]
+def test_a_controller_logs_the_cause_of_elections(line: str, reason: str) -> None:
+    assert decoded([line]) == [CauseLine(reason)]
 
 
 @pytest.mark.parametrize(
@@ -229,13 +233,15 @@ def test_a_controller_says_what_it_deals_with(line: str, reason: str) -> None:
         ),
     ],
 )
-def test_a_controller_of_kraft_says_what_it_has_changed(line: str, reason: str, partitions: set[str]) -> None:
+def test_a_kraft_controller_logs_the_partitions_that_it_changed(
+    line: str, reason: str, partitions: set[str]
+) -> None:
     expected = CauseLine(reason, frozenset(partitions), explains_one=True)
-    assert told([f"[QuorumController id=3000] {line} (x)"]) == [expected]
+    assert decoded([f"[QuorumController id=3000] {line} (x)"]) == [expected]
 
 
-def test_count_of_changed_partitions_explains_none() -> None:
-    assert told(["[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)"]) == []
+def test_a_mere_count_of_changed_partitions_explains_none() -> None:
+    assert decoded(["[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)"]) == []
 
 
 @pytest.mark.parametrize(
@@ -253,10 +259,8 @@ def test_count_of_changed_partitions_explains_none() -> None:
         "Starting replica leader election (PREFERRED) for partitions {} triggered by AdminClientTriggered (x)",
     ],
 )
-def test_preferred_leaders_are_elected_of_the_partitions_that_are_named(
-    line: str, named: str, partitions: set[str]
-) -> None:
-    assert told([line.format(named)]) == [CauseLine(PREFERRED_LEADER, frozenset(partitions))]
+def test_a_preferred_election_names_its_partitions(line: str, named: str, partitions: set[str]) -> None:
+    assert decoded([line.format(named)]) == [CauseLine(PREFERRED_LEADER, frozenset(partitions))]
 
 
 @pytest.mark.parametrize(
@@ -268,5 +272,5 @@ def test_preferred_leaders_are_elected_of_the_partitions_that_are_named(
         "Corruption found in segment 0, truncating to offset 7 (kafka.log.Log)",
     ],
 )
-def test_other_lines_tell_nothing(line: str) -> None:
-    assert told([line]) == []
+def test_other_lines_are_ignored(line: str) -> None:
+    assert decoded([line]) == []

@@ -1,4 +1,4 @@
-"""Java's properties files, and the command line of a program."""
+"""Java programs get properties files and a command line."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_settings_are_written_as_java_reads_them() -> None:
     )
 
 
-def test_program_gets_its_folder_jars_and_logging(tmp_path: Path) -> None:
+def test_a_program_gets_its_folder_jars_and_logging(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text(
         f"#!{sys.executable}\nimport os, sys\nprint(os.getcwd())\nprint(*sys.argv[1:], sep=chr(10))\n"

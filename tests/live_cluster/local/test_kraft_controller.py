@@ -1,4 +1,4 @@
-"""Controllers get formatted storage, and Java starts for the first one of a release alone."""
+"""Controllers get formatted storage, and only the first one of a release starts the formatter."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.processes.ports import LOOPBACK
 
-# Formats as `kafka-storage` does, and takes note that it has run; without a cluster id it fails.
+# Formats as `kafka-storage` does and counts its runs; without a cluster id it fails.
 TOOL = """\
 #!{python}
 import pathlib, sys
@@ -30,7 +30,7 @@ logs = pathlib.Path(settings["log.dirs"])
 
 
 class Release:
-    """A folder with jars, and a Java that counts how often it formats."""
+    """A folder with jars and a fake Java that counts its runs."""
 
     def __init__(self, folder: Path, *, is_cached: bool) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class Release:
         self._shared = SharedClasses(self.jars, self.java, "kraft") if is_cached else None
 
     def formatted(self, cluster_id: str, controller: int = 3_000) -> dict[str, str]:
-        """Format a controller's storage, and return the files there."""
+        """Format a controller's storage and return its files."""
         folder = self.folder / cluster_id / str(controller)
         with ChildProcesses() as children:
             programs = JavaPrograms(self.java, self.jars, children, self._shared)
@@ -60,7 +60,7 @@ class Release:
         return len(self._runs.read_text().splitlines())
 
 
-def test_the_tool_runs_once_for_a_release_and_each_cluster_has_its_own_ids(tmp_path: Path) -> None:
+def test_the_formatter_runs_once_for_a_release_and_each_cluster_has_its_own_ids(tmp_path: Path) -> None:
     release = Release(tmp_path, is_cached=True)
     first, second = release.formatted("one"), release.formatted("two", 3_001)
     assert release.runs() == 1
@@ -74,14 +74,14 @@ def test_the_tool_runs_once_for_a_release_and_each_cluster_has_its_own_ids(tmp_p
     assert [path.name for path in release.jars.iterdir() if path.suffix != ".lock"] == ["formatted"]
 
 
-def test_nothing_is_kept_beside_jars_that_are_the_users(tmp_path: Path) -> None:
+def test_formatted_storage_is_not_cached_beside_the_users_jars(tmp_path: Path) -> None:
     release = Release(tmp_path, is_cached=False)
     release.formatted("one")
     release.formatted("two")
     assert (release.runs(), list(release.jars.iterdir())) == (2, [])
 
 
-def test_unwritable_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = Release(tmp_path, is_cached=True)
 
     def refuse(*_: object, **__: object) -> Never:
@@ -92,7 +92,7 @@ def test_unwritable_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (release.runs(), list(release.jars.iterdir())) == (1, [])
 
 
-def test_unformatted_folder_is_not_cached(tmp_path: Path) -> None:
+def test_a_folder_that_failed_to_format_is_not_cached(tmp_path: Path) -> None:
     release = Release(tmp_path, is_cached=True)
     with pytest.raises(FormatError, match="no id"):
         release.formatted("")

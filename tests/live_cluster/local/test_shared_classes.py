@@ -1,4 +1,4 @@
-"""Programs of a release share the classes that its first run has loaded."""
+"""Programs of a release share the classes that its first run loaded."""
 
 import sys
 from pathlib import Path
@@ -10,18 +10,19 @@ from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from tests.patience import PATIENCE_S
 
-# Lists two classes and half of a third, as a program that is killed; as the maker of an archive it puts what it was given in there.
+# As a killed program, it lists two classes and half of a third. As the archiver, it writes its
+# input into the archive.
 JAVA = """\
 #!{python}
 import sys
-given = dict(argument.split("=", 1) for argument in sys.argv if argument.startswith("-XX:Shared") or "ClassList" in argument)
+options = dict(argument.split("=", 1) for argument in sys.argv if argument.startswith("-XX:Shared") or "ClassList" in argument)
 if "-Xshare:dump" in sys.argv:
     if {fails}:
         sys.exit(1)
-    classes = open(given["-XX:SharedClassListFile"]).read()
-    open(given["-XX:SharedArchiveFile"], "w").write(classes + sys.argv[sys.argv.index("-cp") + 1])
-elif "-XX:DumpLoadedClassList" in given:
-    open(given["-XX:DumpLoadedClassList"], "w").write("@lambda-proxy b/B\\nb/B id: 1\\na/A\\nhalf")
+    classes = open(options["-XX:SharedClassListFile"]).read()
+    open(options["-XX:SharedArchiveFile"], "w").write(classes + sys.argv[sys.argv.index("-cp") + 1])
+elif "-XX:DumpLoadedClassList" in options:
+    open(options["-XX:DumpLoadedClassList"], "w").write("@lambda-proxy b/B\\nb/B id: 1\\na/A\\nhalf")
 print(*sys.argv[1:])
 """
 
@@ -43,7 +44,7 @@ def java(folder: Path, *, fails: bool = False) -> Path:
 
 
 def run(java: Path, jars: Path, folder: Path) -> str:
-    """Run a program in a folder, share what it has loaded, and return what it was started with."""
+    """Run a program in a folder, share its loaded classes, and return its arguments."""
     folder.mkdir()
     with ChildProcesses() as children:
         programs = JavaPrograms(java, jars, children, SharedClasses(jars, java, "kraft"))
@@ -53,24 +54,22 @@ def run(java: Path, jars: Path, folder: Path) -> str:
     return process.log.read_text()
 
 
-def test_the_first_run_lists_classes_and_the_second_takes_them_from_the_archive(
-    jars: Path, tmp_path: Path
-) -> None:
+def test_the_second_run_loads_the_classes_of_the_first_from_an_archive(jars: Path, tmp_path: Path) -> None:
     program = java(tmp_path)
     assert "-XX:DumpLoadedClassList=" in run(program, jars, tmp_path / "first")
     archive = SharedClasses(jars, program, "kraft").archive
-    # A class comes before its lambdas, and half a name is no class.
+    # A class precedes its lambdas, and an incomplete name is dropped.
     assert archive.read_text() == f"a/A\nb/B id: 1\n@lambda-proxy b/B\n{jars}/a-1.jar:{jars}/kafka-2.jar"
     assert f"-XX:SharedArchiveFile={archive} " in run(program, jars, tmp_path / "second")
-    left = {path.name for path in (tmp_path / "first").iterdir()}
-    assert left == {"log", "log4j.properties", "log4j2.properties"}
+    remaining = {path.name for path in (tmp_path / "first").iterdir()}
+    assert remaining == {"log", "log4j.properties", "log4j2.properties"}
     assert {path.name for path in jars.iterdir() if path.suffix != ".jar"} == {
         archive.name,
         f".{archive.name}.lock",
     }
 
 
-def test_failed_class_archive_is_not_tried_again(jars: Path, tmp_path: Path) -> None:
+def test_a_failed_class_archive_is_not_tried_again(jars: Path, tmp_path: Path) -> None:
     program = java(tmp_path, fails=True)
     run(program, jars, tmp_path / "first")
     assert "-XX:" not in run(program, jars, tmp_path / "second").replace("-XX:+UseSerialGC", "").replace(
@@ -78,9 +77,7 @@ def test_failed_class_archive_is_not_tried_again(jars: Path, tmp_path: Path) -> 
     )
 
 
-def test_another_java_and_another_control_plane_have_archives_of_their_own(
-    jars: Path, tmp_path: Path
-) -> None:
+def test_each_java_and_control_plane_has_its_own_archive(jars: Path, tmp_path: Path) -> None:
     one, other = tmp_path / "one" / "bin" / "java", tmp_path / "other" / "bin" / "java"
     archives = {
         SharedClasses(jars, java, mode).archive for java in (one, other) for mode in ("kraft", "zookeeper")

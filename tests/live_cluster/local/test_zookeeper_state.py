@@ -1,4 +1,4 @@
-"""What two znodes say of the controller, told as terms."""
+"""The terms of controllers follow from two znodes."""
 
 from typing import Any
 
@@ -7,56 +7,60 @@ import pytest
 from harrow.live_cluster.local.zookeeper_state import ControllerTermsSeen, assignments_in
 from harrow.live_cluster.wire.administration import Assignment
 
-Told = list[tuple[int | None, int]]
+Terms = list[tuple[int | None, int]]
 
 
 @pytest.fixture
-def told() -> Told:
+def reported() -> Terms:
     return []
 
 
 @pytest.fixture
-def terms(told: Told) -> ControllerTermsSeen:
+def terms(reported: Terms) -> ControllerTermsSeen:
     def set_controller(*term: Any) -> None:
-        told.append(term)
+        reported.append(term)
 
     return ControllerTermsSeen(set_controller)
 
 
-def test_a_controller_begins_its_term_once_it_has_raised_the_epoch(
-    terms: ControllerTermsSeen, told: Told
+def test_a_term_begins_when_the_controller_raises_the_epoch(
+    terms: ControllerTermsSeen, reported: Terms
 ) -> None:
-    """Up to 2.1 it writes first that it is controller."""
+    """Up to 2.1 the controller writes its znode before the epoch."""
     terms.look(2, -1)
-    assert told == []
+    assert reported == []
     terms.look(2, 1)
     terms.look(None, 1)
     terms.look(3, 1)
-    assert told == [(2, 1), (None, 1)]
+    assert reported == [(2, 1), (None, 1)]
     terms.look(3, 2)
-    assert told == [(2, 1), (None, 1), (3, 2)]
+    assert reported == [(2, 1), (None, 1), (3, 2)]
 
 
-def test_the_same_broker_may_begin_another_term(terms: ControllerTermsSeen, told: Told) -> None:
+def test_the_same_broker_may_begin_another_term(terms: ControllerTermsSeen, reported: Terms) -> None:
     for controller, epoch in ((2, 1), (None, 1), (2, 1), (2, 2)):
         terms.look(controller, epoch)
-    assert told == [(2, 1), (None, 1), (2, 2)]
+    assert reported == [(2, 1), (None, 1), (2, 2)]
 
 
-def test_a_successor_that_is_seen_at_once_is_told(terms: ControllerTermsSeen, told: Told) -> None:
+def test_a_successor_is_reported_without_a_gap_between_the_terms(
+    terms: ControllerTermsSeen, reported: Terms
+) -> None:
     for controller, epoch in ((2, 1), (3, 1), (3, 2)):
         terms.look(controller, epoch)
-    assert told == [(2, 1), (3, 2)]
+    assert reported == [(2, 1), (3, 2)]
 
 
-def test_a_controller_is_told_whose_epoch_was_seen_before_it(terms: ControllerTermsSeen, told: Told) -> None:
-    """Both znodes were written between the look at the one and that at the other."""
+def test_a_controller_is_reported_if_its_epoch_was_seen_first(
+    terms: ControllerTermsSeen, reported: Terms
+) -> None:
+    """Both znodes were written between the two reads."""
     for controller, epoch in ((None, 0), (None, 1), (0, 1)):
         terms.look(controller, epoch)
-    assert told[-1] == (0, 1)
+    assert reported[-1] == (0, 1)
 
 
-def test_a_topics_znode_has_its_replicas_and_since_2_4_what_is_reassigned() -> None:
+def test_the_znode_of_a_topic_has_its_replicas_and_since_2_4_its_reassignments() -> None:
     znode: dict[str, Any] = {"version": 1, "partitions": {"10": [1], "2": [0, 1]}}
     assert assignments_in("t", znode) == {"t-2": Assignment((0, 1)), "t-10": Assignment((1,))}
     znode |= {"version": 2, "partitions": {"0": [2, 0]}}

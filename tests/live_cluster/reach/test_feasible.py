@@ -197,14 +197,14 @@ def test_a_behaviour_of_the_release_cannot_be_switched_off() -> None:
 
 
 def test_repairs_of_later_releases_are_left_out_on_real_brokers() -> None:
-    drawn_plan = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
-    real, without = as_real(drawn_plan, R241)
+    original = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
+    real, without = as_real(original, R241)
     assert [unset.switch for unset in without] == ["maximal_isr", "epoch_cache_cut_at_log_end"]
     assert [str(unset) for unset in without] == [
         "brokers are as they are: maximal_isr is not set",
         "brokers are as they are: epoch_cache_cut_at_log_end is not set",
     ]
-    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", drawn_plan.cluster)
+    assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", original.cluster)
     assert as_real(real, R241) == (real, ())
 
 
@@ -268,8 +268,8 @@ def test_conditions_on_applications_are_supported() -> None:
 
 
 def test_transactional_applications_run_without_transactions_v2() -> None:
-    drawn_plan = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
-    assert as_real(drawn_plan, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
+    original = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
+    assert as_real(original, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
     without = plan("kafka: '4.3'\n" + APPLIED % (", delivery: at_least_once", "send: m"))
     assert as_real(without, release_of("4.3.1"))[0].behaviours == {}
 
@@ -283,8 +283,8 @@ def test_transactional_producers_run_without_transactions_v2() -> None:
 
 
 def test_behaviours_newer_than_the_plans_release_follow_the_brokers() -> None:
-    drawn_plan = plan("behaviours: {maximal_isr: true}")
-    real, without = as_real(drawn_plan, release_of("2.8.2"))
+    original = plan("behaviours: {maximal_isr: true}")
+    real, without = as_real(original, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
         "aborted_told_at_stable_offset": False,
@@ -318,12 +318,12 @@ NO_RELEASE_DOES: Final = "behaviours: {given_up_batch_unresolved: true, reverted
 
 @pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
 def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(release: KafkaRelease) -> None:
-    drawn_plan = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
-    assert list(obstacles_within(drawn_plan, started_reach(release, release.modes[0]))) == []
-    real, without = as_real(drawn_plan, release)
+    original = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
+    assert list(obstacles_within(original, started_reach(release, release.modes[0]))) == []
+    real, without = as_real(original, release)
     # The behaviours are stated, so that findings can propose the repair.
-    assert {name: real.behaviours[name] for name in drawn_plan.behaviours} == dict.fromkeys(
-        drawn_plan.behaviours, False
+    assert {name: real.behaviours[name] for name in original.behaviours} == dict.fromkeys(
+        original.behaviours, False
     )
     assert [unset.is_mended for unset in without] == [False, False]
     assert str(without[0]) == (
@@ -337,8 +337,8 @@ def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(relea
 )
 def test_no_switch_of_a_swarm_in_the_library_is_an_obstacle(name: str) -> None:
     (path,) = resolve(name)
-    for drawn_plan in load_campaign(path).plans:
-        made = draw_for_seed(drawn_plan, 0).plan
+    for original in load_campaign(path).plans:
+        made = draw_for_seed(original, 0).plan
         for release in pinned_releases():
             if release.model_release == made.kafka:
                 reach = started_reach(release, made.metadata)
@@ -358,9 +358,9 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     class Spec:
         name = "heartbeat-0"
 
-    drawn_plan = plan("")
-    object.__setattr__(drawn_plan, "applications", (Spec(),))
-    assert list(obstacles_within(drawn_plan, started_reach(R241, ZOOKEEPER))) == [
+    original = plan("")
+    object.__setattr__(original, "applications", (Spec(),))
+    assert list(obstacles_within(original, started_reach(R241, ZOOKEEPER))) == [
         "heartbeat-0 is of a kind that exists only on the model"
     ]
 
@@ -421,12 +421,12 @@ def test_an_unsupported_client_setting_is_an_obstacle(monkeypatch: pytest.Monkey
         LIBRARIES[KAFKA_PYTHON], own_name=lambda _, name: None if name == "linger.ms" else name
     )
     monkeypatch.setattr(feasible, "LIBRARIES", {**LIBRARIES, KAFKA_PYTHON: without_linger})
-    drawn_plan = (
+    original = (
         CLUSTER
         + "workload: {duration: 1s, producers: [{name: p, rate: 1/s, library: kafka-python, settings: {linger.ms: 3}},"
         " {name: q, rate: 1/s, settings: {linger.ms: 3}}, {name: r, rate: 1/s, library: kafka-python}]}\n"
     )
-    assert list(obstacles_within(plan(drawn_plan), started_reach(R241, ZOOKEEPER))) == [
+    assert list(obstacles_within(plan(original), started_reach(R241, ZOOKEEPER))) == [
         "p uses kafka-python, which has no setting linger.ms"
     ]
 

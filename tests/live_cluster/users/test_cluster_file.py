@@ -1,4 +1,4 @@
-"""The file of a user's cluster: what it says, and what is wrong with it."""
+"""The file of a user's cluster is read, and its mistakes are reported."""
 
 from pathlib import Path
 
@@ -35,29 +35,29 @@ def load(folder: Path, text: str) -> ClusterFile:
     return load_cluster_file(written(folder, text), {"SECRET": "hidden"})
 
 
-def test_cluster_file_has_addresses_and_commands(tmp_path: Path) -> None:
-    found = load(tmp_path, FULL)
-    assert found.bootstrap == (("kafka-1", 9092), ("::1", 9093))
-    assert found.release is not None
-    assert found.release.name == "3.9.2"
-    assert list(found.brokers) == [7, 4]
-    assert found.allowed == {"topics", "kill"}
-    kill, start = found.command(CommandName.KILL, 7), found.command(CommandName.START, 7)
+def test_a_cluster_file_has_addresses_and_commands(tmp_path: Path) -> None:
+    cluster = load(tmp_path, FULL)
+    assert cluster.bootstrap == (("kafka-1", 9092), ("::1", 9093))
+    assert cluster.release is not None
+    assert cluster.release.name == "3.9.2"
+    assert list(cluster.brokers) == [7, 4]
+    assert cluster.allowed == {"topics", "kill"}
+    kill, start = cluster.command(CommandName.KILL, 7), cluster.command(CommandName.START, 7)
     assert kill is not None
     assert start is not None
     assert (kill.limit_s, start.limit_s) == (5, 20)
     values = {"host": CommandWord("h"), "unit": CommandWord("kafka-a")}
     assert kill.filled(values).argv == ("ssh", "h", "systemctl", "kill", "kafka-a")
-    shared = found.command(CommandName.START, 4)
+    shared = cluster.command(CommandName.START, 4)
     assert shared is not None
     assert shared.filled(values).argv == ("/bin/sh", "-c", "ssh h start kafka-a")
-    assert found.command(CommandName.PAUSE, 7) is None
+    assert cluster.command(CommandName.PAUSE, 7) is None
 
 
 def test_secrets_are_never_shown(tmp_path: Path) -> None:
-    found = load(tmp_path, FULL)
-    assert found.security.settings["sasl.password"] == "hidden"
-    assert "hidden" not in repr(found)
+    cluster = load(tmp_path, FULL)
+    assert cluster.security.settings["sasl.password"] == "hidden"
+    assert "hidden" not in repr(cluster)
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         ("bootstrap: a:1\ntimeout: 0s", "2:10: timeout: 0s is too short: it must be more than 0"),
     ],
 )
-def test_each_mistake_is_reported_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+def test_each_mistake_is_reported_with_its_position(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(FileError) as refused:
         load(tmp_path, text)
     assert str(refused.value) == f"{tmp_path / 'cluster.yaml'}:{problem}"
 
 
-def test_braces_of_the_shell_are_left_to_it(tmp_path: Path) -> None:
+def test_braces_of_the_shell_are_not_placeholders(tmp_path: Path) -> None:
     text = "bootstrap: a:1\ncommands: {start: 'echo ${HOME} {{broker}} {broker} {print $1} {{.State}}'}"
     start = load(tmp_path, text).command(CommandName.START, 3)
     assert start is not None
@@ -125,12 +125,12 @@ def test_braces_of_the_shell_are_left_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [FULL, TEXT])
-def test_the_schema_takes_what_the_reader_takes(text: str) -> None:
+def test_the_schema_accepts_a_valid_cluster_file(text: str) -> None:
     schema = cluster_file_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(yaml.safe_load(text), schema)
 
 
-def test_the_schema_refuses_what_the_reader_refuses() -> None:
+def test_the_schema_refuses_an_unknown_command() -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"bootstrap": "a:1", "commands": {"puse": "x"}}, cluster_file_schema())

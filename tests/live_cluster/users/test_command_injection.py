@@ -1,4 +1,4 @@
-r"""What a cluster says of itself is never run as a command, neither on this machine nor behind `ssh`.
+r"""Values reported by a cluster never run as commands, neither on this machine nor behind `ssh`.
 
 `ssh` is a stub that does what sshd does: it joins its arguments with spaces and gives them to a shell.
 """
@@ -79,7 +79,7 @@ WORD_LETTERS: Final = "abcXYZ019._:-"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder for commands to run in, where programs take note of their arguments."""
+    """Return a folder for commands to run in, where programs record their arguments."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("ssh", "docker", "iptables", "systemctl", "note"):
@@ -92,7 +92,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def examples() -> list[str]:
-    """Return the cluster files of the page. An example that is a part of one gets what each file needs."""
+    """Return the cluster files of the page; partial examples are completed."""
     blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [
         text if "bootstrap:" in text else f"bootstrap: a:1\n{text}" for text in blocks if "commands:" in text
@@ -112,7 +112,7 @@ def with_command(run: str | list[str], placeholder: str) -> str:
 def do_everything(
     file: ClusterFile, folder: Path, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Do what a run does: look at the cluster, then do and undo all that the file has commands for.
+    """Survey the cluster, then do and undo every fault that the file has commands for, as a run does.
 
     Raises:
         UnsafeWordError: harrow refuses the cluster.
@@ -144,7 +144,7 @@ def look_at(file: ClusterFile, nodes: tuple[BrokerNode, ...], monkeypatch: pytes
 
 
 def attacked(field: str) -> Iterator[tuple[BrokerNode, ...]]:
-    """Yield brokers, the first or the second of which has something hostile for a *field*."""
+    """Yield pairs of brokers in which one has a hostile value of a *field*."""
     values: tuple[Any, ...] = ATTACKS if field in TEXTS else (-1, -(2**31))
     for value in values:
         for place in range(len(NODES)):
@@ -155,7 +155,7 @@ def attacked(field: str) -> Iterator[tuple[BrokerNode, ...]]:
 
 @pytest.mark.parametrize("text", examples())
 @pytest.mark.parametrize("field", [*TEXTS, *NUMBERS])
-def test_no_example_of_the_documentation_runs_what_a_cluster_says(
+def test_no_example_of_the_documentation_runs_a_value_of_the_cluster(
     machine: Path, monkeypatch: pytest.MonkeyPatch, text: str, field: str
 ) -> None:
     file = loaded(machine, text)
@@ -176,7 +176,7 @@ def test_no_example_of_the_documentation_runs_what_a_cluster_says(
 
 @pytest.mark.parametrize("name", [*BROKER_PLACEHOLDERS, *PEER_PLACEHOLDERS])
 @pytest.mark.parametrize("run", TEMPLATES, ids=str)
-def test_no_form_of_a_command_runs_what_a_cluster_says(
+def test_no_form_of_a_command_runs_a_value_of_the_cluster(
     machine: Path, monkeypatch: pytest.MonkeyPatch, run: str | list[str], name: str
 ) -> None:
     file = loaded(machine, with_command(run, name))
@@ -187,10 +187,10 @@ def test_no_form_of_a_command_runs_what_a_cluster_says(
 
 
 @pytest.mark.parametrize("run", TEMPLATES, ids=str)
-def test_each_form_of_a_command_would_run_or_mistake_some_attack_that_was_not_refused(
+def test_each_form_of_a_command_would_run_or_misread_an_unchecked_attack(
     machine: Path, run: str | list[str]
 ) -> None:
-    """So the test above has teeth: it is the check of words that stands between a cluster and a shell."""
+    """This proves that the check of words is the only barrier between a cluster and a shell."""
 
     def unchecked(text: str) -> CommandWord:
         return str.__new__(CommandWord, text)
@@ -207,7 +207,7 @@ def test_each_form_of_a_command_would_run_or_mistake_some_attack_that_was_not_re
         running.end()
         if (machine / "pwned").exists():
             return
-    # No shell reads it, and the program takes it for an option.
+    # No shell reads the value, but the program takes it for an option.
     assert run == ["docker", "kill", "{0}"]
     assert "<kill><-1>" in (machine / "notes").read_text(encoding="utf-8").splitlines()
 
@@ -215,7 +215,7 @@ def test_each_form_of_a_command_would_run_or_mistake_some_attack_that_was_not_re
 @pytest.mark.parametrize(
     "run", [run for run in TEMPLATES if "note" in str(run) or "iptables" in str(run)], ids=str
 )
-def test_a_word_arrives_as_it_was_said_through_every_shell(machine: Path, run: str | list[str]) -> None:
+def test_a_safe_word_passes_every_shell_unchanged(machine: Path, run: str | list[str]) -> None:
     draws = random.Random(0)
     parts = [run] if isinstance(run, str) else run
     filled = [part.replace("{0}", "{host}") for part in parts]
@@ -238,7 +238,7 @@ def test_a_refusal_names_the_broker_and_the_value_on_one_line(
     )
 
 
-def test_a_cluster_may_say_what_it_likes_where_no_command_needs_it(
+def test_a_hostile_value_that_no_command_uses_is_accepted(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = loaded(machine, with_command("echo {host}", "host"))
@@ -246,7 +246,7 @@ def test_a_cluster_may_say_what_it_likes_where_no_command_needs_it(
         assert look_at(file, nodes, monkeypatch).brokers == nodes
 
 
-def test_a_peer_is_refused_though_its_own_commands_need_nothing_of_it(
+def test_a_hostile_peer_is_refused_if_a_command_of_another_broker_uses_it(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = """\

@@ -1,4 +1,4 @@
-"""Which target can do which fault follows from what the targets say."""
+"""The targets declare which faults they can do."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from harrow.live_cluster.users.fault_reach import targets_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oddity(Fault):
-    """A fault that nobody has thought of."""
+    """A fault from outside the catalogue."""
 
     name: ClassVar[str] = "oddity"
 
@@ -34,7 +34,7 @@ def words(fault: type[Fault]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_of_every_fault_it_is_known_what_each_target_can_do(name: str) -> None:
+def test_every_fault_states_what_each_target_can_do(name: str) -> None:
     model, *others = words(FAULTS[name])
     assert model == "yes"
     assert set(others) <= {"yes", "in part", "no"}
@@ -44,29 +44,29 @@ def test_of_every_fault_it_is_known_what_each_target_can_do(name: str) -> None:
     ("name", "expected"),
     [
         ("broker_crash", ["yes", "yes", "yes", "in part"]),  # no command cuts the power
-        ("partition", ["yes", "yes", "yes", "in part"]),  # none cuts off a client
+        ("partition", ["yes", "yes", "yes", "in part"]),  # no command cuts off a client
         ("link_slow", ["yes", "yes", "yes", "no"]),
         ("session_expiry", ["yes", "yes", "no", "no"]),
         ("controller_failover", ["yes", "yes", "yes", "in part"]),
         ("broker_pause", ["yes", "yes", "yes", "yes"]),
         ("application_pause", ["yes", "yes", "yes", "yes"]),
-        ("client_zombie", ["yes", "in part", "in part", "in part"]),  # applications alone
+        ("client_zombie", ["yes", "in part", "in part", "in part"]),  # only applications
     ],
 )
-def test_a_fault_can_be_done_as_far_as_each_word_of_it_can(name: str, expected: list[str]) -> None:
+def test_each_target_can_do_a_fault_wholly_partly_or_not(name: str, expected: list[str]) -> None:
     assert words(FAULTS[name]) == expected
 
 
-def test_a_new_fault_is_known_by_what_it_does() -> None:
-    found = targets_of(Oddity)
+def test_the_targets_of_a_new_fault_follow_from_its_effects() -> None:
+    targets = targets_of(Oddity)
     assert words(Oddity) == ["yes", "yes", "in part", "in part"]
-    assert found["yours"].obstacles == ("oddity: harrow has no access to ZooKeeper",)
+    assert targets["yours"].obstacles == ("oddity: harrow has no access to ZooKeeper",)
 
 
 @pytest.mark.parametrize(
     "text", ["partition: {between: controller}", "broker_pause: {broker: [1, controller]}"]
 )
-def test_the_controller_of_a_quorum_is_no_broker_whatever_looks_for_it(text: str) -> None:
+def test_a_separate_controller_is_an_obstacle_for_any_reference_to_the_controller(text: str) -> None:
     plan = load_text(f"name: c\nscript: [{{do: {{{text}}}}}]\n", "c.yaml").plans[0]
     started = started_reach(release_of("4.3.1"), KRAFT)
     kraft = list(obstacles_within(plan, replace(started, has_controllers=False)))

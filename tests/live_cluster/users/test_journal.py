@@ -1,4 +1,4 @@
-"""The journal of a user's cluster, and healing by it."""
+"""The journal of a user's cluster records faults, and healing undoes them."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def journal_in(folder: Path) -> Journal:
     return Journal.of(folder / "state", "some cluster", folder / "cluster.yaml")
 
 
-def deeds_in(
+def commands_in(
     folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
 ) -> FaultCommands:
     file = load_cluster_file(written(folder, text))
@@ -41,9 +41,9 @@ def heal(folder: Path, journal: Journal) -> None:
     Healing(journal, file, folder / "log", lambda _: None).heal()
 
 
-def test_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.pause()
         assert (broker.is_paused, [str(fault) for fault in journal.in_force()]) == (
             True,
@@ -57,7 +57,7 @@ def test_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch: p
             [CommandName.KILL],
         )
         broker.start()
-        # It has not come up yet: whoever heals starts it again.
+        # The broker does not answer yet, so healing would start it again.
         assert (broker.is_running, [fault.command for fault in journal.in_force()]) == (
             True,
             [CommandName.KILL],
@@ -69,9 +69,9 @@ def test_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch: p
     assert list(journals(tmp_path / "state")) == []
 
 
-def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> None:
+def test_a_broker_killed_while_paused_is_only_down(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.pause()
         broker.kill()
         assert [fault.command for fault in journal.in_force()] == [CommandName.KILL]
@@ -79,10 +79,10 @@ def test_who_is_killed_while_paused_is_down_and_nothing_else(tmp_path: Path) -> 
     assert notes(tmp_path) == ["pause 1", "kill 1", "start 1"]
 
 
-def test_one_that_is_told_to_stop_runs_until_its_command_is_back(tmp_path: Path) -> None:
+def test_a_stopping_broker_runs_until_its_command_returns(tmp_path: Path) -> None:
     text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
         broker.stop()
         states = [broker.is_running]
         (tmp_path / "go").touch()
@@ -97,7 +97,7 @@ def test_one_that_is_told_to_stop_runs_until_its_command_is_back(tmp_path: Path)
 
 def test_a_link_is_cut_once_and_restored_with_the_last_cut(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links = UserLinks(commands_in(tmp_path, journal), lambda broker: broker + 1)
         links.cut(0, 1)
         links.cut(0, 1)
         links.cut(1, 0)
@@ -109,9 +109,9 @@ def test_a_link_is_cut_once_and_restored_with_the_last_cut(tmp_path: Path) -> No
     assert notes(tmp_path) == ["cut 1 2", "cut 2 1", "restore 1 2", "restore 2 1"]
 
 
-def test_forbidden_command_does_not_run(tmp_path: Path) -> None:
+def test_a_forbidden_command_does_not_run(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, permitted=frozenset({"pause"})))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, permitted=frozenset({"pause"})))
         broker.pause()
         with pytest.raises(CannotBeDoneError, match="kill is not allowed on this cluster"):
             broker.kill()
@@ -122,7 +122,7 @@ def test_forbidden_command_does_not_run(tmp_path: Path) -> None:
 def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
     text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: cat state/*.journal >seen")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
         broker.pause()
         assert '"deed": "pause"' in (tmp_path / "seen").read_text()
         broker.resume()
@@ -136,17 +136,17 @@ def test_a_fault_is_on_disk_before_its_command_runs(tmp_path: Path) -> None:
         ("[/nonexistent/program]", r"/nonexistent/program failed with 127: .*not found"),
     ],
 )
-def test_failed_command_may_be_in_force(tmp_path: Path, command: str, message: str) -> None:
+def test_a_fault_of_a_failed_command_is_undone(tmp_path: Path, command: str, message: str) -> None:
     text = TEXT.replace("pause: echo pause {broker} >>notes", f"pause: {command}")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
         with pytest.raises(CommandError, match=message):
             broker.pause()
         heal(tmp_path, journal)
     assert notes(tmp_path) == ["resume 1"]
 
 
-def test_two_at_once_are_refused(tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_cluster_is_refused(tmp_path: Path) -> None:
     with journal_in(tmp_path), pytest.raises(JournalError, match="another harrow process uses this cluster"):
         journal_in(tmp_path)
     with journal_in(tmp_path):
@@ -156,11 +156,11 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.live_cluster.users.test_journal import deeds_in, journal_in
+from tests.live_cluster.users.test_journal import commands_in, journal_in
 from harrow.live_cluster.users.user_broker import UserBroker, UserLinks
 folder = Path(sys.argv[1])
 journal = journal_in(folder)
-commands = deeds_in(folder, journal)
+commands = commands_in(folder, journal)
 UserLinks(commands, lambda broker: broker).cut(1, 2)
 UserBroker(1, 1, commands).pause()
 journal.creates("harrow-x-t")
@@ -193,7 +193,7 @@ def test_faults_of_a_killed_process_are_healed(tmp_path: Path) -> None:
     assert not path_of_journal.exists()
 
 
-def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path) -> None:
+def test_a_torn_line_in_the_journal_is_ignored(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
         journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
@@ -201,14 +201,14 @@ def test_a_line_that_was_torn_when_harrow_died_counts_for_nothing(tmp_path: Path
         file.write('{"in_force": {"number": 2, "deed": "ki')
     with Journal(path, Path(), Path()) as journal:
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
-        # What follows does not go on in it.
+        # The next line does not continue the torn one.
         journal.creates("harrow-x-t")
     with Journal(path, Path(), Path()) as journal:
         assert (len(journal.in_force()), journal.topics()) == (1, ["harrow-x-t"])
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"over": 7}', '{"in_force": {}}', '"\\ud800', "\x00"])
-def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Path, line: str) -> None:
+def test_a_damaged_journal_is_refused_and_kept(tmp_path: Path, line: str) -> None:
     with journal_in(tmp_path) as journal:
         journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
@@ -220,8 +220,8 @@ def test_a_journal_that_harrow_has_not_written_is_refused_and_stays(tmp_path: Pa
     assert path.read_bytes() == before
 
 
-def test_the_process_of_a_command_is_known_to_whoever_heals_in_the_same_life(tmp_path: Path) -> None:
-    """On Ctrl-C in the middle of a kill: one that still answers then is not one that was not killed."""
+def test_the_journal_of_the_same_process_knows_the_pid_of_a_command(tmp_path: Path) -> None:
+    """After Ctrl-C in the middle of a kill, a broker that still answers may yet be killed."""
     with journal_in(tmp_path) as journal:
         fault = journal.strikes(CommandName.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         journal.is_done_by(fault, 4711)
@@ -238,15 +238,15 @@ def test_a_command_does_nothing_unless_the_journal_has_its_process(
     with journal_in(tmp_path) as journal:
         monkeypatch.setattr(journal, "is_done_by", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            UserBroker(1, 1, deeds_in(tmp_path, journal)).pause()
+            UserBroker(1, 1, commands_in(tmp_path, journal)).pause()
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
     assert not (tmp_path / "notes").exists()
 
 
-def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: Path) -> None:
+def test_healing_does_not_wait_for_a_command_that_has_ended(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        running = deeds_in(tmp_path, journal).begin(CommandName.PAUSE, 1)
-        # As after an interrupt: nobody asks it how it has ended.
+        running = commands_in(tmp_path, journal).begin(CommandName.PAUSE, 1)
+        # As after an interrupt, the exit code is never read.
         _until(lambda: notes(tmp_path) == ["pause 1"])
         heal(tmp_path, journal)
         assert journal.in_force() == []
@@ -254,19 +254,19 @@ def test_a_command_of_the_same_life_that_has_ended_is_not_waited_for(tmp_path: P
     assert notes(tmp_path) == ["pause 1", "resume 1"]
 
 
-def test_whoever_started_a_command_learns_its_exit_code_although_healing_has_waited_for_it(
+def test_healing_leaves_the_exit_code_of_a_command_to_its_caller(
     tmp_path: Path,
 ) -> None:
     text = TEXT.replace("pause: echo pause {broker} >>notes", "pause: echo pause {broker} >>notes; exit 3")
     with journal_in(tmp_path) as journal:
-        running = deeds_in(tmp_path, journal, text).begin(CommandName.PAUSE, 1)
+        running = commands_in(tmp_path, journal, text).begin(CommandName.PAUSE, 1)
         heal(tmp_path, journal)
         assert journal.in_force() == []
         with pytest.raises(CommandError, match="failed with 3"):
             running.has_ended()
 
 
-def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_again(
+def test_healing_ends_clients_before_it_deletes_topics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -276,45 +276,45 @@ def test_clients_end_before_topics_are_deleted_for_they_would_have_them_created_
     assert done == ["clients", "topics"]
 
 
-def test_failed_undo_stays_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_undo_stays_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:
-        commands = deeds_in(tmp_path, journal, text)
+        commands = commands_in(tmp_path, journal, text)
         UserLinks(commands, lambda broker: broker).cut(1, 2)
         UserBroker(1, 1, commands).pause()
         with pytest.raises(HealingError, match=r"pause of broker 1 is still in force: exit 7 failed with 7"):
             heal(tmp_path, journal)
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
         path = journal.path
-    # A broker that is not resumed and does not answer may be dead.
+    # A broker that cannot be resumed and does not answer may be dead.
     assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", *["start 1"] * 4]
     assert path.exists()
 
 
-def test_a_broker_that_was_killed_is_started_until_it_answers(
+def test_healing_starts_a_killed_broker_until_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     with journal_in(tmp_path) as journal:
-        UserBroker(1, 1, deeds_in(tmp_path, journal)).kill()
+        UserBroker(1, 1, commands_in(tmp_path, journal)).kill()
         with pytest.raises(HealingError, match="succeeded, but the broker does not answer"):
             heal(tmp_path, journal)
         assert [fault.command for fault in journal.in_force()] == [CommandName.KILL]
     assert notes(tmp_path) == ["kill 1", *["start 1"] * 4]
 
 
-def test_a_paused_broker_is_resumed_before_its_stop_is_waited_for(
+def test_healing_resumes_a_paused_broker_before_it_waits_for_its_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
     text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
     text = text.replace("resume: echo", "resume: touch go; echo")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(1, 1, deeds_in(tmp_path, journal, text))
+        broker = UserBroker(1, 1, commands_in(tmp_path, journal, text))
         broker.pause()
         broker.stop()
-        # Nobody asks for the exit code of the command before: an interrupt ends whoever would have.
+        # After an interrupt the exit code of the stop is never read.
         with pytest.raises(HealingError, match="the broker does not answer"):
             heal(tmp_path, journal)
         broker.look_after()
@@ -326,9 +326,9 @@ def _dies_paused(text: str = TEXT) -> str:
     return text.replace("resume: echo resume {broker} >>notes", "resume: echo no such process; exit 1")
 
 
-def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_path: Path) -> None:
+def test_a_broker_that_died_while_paused_is_down_and_can_be_started(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused()))
         broker.pause()
         broker.resume()
         assert (broker.is_running, broker.is_paused) == (False, False)
@@ -337,33 +337,33 @@ def test_a_broker_that_died_while_it_was_paused_is_down_and_can_be_started(tmp_p
     assert notes(tmp_path) == ["pause 1", "start 1"]
 
 
-def test_a_resume_that_fails_on_a_live_broker_ends_the_run(
+def test_a_failed_resume_of_a_live_broker_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused()))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused()))
         broker.pause()
         with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
             broker.resume()
         assert [fault.command for fault in journal.in_force()] == [CommandName.PAUSE]
 
 
-def test_a_command_that_fails_on_a_dead_broker_says_that_it_does_not_answer(tmp_path: Path) -> None:
+def test_a_failed_command_on_a_dead_broker_reports_that_it_does_not_answer(tmp_path: Path) -> None:
     text = TEXT.replace("kill: echo kill {broker} >>notes", "kill: exit 3")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
-        said = "^kill of broker 1: exit 3 failed with 3; broker 1 does not answer$"
-        with pytest.raises(CommandError, match=said):
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
+        message = "^kill of broker 1: exit 3 failed with 3; broker 1 does not answer$"
+        with pytest.raises(CommandError, match=message):
             broker.kill()
 
 
-def test_a_broker_that_died_while_it_was_paused_is_healed_by_its_start(
+def test_healing_starts_a_broker_that_died_while_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with journal_in(tmp_path) as journal:
-        UserBroker(0, 1, deeds_in(tmp_path, journal, _dies_paused())).pause()
-    # By another process, which has nothing but the journal.
+        UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused())).pause()
+    # Another process heals from the journal alone.
     answers = iter([False, False])
     monkeypatch.setattr(Healing, "_answers", lambda *_: next(answers, True))
     with journal_in(tmp_path) as journal:
@@ -372,10 +372,10 @@ def test_a_broker_that_died_while_it_was_paused_is_healed_by_its_start(
     assert notes(tmp_path) == ["pause 1", "start 1"]
 
 
-def test_without_a_command_that_starts_it_a_dead_broker_is_left_to_the_user(tmp_path: Path) -> None:
+def test_without_a_start_command_the_user_has_to_start_a_dead_broker(tmp_path: Path) -> None:
     lines = [line for line in _dies_paused().splitlines() if not line.startswith(("  kill", "  st"))]
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, "\n".join(lines)))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, "\n".join(lines)))
         broker.pause()
         with pytest.raises(CommandError, match="broker 1 does not answer"):
             broker.resume()
@@ -392,7 +392,7 @@ def test_a_broker_that_does_not_come_up_is_started_again(
     monkeypatch.setattr(user_broker, "_LOOK_S", 0.0)
     monkeypatch.setattr(user_broker, "_COMES_UP_S", 0.0)
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.kill()
         broker.start()
         broker.look_after()
@@ -404,41 +404,41 @@ def test_a_broker_that_does_not_come_up_is_started_again(
     assert notes(tmp_path) == ["kill 1", *["start 1"] * 3]
 
 
-def test_a_stop_that_fails_is_an_error_of_the_run_and_of_no_thread_that_looks(tmp_path: Path) -> None:
+def test_a_failed_stop_is_raised_at_the_next_look(tmp_path: Path) -> None:
     text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: exit 1")
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, deeds_in(tmp_path, journal, text))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
         broker.stop()
         assert broker.is_running
         with pytest.raises(CommandError, match="exit 1 failed with 1"):
-            _look_for_ever(broker)
+            _look_until_error(broker)
 
 
-def test_a_link_that_is_not_cut_needs_no_restoring_and_can_be_cut_later(tmp_path: Path) -> None:
+def test_restoring_an_uncut_link_does_nothing(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        links = UserLinks(deeds_in(tmp_path, journal), lambda broker: broker + 1)
+        links = UserLinks(commands_in(tmp_path, journal), lambda broker: broker + 1)
         links.restore(0, 1)
         links.cut(0, 1)
         links.restore_all()
     assert notes(tmp_path) == ["cut 1 2", "restore 1 2"]
 
 
-def test_a_journal_says_where_the_cluster_file_is_without_the_folder_that_the_run_began_in(
+def test_a_journal_finds_the_cluster_file_without_the_runs_folder(
     tmp_path: Path,
 ) -> None:
-    began_in = tmp_path / "gone"
-    began_in.mkdir()
+    start_folder = tmp_path / "gone"
+    start_folder.mkdir()
     written(tmp_path)
-    with Journal.of(tmp_path / "state", "some cluster", began_in / ".." / "cluster.yaml") as journal:
-        UserBroker(0, 1, deeds_in(tmp_path, journal)).pause()
-    began_in.rmdir()
+    with Journal.of(tmp_path / "state", "some cluster", start_folder / ".." / "cluster.yaml") as journal:
+        UserBroker(0, 1, commands_in(tmp_path, journal)).pause()
+    start_folder.rmdir()
     with Journal(journal.path, Path(), Path()) as again:
         assert (again.cluster_file, again.folder) == (tmp_path / "cluster.yaml", tmp_path)
         heal(tmp_path, again)
     assert notes(tmp_path) == ["pause 1", "resume 1"]
 
 
-def _look_for_ever(broker: UserBroker) -> None:
+def _look_until_error(broker: UserBroker) -> None:
     while True:
         broker.look_after()
 

@@ -1,4 +1,4 @@
-"""What a user's cluster cannot do or show of a campaign, and what asks for consent."""
+"""Obstacles of a campaign on a user's cluster, and the permissions that it needs."""
 
 from pathlib import Path
 from typing import cast
@@ -54,7 +54,7 @@ faults: [{every: 1s, do: {broker_crash: {broker: leader of t-0}}}, {every: 2s, d
 """
 
 
-def test_a_plain_campaign_has_no_obstacles_and_says_what_it_does(tmp_path: Path) -> None:
+def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: Path) -> None:
     assert obstacles(tmp_path, PLAIN, seen()) == []
     assert permissions_for(plan(PLAIN)) == {"topics", "kill", "stop", "cut"}
     assert permissions_for(plan("")) == {"topics"}
@@ -92,7 +92,7 @@ def test_each_obstacle_is_reported(tmp_path: Path, text: str, obstacle: str) -> 
     assert obstacles(tmp_path, text, seen()) == [obstacle]
 
 
-def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: Path) -> None:
+def test_broker_settings_are_compared_and_topic_settings_are_set(tmp_path: Path) -> None:
     text = "settings: {replica.lag.time.max.ms: 5s, min.insync.replicas: 2}"
     assert obstacles(tmp_path, text, seen()) == ["replica.lag.time.max.ms is 10000, the campaign has 5000"]
     assert settings_of_topic(plan(text), plan(text).cluster.topics[0]) == {
@@ -102,7 +102,7 @@ def test_settings_of_brokers_are_compared_and_those_of_topics_are_set(tmp_path: 
     }
 
 
-def test_fault_needs_its_command(tmp_path: Path) -> None:
+def test_a_fault_without_its_commands_is_an_obstacle(tmp_path: Path) -> None:
     text = "script: [{do: {broker_pause: {broker: any}}}]"
     assert obstacles(tmp_path, text, seen(), 'bootstrap: "a:1"') == [
         "broker_pause: there is no command pause",
@@ -110,7 +110,7 @@ def test_fault_needs_its_command(tmp_path: Path) -> None:
     ]
 
 
-def test_unsupported_security_setting_is_an_obstacle(tmp_path: Path) -> None:
+def test_an_unsupported_security_setting_is_an_obstacle(tmp_path: Path) -> None:
     text = "workload: {{duration: 1s, producers: [{{rate: 1/s, name: p{}}}], consumers: [{{name: c}}]}}"
     secured = f"{TEXT}security: {{security.protocol: SSL, enable.ssl.certificate.verification: 'false'}}\n"
     assert obstacles(tmp_path, text.format(""), seen(), secured) == []
@@ -120,10 +120,10 @@ def test_unsupported_security_setting_is_an_obstacle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "about", "modelled"), [("2.4.1", "2.4", {}), ("2.8.2", "2.4", {"maximal_isr": True})]
+    ("release", "model_release", "modelled"), [("2.4.1", "2.4", {}), ("2.8.2", "2.4", {"maximal_isr": True})]
 )
-def test_the_model_does_what_brokers_of_the_clusters_release_do(
-    tmp_path: Path, release: str, about: str, modelled: dict[str, bool]
+def test_the_modelled_plan_has_the_behaviours_of_the_clusters_release(
+    tmp_path: Path, release: str, model_release: str, modelled: dict[str, bool]
 ) -> None:
     brokers = UserBrokers(
         file=load_cluster_file(written(tmp_path)),
@@ -135,18 +135,18 @@ def test_the_model_does_what_brokers_of_the_clusters_release_do(
         journal=cast("Journal", None),
         say=print,
     )
-    found = brokers.as_modelled(plan("behaviours: {isr_expansion_checks_epoch_start: true}"))
-    assert found.kafka == about
-    assert modelled.items() <= found.behaviours.items()
+    modelled_plan = brokers.as_modelled(plan("behaviours: {isr_expansion_checks_epoch_start: true}"))
+    assert modelled_plan.kafka == model_release
+    assert modelled.items() <= modelled_plan.behaviours.items()
 
 
-def test_releases_without_epochs_are_too_old(tmp_path: Path) -> None:
+def test_a_release_without_leader_epochs_is_too_old(tmp_path: Path) -> None:
     assert obstacles(tmp_path, PLAIN, seen("2.0.1")) == [
         "brokers of 2.0.1 do not report leader epochs: harrow needs 2.1 or newer"
     ]
 
 
-def test_brokers_are_those_of_the_same_ids_or_the_first_ones() -> None:
+def test_brokers_are_mapped_by_equal_ids_or_in_order() -> None:
     three = plan("cluster: {brokers: 3}")
     assert mapped_brokers(three, [0, 1, 2, 7]) == {0: 0, 1: 1, 2: 2}
     assert mapped_brokers(three, [9, 4, 7, 5]) == {0: 4, 1: 5, 2: 7}
@@ -154,35 +154,41 @@ def test_brokers_are_those_of_the_same_ids_or_the_first_ones() -> None:
 
 
 @pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
-def test_a_campaign_about_a_cluster_has_its_brokers_topics_and_settings(metadata: str) -> None:
+def test_a_campaign_made_from_a_cluster_has_its_brokers_topics_and_settings(metadata: str) -> None:
     settings = {
         broker: {**SETTINGS, "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "9000", "x": "y"}
         for broker in (1, 2, 3)
     }
     topics = {"orders": {"unclean.leader.election.enable": "true", "retention.ms": "5"}}
     text = users_campaign("ours", seen(metadata=metadata), settings, topics)
-    found = load_text(text, "ours.yaml").plans[0]
-    assert [(broker.id, broker.rack) for broker in found.cluster.brokers] == [(1, "b"), (2, "c"), (3, "a")]
-    (topic,) = found.cluster.topics
+    loaded = load_text(text, "ours.yaml").plans[0]
+    assert [(broker.id, broker.rack) for broker in loaded.cluster.brokers] == [
+        (1, "b"),
+        (2, "c"),
+        (3, "a"),
+    ]
+    (topic,) = loaded.cluster.topics
     assert (topic.name, topic.assignment) == ("orders", ((1, 2, 3), (2, 3, 1)))
     assert topic.settings == {"unclean.leader.election.enable": True, "retention.ms": 5}
     of_zookeeper = {"zookeeper.session.timeout.ms": 9000} if metadata == ZOOKEEPER else {}
-    assert found.cluster.settings == {"min.insync.replicas": 2, **of_zookeeper}
+    assert loaded.cluster.settings == {"min.insync.replicas": 2, **of_zookeeper}
 
 
 @pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
 @each_plan()
-def test_every_campaign_of_the_library_can_be_looked_at(tmp_path: Path, name: str, metadata: str) -> None:
-    """Those strike what a cluster of a user's has no commands for, too: servers of ZooKeeper, for one."""
-    given = PLANS[name]
-    survey = seen(f"{given.kafka}.1", metadata, brokers=max(3, len(given.cluster.brokers)))
+def test_every_campaign_of_the_library_can_be_checked_for_obstacles(
+    tmp_path: Path, name: str, metadata: str
+) -> None:
+    """Some campaigns strike processes without commands, such as ZooKeeper servers."""
+    library_plan = PLANS[name]
+    survey = seen(f"{library_plan.kafka}.1", metadata, brokers=max(3, len(library_plan.cluster.brokers)))
     settings = {broker.id: SETTINGS for broker in survey.brokers}
     file = load_cluster_file(written(tmp_path, TEXT))
-    assert all(obstacles_on(given, file, survey, settings))
-    assert "topics" in permissions_for(given)
+    assert all(obstacles_on(library_plan, file, survey, settings))
+    assert "topics" in permissions_for(library_plan)
 
 
-def test_a_server_of_zookeeper_is_not_at_hand(tmp_path: Path) -> None:
+def test_a_fault_on_a_zookeeper_server_is_an_obstacle(tmp_path: Path) -> None:
     text = "script: [{do: {broker_crash: {broker: zookeeper-1}}}]"
     assert obstacles(tmp_path, text, seen()) == [
         "broker_crash strikes a ZooKeeper server, and its process is not at hand",

@@ -1,4 +1,4 @@
-"""A user's cluster whose commands are shell lines that take note of what they were told."""
+"""A user's cluster whose commands are shell lines that record their arguments."""
 
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,6 @@ def written(folder: Path, text: str = TEXT) -> Path:
 
 
 def notes(folder: Path) -> list[str]:
-    """Return what commands have taken note of, in order."""
+    """Return the recorded commands in order."""
     file = folder / NOTES
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []

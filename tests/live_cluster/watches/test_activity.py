@@ -1,4 +1,4 @@
-"""Watches look often while something goes on in a cluster, seldom while nothing does, and at once when something begins."""
+"""Watches look often during activity in a cluster, rarely without it, and at once at its start."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_S
 
 
 class Monotonic:
-    """The system's monotonic clock, in the test's hands."""
+    """A monotonic clock that the test controls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 100.0
@@ -26,7 +26,7 @@ def quiet_activity(clock: Monotonic) -> Activity:
     return activity
 
 
-def test_activity_lasts_until_everything_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_lasts_at_least_until_observation_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, activity = Monotonic(monkeypatch), Activity()
     clock.now_s += 3_600
     activity.note()
@@ -36,7 +36,7 @@ def test_activity_lasts_until_everything_is_observed(monkeypatch: pytest.MonkeyP
     assert not activity.is_quiet()
 
 
-def test_activity_lasts_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_ends_shortly_after_the_last_note(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Monotonic(monkeypatch)
     activity = quiet_activity(clock)
     activity.note()
@@ -49,22 +49,22 @@ def test_activity_lasts_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert activity.is_quiet()
 
 
-def test_activity_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activity_wakes_a_waiting_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     activity = quiet_activity(Monotonic(monkeypatch))
-    went_on = threading.Event()
+    ended = threading.Event()
 
     def wait() -> None:
         activity.wait_while_quiet(10 * PATIENCE_S)
-        went_on.set()
+        ended.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
     activity.note()
-    assert went_on.wait(PATIENCE_S)
+    assert ended.wait(PATIENCE_S)
     thread.join()
 
 
-def test_watch_looks_rarely_without_activity() -> None:
+def test_a_watch_looks_rarely_without_activity() -> None:
     activity, looked = Activity(), threading.Semaphore(0)
     activity.begin()
     watch = RepeatedLook("watch", looked.release, activity)
@@ -83,7 +83,7 @@ def test_watch_looks_rarely_without_activity() -> None:
     watch.close()
 
 
-def test_waiting_watch_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_watch_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.live_cluster.watches.repeated_look.QUIET_LOOK_S", 1_000 * PATIENCE_S)
     activity, looked = Activity(), threading.Event()
     activity.begin()

@@ -1,4 +1,4 @@
-"""Threads that ask brokers again and again end with all that they have opened."""
+"""Threads that poll brokers close their connections when they end."""
 
 import threading
 from pathlib import Path
@@ -22,27 +22,29 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 
 
 class WatchedConnection(BrokerConnection):
-    """A connection that nobody answers on, and that takes note of what is done with it."""
+    """A connection without answers that records its uses."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 1))
         self.done: list[str] = []
-        self.was_asked = threading.Event()
+        self.was_requested = threading.Event()
 
     def ask(self, request: Any) -> Any:
         self.done.append("ask")
-        self.was_asked.set()
-        raise ConnectionLostError("nobody is there")
+        self.was_requested.set()
+        raise ConnectionLostError("connection refused")
 
     def close(self) -> None:
         self.done.append("close")
 
-    def was_closed_in_the_end(self) -> bool:
-        """Return whether it was closed once, when nobody asked any more: a question would have opened it again."""
+    def was_closed_last(self) -> bool:
+        """Return whether it was closed once, after the last request, which would have opened it
+        again.
+        """
         return self.done.count("close") == 1 and self.done[-1] == "close"
 
 
-def test_control_plane_closes_connections_after_its_last_request(tmp_path: Path) -> None:
+def test_the_control_plane_closes_connections_after_its_last_request(tmp_path: Path) -> None:
     connections = [WatchedConnection(), WatchedConnection()]
     faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
     with (
@@ -66,15 +68,15 @@ def test_control_plane_closes_connections_after_its_last_request(tmp_path: Path)
         )
         control.watch(lambda broker: connections[broker], lambda _: True)
         for connection in connections:
-            assert connection.was_asked.wait(60)
+            assert connection.was_requested.wait(60)
         control.close()
-    assert all(connection.was_closed_in_the_end() for connection in connections)
+    assert all(connection.was_closed_last() for connection in connections)
 
 
-def test_broker_watch_closes_its_connection_after_its_last_request() -> None:
+def test_a_broker_watch_closes_its_connection_after_its_last_request() -> None:
     connection = WatchedConnection()
     broker = cast("LocalNode", SimpleNamespace(id=0, is_running=True, is_paused=False))
     metadata = MetadataSeen(lambda *_: None)
     with BrokerWatch(broker, connection, lambda: ["t-0"], metadata, lambda *_: None, Activity()):
-        assert connection.was_asked.wait(60)
-    assert connection.was_closed_in_the_end()
+        assert connection.was_requested.wait(60)
+    assert connection.was_closed_last()

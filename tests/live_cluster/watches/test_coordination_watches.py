@@ -1,4 +1,4 @@
-"""What is told of groups and transactions out of their coordinators' logs."""
+"""Events of groups and transactions follow from their coordinators' logs."""
 
 import struct
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ P0 = "__consumer_offsets-0"
 
 
 class Batch:
-    """A batch of kafka-python, of which records are made up."""
+    """A batch of kafka-python with arbitrary records."""
 
     def __init__(self, *records: Any, producer: int = -1, control: str | None = None) -> None:
         self.records = records
@@ -38,78 +38,78 @@ class Batch:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
-    """Return what is told; it has the fields that its events have."""
+def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[Any, ...]]]:
+    """Return the reported events and check the number of their fields."""
     monkeypatch.setattr(group_watch, "group_records", lambda batch: iter(batch.records))
     monkeypatch.setattr(transaction_watch, "transaction_records", lambda batch: iter(batch.records))
-    events: list[tuple[Any, ...]] = []
-    yield events
-    for kind, *values in events:
+    reported: list[tuple[Any, ...]] = []
+    yield reported
+    for kind, *values in reported:
         assert len(values) == len(event_fields(kind.name)), kind
 
 
-def watch(told: list[tuple[Any, ...]]) -> GroupWatch:
-    return GroupWatch(["g"], {}, lambda *event: told.append(event), Activity())
+def watch(events: list[tuple[Any, ...]]) -> GroupWatch:
+    return GroupWatch(["g"], {}, lambda *event: events.append(event), Activity())
 
 
-def states(told: list[tuple[Any, ...]]) -> list[tuple[str, int]]:
-    return [(event[3], event[4]) for event in told if event[0] is GroupStateChanged]
+def states(events: list[tuple[Any, ...]]) -> list[tuple[str, int]]:
+    return [(event[3], event[4]) for event in events if event[0] is GroupStateChanged]
 
 
-def test_generation_is_reported_with_its_earlier_steps(told: list[tuple[Any, ...]]) -> None:
-    groups = watch(told)
+def test_a_generation_is_reported_with_its_earlier_states(events: list[tuple[Any, ...]]) -> None:
+    groups = watch(events)
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",)), GroupRecord("other", 4, ("b",))))
-    assert states(told) == [("PreparingRebalance", 0), ("CompletingRebalance", 1), ("Stable", 1)]
-    # A static member comes back: it is the same generation, and written once more.
+    assert states(events) == [("PreparingRebalance", 0), ("CompletingRebalance", 1), ("Stable", 1)]
+    # The return of a static member writes the same generation again.
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("c",))))
-    assert len(told) == 3
+    assert len(events) == 3
     groups.take(2, P0, Batch(GroupRecord("g", 2)))
-    assert states(told)[3:] == [("PreparingRebalance", 1), ("Empty", 2)]
+    assert states(events)[3:] == [("PreparingRebalance", 1), ("Empty", 2)]
 
 
-def test_rebalance_is_reported_once(told: list[tuple[Any, ...]]) -> None:
-    groups = watch(told)
+def test_a_rebalance_is_reported_once(events: list[tuple[Any, ...]]) -> None:
+    groups = watch(events)
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
-    told.clear()
+    events.clear()
     groups._change(2, "g", "PreparingRebalance", 1, ())
     groups._change(2, "g", "PreparingRebalance", 1, ())
     groups._change(2, "g", "CompletingRebalance", 2, ())
     groups._change(2, "g", "CompletingRebalance", 2, ())
     groups.take(2, P0, Batch(GroupRecord("g", 2, ("a", "b"))))
-    assert states(told) == [("PreparingRebalance", 1), ("CompletingRebalance", 2), ("Stable", 2)]
+    assert states(events) == [("PreparingRebalance", 1), ("CompletingRebalance", 2), ("Stable", 2)]
 
 
-def test_commits_are_of_the_generation_before_them(told: list[tuple[Any, ...]]) -> None:
-    groups = watch(told)
+def test_a_commit_belongs_to_the_generation_before_it(events: list[tuple[Any, ...]]) -> None:
+    groups = watch(events)
     groups.take(1, P0, Batch(GroupRecord("g", 3, ("a",))))
-    told.clear()
+    events.clear()
     groups.take(
         1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), GroupRecord("g", partition="t-1", offset=6))
     )
-    assert told == [(OffsetsCommitted, 1, "g", "", 3, 3, (("t-0", 5), ("t-1", 6)))]
+    assert events == [(OffsetsCommitted, 1, "g", "", 3, 3, (("t-0", 5), ("t-1", 6)))]
 
 
 @pytest.mark.parametrize(("control", "count"), [("commit", 1), ("abort", 0)])
 def test_transactional_offsets_are_reported_with_the_marker(
-    told: list[tuple[Any, ...]], control: str, count: int
+    events: list[tuple[Any, ...]], control: str, count: int
 ) -> None:
-    groups = watch(told)
+    groups = watch(events)
     groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
-    told.clear()
+    events.clear()
     groups.take(1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), producer=7))
     groups.take(1, P0, Batch(producer=8, control="commit"))
-    assert told == []
+    assert events == []
     groups.take(1, P0, Batch(producer=7, control=control))
-    assert told == [(OffsetsCommitted, 1, "g", "", -1, 1, (("t-0", 5),))] * count
+    assert events == [(OffsetsCommitted, 1, "g", "", -1, 1, (("t-0", 5),))] * count
 
 
-def test_a_client_is_initialised_as_the_log_says(told: list[tuple[Any, ...]]) -> None:
-    transactions = TransactionWatch({}, lambda *event: told.append(event), Activity())
+def test_a_producer_is_initialised_with_the_id_and_epoch_of_the_log(events: list[tuple[Any, ...]]) -> None:
+    transactions = TransactionWatch({}, lambda *event: events.append(event), Activity())
     transactions.take(2, "__transaction_state-0", Batch(TransactionRecord("x", "Empty", 7, 1, ())))
     transactions.initialized("app", "x")
     transactions._look()
     transactions._look()
-    assert told == [
+    assert events == [
         (TransactionStateChanged, 2, "x", 7, 1, "Empty", ()),
         (ProducerInitialized, "app", 7, 1),
     ]

@@ -1,4 +1,4 @@
-"""Events of many threads get into the trace in the order in which they were noticed."""
+"""Events of many threads enter the trace in the order of their observation."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 class Monotonic:
-    """The system's monotonic clock, in the test's hands."""
+    """A monotonic clock that the test controls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 77 * MS
@@ -42,7 +42,7 @@ def happenings(clock: WallClock, trace: Trace) -> Happenings:
     return Happenings(clock, trace, Activity())
 
 
-def test_times_count_from_when_the_cluster_is_ready(system: Monotonic, clock: WallClock) -> None:
+def test_times_count_from_the_ready_cluster(system: Monotonic, clock: WallClock) -> None:
     system.now_ns += 5 * MS
     assert clock.tick() == 5_000
     system.now_ns += 2 * MS
@@ -53,7 +53,7 @@ def test_times_count_from_when_the_cluster_is_ready(system: Monotonic, clock: Wa
     assert clock.us_of(system.now_ns - 3 * MS) == -2_000
 
 
-def test_the_clock_does_not_go_back(system: Monotonic, clock: WallClock) -> None:
+def test_the_clock_never_goes_back(system: Monotonic, clock: WallClock) -> None:
     system.now_ns += 5 * MS
     clock.tick()
     system.now_ns -= 2 * MS
@@ -98,7 +98,7 @@ def test_wait_returns_at_once_after_a_report(happenings: Happenings) -> None:
 
 
 @pytest.mark.parametrize("is_event", [True, False])
-def test_report_of_another_thread_ends_the_wait(happenings: Happenings, is_event: bool) -> None:
+def test_a_report_of_another_thread_ends_the_wait(happenings: Happenings, is_event: bool) -> None:
     waits, is_over = threading.Event(), threading.Event()
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""What brokers tell of metadata, and what becomes known of it."""
+"""The watch of metadata combines reports of brokers and controllers."""
 
 import threading
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ def metadata(leader: int, epoch: int, isr: tuple[int, ...]) -> BrokerMetadata:
     )
 
 
-def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_cluster(
+def test_eligible_leaders_are_requested_with_the_names_on_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """KIP-966, on a cluster with KRaft whoever has started it."""
-    told: list[tuple[Any, ...]] = []
-    asked: list[tuple[list[str], Names]] = []
+    """KIP-966 on any KRaft cluster."""
+    events: list[tuple[Any, ...]] = []
+    requested: list[tuple[list[str], Names]] = []
     states = [metadata(0, 4, (0, 1)), metadata(0, 4, (0,)), metadata(1, 6, (1, 0))]
     newest: list[BrokerMetadata] = []
     was_taken = threading.Event()
@@ -43,45 +43,45 @@ def test_who_may_lead_from_outside_the_isr_is_asked_for_by_the_names_of_the_clus
         if states:
             newest.append(states.pop(0))
         else:
-            # What was told before has been taken by now.
+            # The watch has processed the previous report by now.
             was_taken.set()
         return newest[-1]
 
     def eligible_leaders(_: BrokerConnection, topics: list[str], names: Names) -> Mapping[str, Any]:
-        asked.append((topics, names))
+        requested.append((topics, names))
         return {"t-0": (1,)}
 
     monkeypatch.setattr(metadata_watch, "broker_metadata", broker_metadata)
     monkeypatch.setattr(metadata_watch, "eligible_leaders", eligible_leaders)
-    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
+    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
     watch = MetadataWatch(seen, ["t", "u"], Activity(), NAMES)
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: True)
     assert was_taken.wait(60)
     watch.close()
-    assert asked == [(["t"], NAMES)]
-    assert ("election", -1, "t-0", 1, 6, (1, 0), False, "") in told
+    assert requested == [(["t"], NAMES)]
+    assert ("election", -1, "t-0", 1, 6, (1, 0), False, "") in events
 
 
-def test_controller_log_is_used_without_brokers() -> None:
-    told: list[tuple[Any, ...]] = []
-    was_asked = threading.Event()
+def test_the_controller_log_is_used_without_running_brokers() -> None:
+    events: list[tuple[Any, ...]] = []
+    was_requested = threading.Event()
 
     def logged() -> Mapping[str, LoggedPartition]:
-        if ("isr_reduced", -1, "t-0", -1, 3, ()) in told:
-            was_asked.set()
+        if ("isr_reduced", -1, "t-0", -1, 3, ()) in events:
+            was_requested.set()
         return {"t-0": LoggedPartition(-1, 3, (), (1,)), "other-0": LoggedPartition(0, 0, (0,), ())}
 
-    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)), logged=logged)
+    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
     seen.set_partition("t-0", SeenPartition(0, 2, (0,)))
     watch = MetadataWatch(seen, ["t"], Activity())
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
-    assert was_asked.wait(60)
+    assert was_requested.wait(60)
     watch.close()
     assert (seen.partition_state("t-0"), seen.electable("t-0")) == (SeenPartition(-1, 3, ()), (1,))
     assert seen.partition_state("other-0") is None
 
 
-def test_what_the_controller_has_logged_does_not_undo_what_is_newer() -> None:
+def test_an_older_state_in_the_controller_log_is_ignored() -> None:
     seen = MetadataSeen(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
     seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
     seen.take_logged()

@@ -1,4 +1,4 @@
-"""Who is the active controller is what the voters tell, and nobody once the last one is gone."""
+"""The active controller follows from the reports of the voters."""
 
 import threading
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from harrow.live_cluster.wire.quorum import QuorumLeader
 
 
 class Voter:
-    """A controller whose process is looked at before each question, and says so when all of its *looks* are over."""
+    """A controller with one state for each *look*, which signals the end of its looks."""
 
     def __init__(self, *looks: str) -> None:
         self.looks = list(looks)
@@ -28,7 +28,7 @@ class Voter:
         if self.looks:
             self.state = self.looks.pop(0)
         else:
-            # What was told before has been taken by now.
+            # The watch has processed the previous report by now.
             self.is_over.set()
         return self.state != "down"
 
@@ -40,9 +40,11 @@ class Voter:
 def events_of(
     monkeypatch: pytest.MonkeyPatch, *looks: str, **others: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Return what is said of voter 3000, and of *others*, who all are looked at in turn: each has as many looks."""
+    """Return the events about voter 3000 and *others*, which have equally many looks, taken in
+    turn.
+    """
     voters = [Voter(*looks), *(Voter(*those) for those in others.values())]
-    told = list[tuple[Any, ...]]()
+    events = list[tuple[Any, ...]]()
 
     def quorum_leader(connection: BrokerConnection) -> QuorumLeader | None:
         voter = voters[cast("Any", connection).number]
@@ -52,7 +54,7 @@ def events_of(
         return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()))
 
     monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
-    seen = MetadataSeen(lambda kind, *fields: told.append((kind.name, *fields)))
+    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
     connections = [
         cast("BrokerConnection", SimpleNamespace(number=number, close=lambda: None))
         for number in range(len(voters))
@@ -67,13 +69,13 @@ def events_of(
     watch.start()
     assert all(voter.is_over.wait(60) for voter in voters)
     watch.close()
-    return told
+    return events
 
 
 FIRST = [("controller_changed", 3000, 1), ("controller_elected", 3000, 1)]
 
 
-def test_a_controller_that_dies_is_controller_no_more_and_one_that_is_back_in_a_later_epoch(
+def test_a_controller_that_dies_and_returns_is_elected_in_a_later_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert events_of(monkeypatch, "3000 1", "down", "3000 2") == [
@@ -85,13 +87,13 @@ def test_a_controller_that_dies_is_controller_no_more_and_one_that_is_back_in_a_
 
 
 @pytest.mark.parametrize("state", ["paused", "busy"])
-def test_one_that_does_not_answer_is_controller_until_it_tells_otherwise(
+def test_a_controller_that_does_not_answer_stays_controller(
     monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     assert events_of(monkeypatch, "3000 1", state, "3000 1") == FIRST
 
 
-def test_resigned_controller_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resigned_controller_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events_of(monkeypatch, "3000 1", "resigned", "3000 3")[2:] == [
         ("controller_changed", -1, 1),
         ("controller_changed", 3000, 3),
@@ -99,7 +101,7 @@ def test_resigned_controller_reports_it(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-def test_whoever_leads_since_a_later_epoch_is_controller_also_while_another_takes_itself_for_one(
+def test_the_leader_of_the_latest_epoch_is_the_controller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     second = ("resigned", "3001 2", "3001 2", "down")
@@ -112,13 +114,13 @@ def test_whoever_leads_since_a_later_epoch_is_controller_also_while_another_take
 
 
 @pytest.mark.parametrize("state", ["paused", "busy"])
-def test_who_follows_says_nothing_of_a_leader_that_does_not_answer(
+def test_a_follower_does_not_depose_a_leader_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     assert events_of(monkeypatch, "3000 1", state, second=("resigned", "resigned")) == FIRST
 
 
-def test_nobody_leads_between_the_end_of_a_leader_and_the_election_of_the_next(
+def test_there_is_no_controller_between_a_death_and_the_next_election(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     second = ("resigned", "resigned", "3001 2")

@@ -1,4 +1,4 @@
-"""Nulls in the answers of brokers: refused where the protocol has none, and read as nothing where it has."""
+"""Nulls in answers of brokers are accepted exactly where the protocol allows them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -50,13 +50,13 @@ ASKING: Final[dict[str, Callable[[BrokerConnection], Any]]] = {
         connection.ask(administration.delete_records_request(connection, "t-0", 0, 0))
     ),
 }
-"""All the requests that harrow itself sends to brokers."""
+"""Every request that harrow itself sends to brokers."""
 
 Path = tuple[str, ...]
 
 
 class Broker(BrokerConnection):
-    """Answers some requests, as over the wire. *path* says what is null in answers of a *kind*."""
+    """Answers some requests as over the wire, with a null at *path* in answers of a *kind*."""
 
     def __init__(self, kind: Any = None, path: Path = ()) -> None:
         super().__init__(("broker", 1))
@@ -69,7 +69,7 @@ class Broker(BrokerConnection):
 
     def ask(self, request: Any) -> Any:
         if len(self.kinds) == ANSWERS_MAX:
-            raise ConnectionLostError("it has said enough")
+            raise ConnectionLostError("no more answers")
         request.with_header(1, "harrow")
         kind = request.header.get_response_class()
         self.kinds.append(kind)
@@ -82,7 +82,7 @@ class Broker(BrokerConnection):
 
 
 def whole(kind: Any) -> Any:
-    """Return an answer that has something in each field: one element in each array."""
+    """Return an answer with a value in each field and one element in each array."""
     return kind(
         **{
             name: value(field, kind._class_version)
@@ -106,7 +106,7 @@ def value(field: Any, version: int) -> Any:
 
 
 def nullable(struct: Any, version: int, *, allowed: bool) -> Iterator[Path]:
-    """Yield the places of an answer where a null is *allowed*, or those where it is not but can be written."""
+    """Yield the paths where a null is *allowed*, or where it is forbidden but encodable."""
     for name, field in present(struct, version):
         may_be = field.nullable_for_version_q(version)
         if may_be if allowed else not may_be and (field.is_array() or field.type_str in PLAIN_WITH_LENGTH):
@@ -125,7 +125,7 @@ def with_null(answer: Any, path: Path) -> Any:
 
 
 def response_kinds(ask: Callable[[BrokerConnection], Any]) -> list[Any]:
-    """Return the kinds of answers that a question gets, in the versions that it asks for."""
+    """Return the types of the answers to a request in the versions that it uses."""
     broker = Broker()
     with suppress(LiveError):
         ask(broker)

@@ -1,4 +1,4 @@
-"""Messages of the model on the wire: each is the same again when it is read back, in every version."""
+"""Messages of the model survive encoding and decoding in every version of the protocol."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -47,7 +47,7 @@ SUBSCRIPTION: Final = messages.Subscription(("t", "u"))
 ON_CLUSTER: Final = Naming(
     Names({0: 0, 1: 41, 2: 42}, {"t": "t7", "u": "u7"}), "7", {"t7": UUID(int=107), "u7": UUID(int=108)}, "c"
 )
-"""A cluster where everything has another name."""
+"""A cluster where every name differs from the campaign's."""
 VERSIONS: Final = range(13)
 
 REQUESTS: Final[tuple[Any, ...]] = (
@@ -167,7 +167,7 @@ def sent_in_each_version(request: Any) -> Iterator[Sent]:
 
 
 def round_trip(sent: Sent, answer: Any) -> Any:
-    """Return an answer after a server has encoded and a client has decoded it."""
+    """Return an answer after a server encoded and a client decoded it."""
     wire = answer_to_wire(sent.wire, answer, ON_CLUSTER)
     wire.with_header(correlation_id=1)
     kind = sent.wire.header.get_response_class()
@@ -175,7 +175,7 @@ def round_trip(sent: Sent, answer: Any) -> Any:
 
 
 def plain(message: Any) -> Any:
-    """Return a message as dictionaries, without the fields of batches that only a log knows."""
+    """Return a message as dictionaries, without the fields of batches that exist only in a log."""
     return without(asdict(message), {"size_bytes", "max_timestamp_us"})
 
 
@@ -203,7 +203,7 @@ def test_a_client_decodes_the_answer_that_a_server_encoded(message: Any) -> None
         assert {type(read) for read in older} <= {type(answer)}
 
 
-def test_every_request_that_is_compared_has_a_shape() -> None:
+def test_every_compared_request_has_an_example_here() -> None:
     kinds = {*get_args(SingleRequest), *get_args(RequestToController), *get_args(CoordinatorRequest)}
     assert kinds == {type(each) for each in REQUESTS} == set(ANSWERS)
 
@@ -233,7 +233,7 @@ def wire_request(request: Any, version: int) -> Any:
 
 
 def test_microseconds_of_the_model_are_milliseconds_on_the_wire() -> None:
-    """What is written and read the same wrong way comes back right, so this looks at the wire itself."""
+    """A round trip hides a mistake that encoder and decoder share, so this test reads the wire."""
     produce, fetch, *_ = REQUESTS
     join = next(each for each in REQUESTS if isinstance(each, messages.JoinGroupRequest))
     init = next(each for each in REQUESTS if isinstance(each, protocol.InitProducerIdRequest))
@@ -244,7 +244,7 @@ def test_microseconds_of_the_model_are_milliseconds_on_the_wire() -> None:
 
 
 def test_each_number_of_a_partition_goes_to_its_own_field() -> None:
-    """Two that are swapped in writing and in reading come back right, too."""
+    """A round trip hides two fields that are swapped in both directions."""
     fetch, epochs = (
         protocol.FetchRequest(-1, 0, 900, {"t-3": (5, 2)}),
         protocol.OffsetsForLeaderEpochRequest(-1, {"t-3": (4, 2)}),
@@ -254,19 +254,19 @@ def test_each_number_of_a_partition_goes_to_its_own_field() -> None:
     partition = wire_request(epochs, 3).topics[0].partitions[0]
     assert (partition.partition, partition.current_leader_epoch, partition.leader_epoch) == (3, 4, 2)
     [sent] = list(sent_in_each_version(epochs))[-1:]
-    told = protocol.OffsetsForLeaderEpochResponse({"t-3": (errors.UNKNOWN_LEADER_EPOCH, 2, 9)})
-    ended = answer_to_wire(sent.wire, told, ON_CLUSTER).topics[0].partitions[0]
+    response = protocol.OffsetsForLeaderEpochResponse({"t-3": (errors.UNKNOWN_LEADER_EPOCH, 2, 9)})
+    ended = answer_to_wire(sent.wire, response, ON_CLUSTER).topics[0].partitions[0]
     assert (ended.error_code, ended.leader_epoch, ended.end_offset) == (75, 2, 9)
 
 
 @pytest.mark.parametrize(
-    ("spoken", "verify_only", "used"), [(3, False, 3), (4, True, 4), (5, False, 5), (5, True, 5)]
+    ("supported", "verify_only", "used"), [(3, False, 3), (4, True, 4), (5, False, 5), (5, True, 5)]
 )
-def test_the_version_for_leaders_adds_partitions_to_verify_or_with_transactions_v2(
-    spoken: int, verify_only: bool, used: int
+def test_leaders_add_partitions_in_their_own_version_of_the_request(
+    supported: int, verify_only: bool, used: int
 ) -> None:
     request = messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), verify_only=verify_only)
-    wire = wire_request(request, spoken)
+    wire = wire_request(request, supported)
     assert used == wire.API_VERSION
     assert bool(wire.transactions) == (used >= 4)
 

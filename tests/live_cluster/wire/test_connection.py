@@ -1,4 +1,4 @@
-"""Requests and answers, one at a time, and what comes in place of an answer."""
+"""A connection exchanges one request and answer at a time, and reports every failure."""
 
 import socket
 import struct
@@ -18,12 +18,12 @@ Broker = Callable[..., BrokerConnection]
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """Return a function that makes a connection to a broker with given answers, one for each request; None hangs up."""
+    """Return a function that connects to a broker with scripted answers, where None hangs up."""
     with ExitStack() as opened:
 
         def serve(server: socket.socket, answers: list[Answer]) -> None:
             left = list(answers)
-            with suppress(OSError):  # The test is over.
+            with suppress(OSError):  # The test has ended.
                 while left:
                     connection, _ = server.accept()
                     with connection:

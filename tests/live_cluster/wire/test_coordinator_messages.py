@@ -1,4 +1,4 @@
-"""What coordinators write into their logs, byte by byte, and what members of groups tell each other."""
+"""Records in coordinators' logs and messages between group members are decoded byte by byte."""
 
 import struct
 from types import SimpleNamespace
@@ -63,8 +63,8 @@ def test_a_transactional_id_is_read_in_both_versions_of_its_value() -> None:
 def test_a_transactional_id_without_partitions_has_none() -> None:
     for version, nothing in ((0, struct.pack(">i", 0)), (1, b"\1"), (1, b"\0")):
         value = struct.pack(">hqhib", version, 7, 0, 60_000, 0) + nothing + struct.pack(">qq", 1, 2)
-        [found] = transaction_records([transaction("x", value)])
-        assert found == TransactionRecord("x", "Empty", 7, 0, ())
+        [decoded] = transaction_records([transaction("x", value)])
+        assert decoded == TransactionRecord("x", "Empty", 7, 0, ())
 
 
 def member(name: str, version: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What brokers tell of partitions, beside what every broker does."""
+"""Brokers describe partitions, their ISRs and their eligible leaders."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +11,7 @@ from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 
 class Broker:
-    """Answers with one page after the other, or speaks too old a protocol."""
+    """Answers page by page, or supports only an older protocol."""
 
     def __init__(self, *pages: Any, is_old: bool = False) -> None:
         self.pages = list(pages)
@@ -65,12 +65,12 @@ def test_a_repeated_page_is_an_error() -> None:
 
 
 def test_requests_use_the_names_on_the_cluster_and_results_those_of_the_campaign() -> None:
-    called = Names({0: 7, 1: 5}, {"t": "harrow-x-t"})
-    told: dict[str, dict[int, list[int] | None]] = {"harrow-x-t": {0: [5, 9, 7], 1: [9]}}
-    broker = Broker(page(None, **told))
-    found = eligible_leaders(cast("BrokerConnection", broker), ["t"], called)
-    # Broker 9 of the cluster is none of the campaign's.
-    assert found == {"t-0": (1, 0)}
+    names = Names({0: 7, 1: 5}, {"t": "harrow-x-t"})
+    pages: dict[str, dict[int, list[int] | None]] = {"harrow-x-t": {0: [5, 9, 7], 1: [9]}}
+    broker = Broker(page(None, **pages))
+    leaders = eligible_leaders(cast("BrokerConnection", broker), ["t"], names)
+    # Broker 9 of the cluster is not part of the campaign.
+    assert leaders == {"t-0": (1, 0)}
     assert broker.asked == [(["harrow-x-t"], None)]
 
 
@@ -98,6 +98,8 @@ def test_a_partition_is_under_replicated_if_its_isr_lacks_a_replica() -> None:
         ],
     )
     broker = SimpleNamespace(version_of=lambda *_: 7, ask=lambda _: answer)
-    known = broker_metadata(cast("BrokerConnection", broker), ["t"], Names({0: 7, 1: 5}, {"t": "harrow-x-t"}))
-    assert known.partitions == {"t-0": (1, 1, (1,)), "t-1": (1, 1, (0, 1))}
-    assert known.under_replicated == {"t-0"}
+    described = broker_metadata(
+        cast("BrokerConnection", broker), ["t"], Names({0: 7, 1: 5}, {"t": "harrow-x-t"})
+    )
+    assert described.partitions == {"t-0": (1, 1, (1,)), "t-1": (1, 1, (0, 1))}
+    assert described.under_replicated == {"t-0"}

@@ -1,4 +1,4 @@
-"""A controller tells who leads the quorum, and resigns when somebody stands for election."""
+"""A controller names the leader of the quorum and resigns when another voter is a candidate."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +12,7 @@ NOT_LEADER = 6
 
 
 class Controller:
-    """Tells of its quorum, and takes votes; error codes as it is told."""
+    """Describes its quorum and accepts votes, with configurable error codes."""
 
     address = ("127.0.0.1", 1)
 
@@ -29,7 +29,7 @@ class Controller:
         assert partition.partition_index == 0
         if request.name == "VoteRequest":
             self.votes.append(partition)
-        # What cannot be encoded cannot be asked.
+        # A request that cannot be encoded cannot be sent.
         request.with_header(1, "harrow")
         assert request.encode(header=True, framed=True)
         return SimpleNamespace(error_code=self.error, topics=self.topics)
@@ -59,7 +59,7 @@ def test_deposing_asks_for_a_vote_in_the_next_epoch_by_a_candidate_that_cannot_w
     assert vote.candidate_id != 3000
 
 
-def test_a_controller_that_does_not_lead_is_left_alone() -> None:
+def test_a_controller_that_does_not_lead_is_not_deposed() -> None:
     controller = Controller(0, 0, error_of_partition=NOT_LEADER)
     depose_leader(controller.connection())
     assert controller.votes == []

@@ -1,4 +1,4 @@
-"""What a broker says of its replicas: also one that leads and cannot tell a consumer where its log ends."""
+"""A broker reports its replicas, even if its leader cannot give consumers the log end yet."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ WITH_LOG_START = 5
 
 
 class OneReplica(BrokerConnection):
-    """A connection to a broker that has t-0, of 3 records, 2 of them committed, and answers a consumer with an error."""
+    """A broker with 3 records of t-0, 2 of them committed, that answers consumers with an error."""
 
     def __init__(self, error: int, leader_epoch: int = 3, *, newest_fetch: int = 11) -> None:
         super().__init__(("127.0.0.1", 1))
@@ -25,24 +25,24 @@ class OneReplica(BrokerConnection):
     def speaks(self, kind: Any, version: int) -> bool:
         return True
 
-    def version_of(self, kind: Any, *wanted: int) -> int:
-        return max(version for version in wanted if version <= self._newest_fetch)
+    def version_of(self, kind: Any, *versions: int) -> int:
+        return max(version for version in versions if version <= self._newest_fetch)
 
     def ask(self, request: Any) -> Any:
         self.asked += 1
         if request.name == "FetchRequest":
             topic = FetchResponse.FetchableTopicResponse
             log_start = {"log_start_offset": 1} if self._newest_fetch >= WITH_LOG_START else {}
-            told = topic.PartitionData(partition_index=0, error_code=0, high_watermark=2, **log_start)
-            return FetchResponse[self._newest_fetch](responses=[topic(topic="t", partitions=[told])])
-        wanted = request.topics[0].partitions[0].current_leader_epoch
-        is_other = UNKNOWN_LEADER_EPOCH if wanted not in (-1, self._leader_epoch) else 0
+            data = topic.PartitionData(partition_index=0, error_code=0, high_watermark=2, **log_start)
+            return FetchResponse[self._newest_fetch](responses=[topic(topic="t", partitions=[data])])
+        requested_epoch = request.topics[0].partitions[0].current_leader_epoch
+        is_other = UNKNOWN_LEADER_EPOCH if requested_epoch not in (-1, self._leader_epoch) else 0
         error = self._error if request.replica_id == -1 else is_other
         of_topic = ListOffsetsResponse.ListOffsetsTopicResponse
-        told = of_topic.ListOffsetsPartitionResponse(
+        data = of_topic.ListOffsetsPartitionResponse(
             partition_index=0, error_code=error, offset=-1 if error else 3
         )
-        return ListOffsetsResponse[4](topics=[of_topic(name="t", partitions=[told])])
+        return ListOffsetsResponse[4](topics=[of_topic(name="t", partitions=[data])])
 
 
 @pytest.mark.parametrize(
@@ -52,22 +52,22 @@ class OneReplica(BrokerConnection):
 def test_a_leader_is_recognized_while_its_high_watermark_is_below_the_start_of_its_epoch(
     error: int, leads: bool
 ) -> None:
-    found = replica_offsets(OneReplica(error), ["t-0"])["t-0"]
-    assert (found.leo, found.hw, found.leads) == (3, 2, leads)
+    offsets = replica_offsets(OneReplica(error), ["t-0"])["t-0"]
+    assert (offsets.leo, offsets.hw, offsets.leads) == (3, 2, leads)
 
 
-@pytest.mark.parametrize(("wanted", "agreed", "requests"), [(3, 3, 3), (4, None, 4)])
+@pytest.mark.parametrize(("requested_epoch", "agreed", "requests"), [(3, 3, 3), (4, None, 4)])
 def test_a_replica_has_an_epoch_only_if_its_broker_is_in_it(
-    wanted: int, agreed: int | None, requests: int
+    requested_epoch: int, agreed: int | None, requests: int
 ) -> None:
     connection = OneReplica(NOT_LEADER)
-    found = replica_offsets(connection, ["t-0"], {"t-0": wanted})["t-0"]
-    assert (found.leo, found.hw, found.leader_epoch, connection.asked) == (3, 2, agreed, requests)
+    offsets = replica_offsets(connection, ["t-0"], {"t-0": requested_epoch})["t-0"]
+    assert (offsets.leo, offsets.hw, offsets.leader_epoch, connection.asked) == (3, 2, agreed, requests)
 
 
 @pytest.mark.parametrize(("newest_fetch", "log_start"), [(11, 1), (5, 1), (3, None)])
 def test_brokers_report_log_starts_since_they_delete_records_on_request(
     newest_fetch: int, log_start: int | None
 ) -> None:
-    found = replica_offsets(OneReplica(NOT_LEADER, newest_fetch=newest_fetch), ["t-0"])["t-0"]
-    assert found.log_start == log_start
+    offsets = replica_offsets(OneReplica(NOT_LEADER, newest_fetch=newest_fetch), ["t-0"])["t-0"]
+    assert offsets.log_start == log_start

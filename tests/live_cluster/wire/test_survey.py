@@ -1,4 +1,4 @@
-"""What a cluster is that somebody else has started."""
+"""A survey finds out the release and the settings of a foreign cluster."""
 
 from typing import Any, cast
 

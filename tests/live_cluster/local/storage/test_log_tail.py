@@ -1,4 +1,4 @@
-"""What has happened to a log since somebody last looked at it."""
+"""A log tail reports the changes of a log since the last look."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ from harrow.live_cluster.local.storage.log_tail import LogTail, Truncation
 from harrow.live_cluster.local.storage.segments import batches_from
 from tests.live_cluster.local.storage.test_segments import written
 
-Seen = list[tuple[int, tuple[str, ...]] | Truncation]
+Changes = list[tuple[int, tuple[str, ...]] | Truncation]
 
 
 class Log:
-    """A log on disk, and its tail."""
+    """A log on disk with its tail."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -27,11 +27,11 @@ class Log:
         (self.folder / f"{segment:020}.log").write_bytes(b"".join(batches))
 
     def touch(self) -> None:
-        """Make the segment one that was written later: those of a test are too young to tell apart."""
+        """Give the segment a later time stamp, because the files of a test are equally old."""
         self._written_ns += 1
         os.utime(self.folder / f"{0:020}.log", ns=(self._written_ns, self._written_ns))
 
-    def look(self) -> Seen:
+    def look(self) -> Changes:
         return [
             change if isinstance(change, Truncation) else (change.base_offset, change.values)
             for change in self.tail.look()
@@ -60,14 +60,14 @@ def test_each_batch_is_reported_once(log: Log) -> None:
 
 
 @pytest.mark.parametrize("torn", [1, 16, 60, -1])
-def test_torn_batch_is_reported_when_complete(log: Log, torn: int) -> None:
+def test_a_torn_batch_is_reported_when_it_is_complete(log: Log, torn: int) -> None:
     log.write(A, B[:torn])
     assert (log.look(), log.tail.leo) == ([(0, ("a",))], 1)
     log.write(A, B)
     assert (log.look(), log.tail.leo) == ([(1, ("b", "c"))], 3)
 
 
-def test_truncation_has_old_and_new_end(log: Log) -> None:
+def test_a_truncation_has_the_old_and_the_new_log_end(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     log.write(A)
@@ -78,7 +78,7 @@ def test_truncation_has_old_and_new_end(log: Log) -> None:
     assert (log.values(), log.tail.leo) == ([], 0)
 
 
-def test_what_is_appended_after_a_cut_follows_it(log: Log) -> None:
+def test_records_appended_after_a_truncation_are_reported_after_it(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     log.write(A, B[:-7])
@@ -90,18 +90,18 @@ def test_what_is_appended_after_a_cut_follows_it(log: Log) -> None:
 
 @pytest.mark.parametrize("size", [-20, 0, 300], ids=["shorter", "as long", "longer"])
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_log_that_was_cut_and_grew_again_tells_what_differs(log: Log, size: int, more: int) -> None:
+def test_a_log_truncated_and_refilled_between_looks_reports_both(log: Log, size: int, more: int) -> None:
     b = written(1, "b" * 50)
     log.write(A, b)
     log.look()
     log.write(A, written(1, "x" * (50 + size), epoch=1), *[written(2, "f", epoch=1)] * more)
     log.touch()
-    told = [(1, ("x" * (50 + size),)), (2, ("f",))]
-    assert log.look() == [Truncation(2, 1), *told[: 1 + more]]
+    changes = [(1, ("x" * (50 + size),)), (2, ("f",))]
+    assert log.look() == [Truncation(2, 1), *changes[: 1 + more]]
     assert (log.values()[0], log.tail.leo) == (("a",), 2 + more)
 
 
-def test_what_was_deep_in_a_log_is_found_by_reading_it_anew(log: Log) -> None:
+def test_a_change_before_the_last_batch_needs_a_full_read(log: Log) -> None:
     log.write(A, B, C)
     log.look()
     other = written(0, "z", epoch=1)
@@ -125,12 +125,12 @@ def test_batches_differ_by_values_leader_epoch_and_producer(log: Log, other: byt
     log.write(A, B, C)
     log.look()
     log.write(A, other)
-    told = log.look()
-    assert told[0] == Truncation(4, 1)
-    assert [change[0] for change in told[1:] if not isinstance(change, Truncation)] == [1]
+    changes = log.look()
+    assert changes[0] == Truncation(4, 1)
+    assert [change[0] for change in changes[1:] if not isinstance(change, Truncation)] == [1]
 
 
-def test_unchanged_log_is_not_read(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_log_is_not_read(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
 
     def counted(segment: Path, position: int) -> Any:
@@ -146,9 +146,7 @@ def test_unchanged_log_is_not_read(log: Log, monkeypatch: pytest.MonkeyPatch) ->
     assert reads == []
 
 
-def test_of_what_is_known_no_more_than_the_last_batch_is_read_again(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_reads_from_the_last_known_batch_on(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write(A, B)
     log.look()
     positions: list[int] = []
@@ -163,7 +161,7 @@ def test_of_what_is_known_no_more_than_the_last_batch_is_read_again(
     assert min(positions) == len(A)
 
 
-def test_missing_folder_is_an_empty_log(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_empty_log(tmp_path: Path) -> None:
     tail = LogTail(lambda: tmp_path / "t-0")
     assert (list(tail.look()), tail.leo, tail.batches) == ([], 0, [])
     folder = tmp_path / "t-0"
@@ -172,7 +170,7 @@ def test_missing_folder_is_an_empty_log(tmp_path: Path) -> None:
     assert [batch.values for batch in tail.look() if not isinstance(batch, Truncation)] == [("a",)]
 
 
-def test_a_log_goes_on_in_a_new_segment(log: Log) -> None:
+def test_a_log_continues_in_a_new_segment(log: Log) -> None:
     log.write(A)
     log.look()
     log.write(A, B)  # the last batch of the old segment comes with the new one
@@ -183,7 +181,7 @@ def test_a_log_goes_on_in_a_new_segment(log: Log) -> None:
     assert (log.values(), log.tail.leo) == ([("a",), ("b", "c"), ("d",), ("e",)], 5)
 
 
-def test_a_cut_takes_whole_segments(log: Log) -> None:
+def test_a_truncation_may_remove_whole_segments(log: Log) -> None:
     log.write(A, B)
     log.write(C, segment=3)
     log.look()
@@ -193,7 +191,7 @@ def test_a_cut_takes_whole_segments(log: Log) -> None:
     assert log.look() == [Truncation(3, 1)]
 
 
-def test_a_new_segment_without_records_changes_nothing(log: Log) -> None:
+def test_an_empty_new_segment_is_not_a_change(log: Log) -> None:
     log.write(A)
     log.look()
     log.write(b"", segment=1)

@@ -1,4 +1,4 @@
-"""What a replica has on disk, as brokers write it."""
+"""Logs and checkpoints are read as brokers write them."""
 
 import struct
 from pathlib import Path
@@ -27,7 +27,7 @@ def written(base_offset: int, *values: str, epoch: int = 0, compression: int = 0
         builder.append(timestamp=1, key=None, value=value.encode())
     builder.close()
     data = bytearray(builder.buffer())
-    # Neither of both is in the checksum.
+    # The checksum covers neither field.
     struct.pack_into(">q", data, 0, base_offset)
     struct.pack_into(">i", data, 12, epoch)
     return bytes(data)
@@ -45,8 +45,8 @@ def written_before_0_11(base_offset: int, *values: str, compression: int = 0) ->
     return data
 
 
-def told(stored: StoredLog) -> object:
-    """Return what a log is; batches are not compared by what they have."""
+def comparable(stored: StoredLog) -> object:
+    """Return a comparable form of a log, because batches compare by identity."""
     return [batch.__reduce__()[1] for batch in stored.batches], stored.leo, stored.epochs
 
 
@@ -71,7 +71,7 @@ def test_a_log_has_the_batches_of_all_segments(partition: Path) -> None:
     write(partition, 0, one + two)
     write(partition, 3, written(3, "d", "é", epoch=4))
     (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n1 2\n4 3\n")
-    assert told(stored_log(partition)) == told(
+    assert comparable(stored_log(partition)) == comparable(
         StoredLog(
             (
                 RecordBatch(("a", "b"), 7, 2, 0, 0, 0, len(one)),
@@ -85,7 +85,7 @@ def test_a_log_has_the_batches_of_all_segments(partition: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [0, GZIP])
-def test_messages_of_before_0_11_are_a_batch_each(partition: Path, compression: int) -> None:
+def test_each_message_from_before_0_11_is_a_batch(partition: Path, compression: int) -> None:
     write(partition, 0, written_before_0_11(0, "a", "b", compression=compression))
     stored = stored_log(partition)
     assert [(b.base_offset, b.values, b.leader_epoch) for b in stored.batches] == [
@@ -95,7 +95,7 @@ def test_messages_of_before_0_11_are_a_batch_each(partition: Path, compression: 
     assert (stored.leo, stored.epochs) == (2, ())
 
 
-def test_a_log_without_records_ends_where_it_begins(partition: Path) -> None:
+def test_a_log_without_records_ends_at_its_start(partition: Path) -> None:
     write(partition, 0, b"")
     assert stored_log(partition) == StoredLog((), 0, ())
     write(partition, 17, b"")
@@ -103,14 +103,14 @@ def test_a_log_without_records_ends_where_it_begins(partition: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [5, 20, 60, -1])
-def test_log_ends_before_a_torn_batch(partition: Path, torn: int) -> None:
+def test_a_log_ends_before_a_torn_batch(partition: Path, torn: int) -> None:
     whole = written(0, "a")
     write(partition, 0, whole + written(1, "b" * 50)[:torn])
     stored = stored_log(partition)
     assert ([b.values for b in stored.batches], stored.leo) == ([("a",)], 1)
 
 
-def test_log_ends_before_a_batch_with_a_wrong_checksum(partition: Path) -> None:
+def test_a_log_ends_before_a_batch_with_a_wrong_checksum(partition: Path) -> None:
     spoilt = bytearray(written(1, "b"))
     spoilt[-2] ^= 1
     write(partition, 0, written(0, "a") + bytes(spoilt) + written(2, "c"))
@@ -128,7 +128,7 @@ def test_a_power_loss_leaves_the_batches_below_the_recovery_point(
     after = stored_log(partition)
     assert after.leo == left
     assert [b.values for b in after.batches] == [b.values for b in before.batches if b.next_offset <= left]
-    # A broker finds no index without its segment.
+    # No index stays without its segment.
     assert (partition / f"{3:020}.index").exists() == (partition / f"{3:020}.log").exists() == (offset > 3)
 
 
