@@ -7,6 +7,8 @@ The version comes from the first of these that exists:
 - The checkout: a tag such as ``v0.3.0``, or a commit after a tag, such as
   ``0.3.1.dev12+g1a2b3c4d``. Without tags, commits are counted from the first one. A shallow clone
   lacks some of them, so there the count is 0.
+- ``.git_archival.txt``, in an archive that git made, such as GitHub's of a tag. In a checkout it
+  has placeholders, which ``git archive`` replaces.
 - `RELEASE`.
 
 A version names a commit. Only the digest shows whether files have changed since.
@@ -34,6 +36,8 @@ SCHEMA_URL: Final = f"{HOME}/releases/download/v{RELEASE}/campaign.schema.json"
 
 BUILT: Final = "built.json"
 
+ARCHIVAL: Final = ".git_archival.txt"
+
 _RECORDS_SINCE: Final = (0, 2)
 """The oldest version (major, minor) whose recorded runs this one can read.
 
@@ -44,7 +48,7 @@ _ROOMS: Final = Path(__file__).resolve().parents[1]
 """The folder that holds the rooms; in an editable installation they are links."""
 
 _TAGS: Final = "v[0-9]*"
-_TAG: Final = re.compile(r"v(?P<release>.+)-(?P<distance>\d+)-(?P<commit>g[0-9a-f]+)")
+_TAG: Final = re.compile(r"v(?P<release>[0-9].*?)(-(?P<distance>\d+)-(?P<commit>g[0-9a-f]+))?")
 _COMMIT_DIGITS: Final = 8
 """A fixed number, because git shows more digits in clones with more objects."""
 
@@ -60,7 +64,8 @@ _DIGITS_SHOWN: Final = 8
 
 @cache
 def version() -> str:
-    return str(_built().get("version") or _version_of_checkout() or f"{_next(RELEASE)}.dev0")
+    recorded = _built().get("version")
+    return str(recorded or _version_of_checkout() or _version_of_archive() or f"{_next(RELEASE)}.dev0")
 
 
 @cache
@@ -138,16 +143,37 @@ def _version_of_checkout() -> str | None:
     # commits.
     if not (_ROOMS / ".git").exists():
         return None
-    described = _git("describe", "--tags", "--long", f"--match={_TAGS}", f"--abbrev={_COMMIT_DIGITS}")
-    if (tag := _TAG.fullmatch(described or "")) is not None:
-        release, distance = tag["release"], int(tag["distance"])
-        return f"{_next(release)}.dev{distance}+{tag['commit']}" if distance else release
+    described = _git("describe", "--tags", f"--match={_TAGS}", f"--abbrev={_COMMIT_DIGITS}")
+    if described_version := _version_of_description(described or ""):
+        return described_version
     head = _git("rev-parse", "--is-shallow-repository", f"--short={_COMMIT_DIGITS}", "HEAD")
     if head is None:
         return None
     shallow, commit = head.split()
     count = _git("rev-list", "--count", "HEAD") if shallow == "false" else None
     return f"{_next(RELEASE)}.dev{count or 0}+g{commit}"
+
+
+def _version_of_archive() -> str | None:
+    try:
+        lines = (_ROOMS / ARCHIVAL).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    commit = fields.get("node", "")
+    if not re.fullmatch("[0-9a-f]{40,}", commit):  # a placeholder: git did not write this file
+        return None
+    described = _version_of_description(fields.get("describe-name", ""))
+    return described or f"{_next(RELEASE)}.dev0+g{commit[:_COMMIT_DIGITS]}"
+
+
+def _version_of_description(description: str) -> str | None:
+    """Return the version that ``git describe --tags`` describes: a tag, or a commit after one."""
+    tag = _TAG.fullmatch(description)
+    if tag is None:
+        return None
+    release = tag["release"]
+    return f"{_next(release)}.dev{tag['distance']}+{tag['commit']}" if tag["commit"] else release
 
 
 def _next(release: str) -> str:
