@@ -181,6 +181,16 @@ CAMPAIGN: Final = argument(
     "CAMPAIGN", "A file, a folder, or the name of a library campaign.", completion.campaigns
 )
 RUN: Final = argument("RUN", "A results folder, such as results/latest, or a run id.", completion.runs)
+Junit = Annotated[
+    Path | None,
+    option(
+        "--junit",
+        "FILE",
+        "Write a JUnit file as well, whatever the output format.",
+        dir_okay=False,
+        callback=check_path,
+    ),
+]
 Output = Annotated[Path | None, output("Write the output to a file.")]
 Quiet = Annotated[bool, flag("--quiet -q", "Print only failures and mistakes.")]
 NoMessages = Annotated[bool, flag("--quiet -q", "Print the result without messages.")]

@@ -115,6 +115,23 @@ def data(request: CommandRequest) -> Iterator[Console]:
     note(request, f"wrote {request.output}")
 
 
+@contextmanager
+def junit_file(request: CommandRequest) -> Iterator[Callable[[Callable[[], Sequence["Suite"]]], None]]:
+    """Yield a function that writes suites to the file of ``--junit``, if the request has one.
+
+    The file is opened at once, so that a wrong path is an error before anything runs.
+    """
+    if request.junit is None:
+        yield lambda _: None
+        return
+    from harrow.campaigns.record.whole_file import whole_file
+    from harrow.cli.ci.junit import junit_xml
+
+    with whole_file(request.junit) as stream:
+        yield lambda suites: stream.writelines([junit_xml(suites())])
+    note(request, f"wrote {request.junit}")
+
+
 def note(request: CommandRequest, message: str) -> None:
     """Print a message for the user, unless the request is ``--quiet``."""
     if not request.quiet:
@@ -135,7 +152,8 @@ def publish(
     show: Callable[[Console], None],
 ) -> None:
     """Write a result in the format of the request; *noun* says what one suite of it stands for."""
-    with data(request) as console:
+    with data(request) as console, junit_file(request) as write_junit:
+        write_junit(suites)
         if request.output_format == JSON:
             write_json(console, document())
         elif request.output_format in CI_FORMATS:
@@ -175,13 +193,16 @@ def refuse_files(request: CommandRequest, problems: Sequence[Problem]) -> None:
     """Report the mistakes in files, to a CI system too if the request has its format."""
     messages = message_console(no_color=request.no_color)
     show_problems(messages, problems)
-    if request.output_format not in CI_FORMATS:
+    if request.junit is None and request.output_format not in CI_FORMATS:
         return
     from harrow.cli.ci.suite import problem_suites
 
     try:
-        with data(request) as console:
-            write_suites(console, request, problem_suites(problems), "file")
+        with junit_file(request) as write_junit:
+            write_junit(lambda: problem_suites(problems))
+        if request.output_format in CI_FORMATS:
+            with data(request) as console:
+                write_suites(console, request, problem_suites(problems), "file")
     except BrokenPipeError:
         raise
     except OSError as error:

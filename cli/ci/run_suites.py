@@ -5,12 +5,10 @@ the first. The suite has the number of failed seeds, because seeds break differe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted, run_name
@@ -28,8 +26,6 @@ from harrow.cli.ci.suite import (
     worst_status,
 )
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
-from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import write_suites
 
 _BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
 """The statuses of a rule, the weightiest first. Only the expectations report undecided seeds."""
@@ -113,11 +109,10 @@ class _SuiteSeeds:
 
 
 class RunSuites(RunPrinter):
-    """Prints runs in a CI format after all have finished, and keeps no trace until then."""
+    """Passes on the suites of all runs, and their total, after all have finished; keeps no trace until then."""
 
-    def __init__(self, console: Console, request: RunRequest) -> None:
-        self._console = console
-        self._request = request
+    def __init__(self, write: Callable[[Sequence[Suite], str], None]) -> None:
+        self._write = write
         self._by_variant: dict[tuple[Path, str | None], _SuiteSeeds] = {}
 
     def add(self, run: FinishedRun) -> None:
@@ -127,7 +122,7 @@ class RunSuites(RunPrinter):
         self._by_variant[key].add(run)
 
     def finish(self, tally: Tally) -> None:
-        """Print all suites, and one about the whole if it is incomplete."""
+        """Write all suites, and one about the whole if it is incomplete."""
         unreached = _reasons(tally.required.unreached())
         suites = [
             seeds.suite(unreached.get((seeds.plan.campaign, seeds.plan.variant)))
@@ -139,7 +134,7 @@ class RunSuites(RunPrinter):
             suites.append(note_suite("complete", f"{reason}: {progress}"))
         elif not suites:
             suites.append(note_suite("complete", "nothing ran"))
-        write_suites(self._console, self._request, suites, "campaign", self._total(tally))
+        self._write(suites, self._total(tally))
 
     def _total(self, tally: Tally) -> str:
         """Return the runs by outcome, with variants as runs of one campaign, like the table."""

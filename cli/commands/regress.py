@@ -21,7 +21,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.failures import RegressRequest
-from harrow.cli.session import CI_FORMATS, data, write_json, write_new, write_suites
+from harrow.cli.session import CI_FORMATS, data, junit_file, write_json, write_new, write_suites
 from harrow.cli.text import Text
 
 _STYLES: Final = {
@@ -36,7 +36,7 @@ _STATUS_WIDTH: Final = 8
 
 def session(request: RegressRequest) -> int:
     if request.added is not None:
-        refuse({"--jobs": request.jobs}, "has no meaning with --add")
+        refuse({"--jobs": request.jobs, "--junit": request.junit}, "has no meaning with --add")
         return _add(request, request.added)
     only_with_add = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
     refuse({**only_with_add, "--set": request.overrides or None}, "needs --add")
@@ -44,7 +44,7 @@ def session(request: RegressRequest) -> int:
     files = corpus.corpus_files(request.corpus)
     entries: list[EntryResult] = []
     results = corpus.check_files(files, request.jobs or available_workers())
-    with Interrupts() as interrupts, data(request) as console:
+    with Interrupts() as interrupts, data(request) as console, junit_file(request) as write_junit:
         progress = ProgressLine(messages, total=len(files), enabled=not request.quiet)
         interrupted = False
         try:
@@ -62,6 +62,7 @@ def session(request: RegressRequest) -> int:
             results.close()
             progress.clear()
         _show_all(console, entries, request, interrupted=interrupted)
+        write_junit(lambda: corpus_suites(entries, interrupted=interrupted))
     if not files:
         say(messages, f"nothing to run: there are no campaign files (*.yaml) in {request.corpus}")
     if interrupted:

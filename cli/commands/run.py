@@ -29,14 +29,14 @@ from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.brokers import MODEL, broker_release, real_brokers, stop_if_interrupted
 from harrow.cli.commands.run_selection import Selection, select_to_run
-from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import need_terminal, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.run import RunTable
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, data, note, write_json
+from harrow.cli.session import CI_FORMATS, data, junit_file, note, write_json, write_suites
 
 if TYPE_CHECKING:
     from harrow.live_cluster.target.live_run import Brokers, Tell
@@ -74,12 +74,22 @@ def _run_all(request: RunRequest) -> int:
     selections = select_to_run(request, broker_release(request.target))
     if request.then:
         selections = [_changed(selection, request.seed or 0, request.then) for selection in selections]
-    with Interrupts() as interrupts, data(request) as console, ExitStack() as stack:
+    with (
+        Interrupts() as interrupts,
+        data(request) as console,
+        junit_file(request) as write_junit,
+        ExitStack() as stack,
+    ):
         brokers = None
         if request.target != MODEL:
             plans = [plan for selection in selections for plan in selection.plans]
             brokers = stack.enter_context(real_brokers(request, plans, interrupts))
-        tally = _RunSession(request, selections, console, interrupts, brokers).run()
+        printer = _printer(request, console)
+        if request.junit is not None:
+            from harrow.cli.ci.run_suites import RunSuites
+
+            printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
+        tally = _RunSession(request, selections, printer, interrupts, brokers).run()
     if request.output_format == "ndjson":  # Its lines are about single runs.
         for probes in tally.required.unreached():
             say(messages, f"inconclusive: {probes.reason()}")
@@ -110,18 +120,17 @@ class _RunSession:
         self,
         request: RunRequest,
         selections: Sequence[Selection],
-        console: Console,
+        printer: RunPrinter,
         interrupts: Interrupts,
         brokers: "Brokers | None",
     ) -> None:
         self._request = request
         self._selections = selections
         self._interrupts = interrupts
-        seed = request.seed or 0
-        self._seeds = range(seed, seed + 1) if request.seeds is None else request.seeds
+        self._seeds = _seeds(request)
         planned = sum(len(selection.plans) for selection in selections) * len(self._seeds)
         self._tally = Tally(planned=planned, several_seeds=len(self._seeds) > 1)
-        self._printer = _printer(request, console, several_seeds=self._tally.several_seeds)
+        self._printer = printer
         messages = message_console(no_color=request.no_color)
         self._watch = None
         if request.watch:
@@ -242,15 +251,21 @@ def _on_brokers(
         yield result
 
 
-def _printer(request: RunRequest, console: Console, *, several_seeds: bool) -> RunPrinter:
+def _seeds(request: RunRequest) -> range:
+    seed = request.seed or 0
+    return range(seed, seed + 1) if request.seeds is None else request.seeds
+
+
+def _printer(request: RunRequest, console: Console) -> RunPrinter:
     if request.output_format in CI_FORMATS:
         from harrow.cli.ci.run_suites import RunSuites
 
-        return RunSuites(console, request)
+        return RunSuites(lambda suites, total: write_suites(console, request, suites, "campaign", total))
     if request.output_format == "json":
         return _JsonDocument(console)
     if request.output_format == "ndjson":
         return _NdjsonStream(console)
+    several_seeds = len(_seeds(request)) > 1
     return RunTable(console, several_seeds=several_seeds, quiet=request.quiet, verbose=request.verbose)
 
 

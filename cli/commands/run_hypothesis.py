@@ -23,7 +23,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
 from harrow.cli import exit_code
 from harrow.cli.ci.run_suites import search_suites
-from harrow.cli.ci.suite import note_suite
+from harrow.cli.ci.suite import Suite, note_suite
 from harrow.cli.commands.run_selection import Selection, select_to_run
 from harrow.cli.commands.run_tally import FinishedRun, exit_code_of
 from harrow.cli.console import data_console, message_console, say, show, unbroken
@@ -32,7 +32,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.layout import FAILED, STYLES, indented, marks
 from harrow.cli.render.story import short_story
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, refuse_files, write_json, write_suites
+from harrow.cli.session import CI_FORMATS, junit_file, refuse_files, write_json, write_suites
 from harrow.cli.text import Text
 
 _DEFAULT_EXAMPLES: Final = 100
@@ -72,7 +72,7 @@ def session(request: RunRequest) -> int:
     _check_open(selections)
     finished: list[_Finished] = []
     interrupted = False
-    with Interrupts() as interrupts, without_folder():
+    with junit_file(request) as write_junit, Interrupts() as interrupts, without_folder():
         try:
             for selection in selections:
                 for plan in selection.plans:
@@ -82,6 +82,7 @@ def session(request: RunRequest) -> int:
                         console.file.flush()
         except KeyboardInterrupt:
             interrupted = True
+        write_junit(lambda: _suites(finished, interrupted=interrupted))
     _write(console, finished, request, interrupted=interrupted)
     if interrupted:
         say(messages, f"interrupted: {len(finished)} searches finished")
@@ -182,6 +183,15 @@ def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[Re
         yield from (unbroken(Text(line)) for line in one.text.splitlines())
 
 
+def _suites(finished: Sequence[_Finished], *, interrupted: bool) -> list[Suite]:
+    suites = search_suites(
+        [(one.plan, one.search.outcomes, one.run) for one in finished], _unreached(finished)
+    )
+    if interrupted:
+        suites.append(note_suite("complete", f"interrupted: {len(finished)} searches finished"))
+    return suites
+
+
 def _write(
     console: Console, finished: Sequence[_Finished], request: RunRequest, *, interrupted: bool
 ) -> None:
@@ -189,10 +199,7 @@ def _write(
     runs = [one.run.mapping for one in finished if one.run is not None]
     unreached = _unreached(finished)
     if request.output_format in CI_FORMATS:
-        suites = search_suites([(one.plan, one.search.outcomes, one.run) for one in finished], unreached)
-        if interrupted:
-            suites.append(note_suite("complete", f"interrupted: {len(finished)} searches finished"))
-        write_suites(console, request, suites, "search")
+        write_suites(console, request, _suites(finished, interrupted=interrupted), "search")
     elif request.output_format == "json":
         searches = [one.as_mapping() for one in finished]
         write_json(console, {**document(runs, unreached), "searches": searches})

@@ -105,6 +105,29 @@ class RunPrinter:
         """Finish the output after all runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class SeveralPrinters(RunPrinter):
+    """Prints runs in several formats."""
+
+    printers: tuple[RunPrinter, ...]
+
+    def begin(self, selection: Selection) -> None:
+        for printer in self.printers:
+            printer.begin(selection)
+
+    def add(self, run: FinishedRun) -> None:
+        for printer in self.printers:
+            printer.add(run)
+
+    def end(self) -> None:
+        for printer in self.printers:
+            printer.end()
+
+    def finish(self, tally: Tally) -> None:
+        for printer in self.printers:
+            printer.finish(tally)
+
+
 def exit_code_of(outcomes: Iterable[str]) -> int:
     """Return the exit code for runs with these outcomes: a failure outweighs an undecided run.
 

@@ -37,6 +37,7 @@ class RegressRequest(WrittenRequest):
     overrides: options.Overrides = None
     jobs: options.Jobs = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+    junit: options.Junit = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

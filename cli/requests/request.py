@@ -12,6 +12,7 @@ class CommandRequest:
 
     output_format: str = field(init=False, default="table")
     output: Path | None = field(init=False, default=None)
+    junit: Path | None = field(init=False, default=None)
     quiet: bool = field(init=False, default=False)
     verbose: bool = field(init=False, default=False)
     no_color: bool = field(init=False, default=False)

@@ -73,4 +73,5 @@ class RunRequest(WrittenRequest):
         ),
     ] = None
     output_format: Annotated[options.RunFormat, options.FORMAT] = "table"
+    junit: options.Junit = None
     verbose: options.Verbose = False

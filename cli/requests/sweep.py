@@ -68,4 +68,5 @@ class SweepRequest(WrittenRequest):
         ),
     ] = False
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+    junit: options.Junit = None
     verbose: options.Verbose = False

@@ -197,6 +197,43 @@ def test_the_tenth_annotation_counts_the_remaining_mistakes(harrow: Harrow, fold
     assert "many.yaml:21" in shown[-1][2]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "failing.yaml", "calm.yaml", "missing.yaml"),
+        ("run", "failing.yaml", "calm.yaml"),
+        ("regress", str(CORPUS / "dedup.yaml")),
+        ("sweep", "failing.yaml", "--seeds", "2", "--engine", "process"),
+    ],
+    ids=lambda words: f"{words[0]}-{len(words)}",
+)
+def test_a_junit_file_beside_the_table_has_what_the_junit_format_prints(
+    harrow: Harrow, folder: Path, words: tuple[str, ...]
+) -> None:
+    alone = harrow(*words, "--format", "junit")
+    again = ("--resume",) if words[0] == "sweep" else ()
+    table = harrow(*words, *again)
+    beside = harrow(*words, *again, "--junit", "beside.xml")
+    assert (beside.returncode, alone.returncode) == (table.returncode, table.returncode)
+    assert "wrote beside.xml" in beside.stderr
+    assert _without_times(beside.stdout) == _without_times(table.stdout)
+    written = (folder / "beside.xml").read_text(encoding="utf-8")
+    assert _without_times(written) == _without_times(alone.stdout)
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"\d+(\.\d+)?( ms| s)\b|time=\"[\d.]+\"", "", text)
+
+
+def test_a_junit_file_that_cannot_be_written_is_an_error_before_anything_runs(
+    harrow: Harrow, folder: Path
+) -> None:
+    ended = harrow("run", "calm.yaml", "--junit", "nowhere/beside.xml")
+    assert ended.returncode == 2
+    assert "nowhere/beside.xml" in ended.stderr
+    assert not (folder / "results").exists()
+
+
 def test_junit_goes_to_a_file(harrow: Harrow, folder: Path) -> None:
     ended = harrow("run", "calm.yaml", "--format", "junit", "--output", "report.xml")
     assert ended.returncode == 0

@@ -138,15 +138,24 @@ def test_the_action_succeeds_when_campaigns_have_their_expected_outcomes(reposit
 
 def test_the_action_writes_junit_of_campaigns_that_fail(repository: Path) -> None:
     inputs = {"CAMPAIGNS": "my campaigns/", "ARGUMENTS": "", "JUNIT": "harrow.xml"}
-    completed = run_step("Write JUnit", repository, **inputs)
-    assert completed.returncode == 0, completed.stderr
+    completed = run_step("Run campaigns", repository, **inputs)
+    assert completed.returncode == 1, completed.stderr
+    assert "::error" in completed.stdout
     suites = JUnitXml.fromfile(str(repository / "harrow.xml"))
     assert {suite.name: suite.failures for suite in suites} == {"calm": 0, "surprise": 1}
 
 
 def test_the_action_fails_when_junit_cannot_be_written(repository: Path) -> None:
     inputs = {"CAMPAIGNS": "my campaigns/", "ARGUMENTS": "", "JUNIT": "nowhere/harrow.xml"}
-    assert run_step("Write JUnit", repository, **inputs).returncode != 0
+    completed = run_step("Run campaigns", repository, **inputs)
+    assert completed.returncode == 2
+    assert "nowhere/harrow.xml" in completed.stderr
+    assert not (repository / "results").exists()
+
+
+def test_the_action_runs_each_campaign_once() -> None:
+    scripts = [step.get("run", "") for step in read(ACTION)["runs"]["steps"]]
+    assert sum(script.count("harrow run ") for script in scripts) == 1
 
 
 def test_the_action_runs_the_corpus(repository: Path) -> None:
