@@ -12,9 +12,9 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.sim.message import Request
 
-NO_LEADER = -1
-NO_EPOCH = -1
-CONSUMER_REPLICA_ID = -1
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
+CONSUMER_REPLICA_ID: Final = -1
 
 NO_SESSION: Final = 0
 INITIAL_SESSION_EPOCH: Final = 0

@@ -3,77 +3,77 @@
 After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.broker.fetch_session import (
+    CachedPartition,
+    FetchSession,
+    HostedPartition,
+    WaitingFetch,
+)
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.purgatory import DelayedOperation, TimedOperation
 from harrow.cluster_model.protocol import LOG_END, NO_EPOCH, FetchRequest, FetchResponse
 from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
 
 
-class DelayedFetch:
+@final
+class DelayedFetch(WaitingFetch):
     """A fetch that found nothing to read.
 
     ``complete`` reads again and answers; ``watch`` sets its deadline. A partition that
     ``is_withheld`` from its follower counts as empty.
     """
 
-    __slots__ = (
-        *("complete", "completed", "deadline_us", "exchange", "is_withheld"),
-        *("partitions", "redirected", "session", "since_us", "watch"),
-    )
+    __slots__ = ("complete", "exchange", "is_withheld", "redirected", "watch")
 
     def __init__(
         self,
         exchange: Exchange[FetchRequest],
         since_us: int,
         session: FetchSession,
-        partitions: Mapping[str, Partition],
         complete: Callable[["DelayedFetch", bool], None],
         watch: Callable[["DelayedFetch"], None],
-        is_withheld: Callable[[str, int], bool] | None = None,
+        is_withheld: Callable[[Partition, int], bool] | None = None,
     ) -> None:
-        request = exchange.request
         self.exchange = exchange
+        self.connection_id = exchange.connection.id
         self.since_us = since_us
-        self.deadline_us = since_us + request.max_wait_us
+        self.deadline_us = since_us + exchange.request.max_wait_us
         self.session = session
-        self.partitions = partitions
         self.complete = complete
         self.watch = watch
         self.is_withheld = is_withheld
         self.completed = False
         # The partitions to read from another replica. The consumer learns that at the deadline,
         # whatever happens to them.
-        self.redirected: tuple[str, ...] = ()
+        self.redirected: tuple[CachedPartition, ...] = ()
 
-    @property
-    def age(self) -> tuple[int, int]:
-        """When the wait began, then the connection, to order fetches of the same moment."""
-        return self.since_us, self.exchange.connection.id
-
-    def try_complete(self, name: str) -> bool:
+    def try_complete(self, cached: CachedPartition) -> bool:
         """Answer if a partition has something to read, or is no longer served here."""
+        if cached not in self.redirected and self._has_answer(cached, cached.hosted.partition):
+            self._complete(expired=False)
+            return True
+        return False
+
+    def _has_answer(self, cached: CachedPartition, partition: Partition | None) -> bool:
         request = self.exchange.request
         isolation = LOG_END if request.replica_id >= 0 else request.isolation_level
-        partition, cached = self.partitions[name], self.session.partitions[name]
-        if (
-            (
+        return (
+            partition is None
+            or (
                 partition.readable_end(isolation) > cached.offset
                 and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
-                and not (self.is_withheld is not None and self.is_withheld(name, request.replica_id))
+                and not (self.is_withheld is not None and self.is_withheld(partition, request.replica_id))
             )
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.has_diverged(cached.offset, cached.last_epoch))
             or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
-        ) and name not in self.redirected:
-            self._complete(expired=False)
-            return True
-        return False
+        )
 
     def expire(self) -> None:
         """Answer with whatever there is to read."""
@@ -118,38 +118,49 @@ class DelayedFetch:
         return replace(request, session_epoch=request.session_epoch + 1)
 
 
+@final
 class PendingAck:
     """A partition of a produce: its result, and the offset that must be committed first."""
 
-    __slots__ = ("base_offset", "error", "pending", "required_offset")
+    __slots__ = ("base_offset", "error", "hosted", "pending", "required_offset")
 
-    def __init__(self, error: str, base_offset: int, required_offset: int) -> None:
+    def __init__(self, hosted: HostedPartition, error: str, base_offset: int, required_offset: int) -> None:
+        self.hosted = hosted
         self.error = error
         self.base_offset = base_offset
         self.required_offset = required_offset
         self.pending = error == errors.NONE
 
 
-@dataclass(slots=True, eq=False)
-class DelayedProduce:
+@final
+class DelayedProduce(DelayedOperation):
     """An acks=all append of a producer or a local coordinator that waits for the high watermark.
 
     ``complete`` receives the *context*, for example the exchange to answer.
     """
 
-    context: Any
-    deadline_us: int
-    acks: dict[str, PendingAck]
-    partitions: Mapping[str, Partition]
-    complete: Callable[[Any, dict[str, PendingAck]], None]
-    completed: bool = False
+    __slots__ = ("acks", "complete", "context")
+
+    def __init__(
+        self,
+        context: Any,
+        deadline_us: int,
+        acks: dict[str, PendingAck],
+        complete: Callable[[Any, dict[str, PendingAck]], None],
+    ) -> None:
+        self.context = context
+        self.deadline_us = deadline_us
+        self.acks = acks
+        self.complete = complete
+        self.completed = False
 
     def try_complete(self) -> bool:
         """Answer if nothing is pending."""
         done = True
-        for name, ack in self.acks.items():
-            if ack.pending:
-                committed, error = self.partitions[name].is_committed(ack.required_offset)
+        for ack in self.acks.values():
+            partition = ack.hosted.partition
+            if ack.pending and partition is not None:
+                committed, error = partition.is_committed(ack.required_offset)
                 if committed:
                     ack.pending = False
                     ack.error = error
@@ -169,19 +180,28 @@ class DelayedProduce:
         self.complete(self.context, self.acks)
 
 
-@dataclass(slots=True, eq=False)
-class DelayedDeleteRecords:
+@final
+class DelayedDeleteRecords(DelayedOperation):
     """A DeleteRecords that waits until all live replicas have raised their log start.
 
     After ``DelayedDeleteRecords.scala``. ``low_watermark`` returns an error or the lowest log
     start; ``respond`` receives both.
     """
 
-    deadline_us: int
-    required_offset: int
-    low_watermark: Callable[[], tuple[str, int]]
-    respond: Callable[[str, int], None]
-    completed: bool = False
+    __slots__ = ("low_watermark", "required_offset", "respond")
+
+    def __init__(
+        self,
+        deadline_us: int,
+        required_offset: int,
+        low_watermark: Callable[[], tuple[str, int]],
+        respond: Callable[[str, int], None],
+    ) -> None:
+        self.deadline_us = deadline_us
+        self.required_offset = required_offset
+        self.low_watermark = low_watermark
+        self.respond = respond
+        self.completed = False
 
     def try_complete(self) -> bool:
         """Answer if all replicas have deleted, or on an error."""
@@ -198,16 +218,7 @@ class DelayedDeleteRecords:
         self.respond(errors.REQUEST_TIMED_OUT, self.low_watermark()[1])
 
 
-class TimedOperation(Protocol):
-    """An operation with a deadline."""
-
-    deadline_us: int
-    completed: bool
-
-    def expire(self) -> None:
-        """Complete the operation by force."""
-
-
+@final
 class OperationTimer:
     """The deadline of the one operation that a connection can have in the purgatory.
 

@@ -11,12 +11,13 @@ unchanged since the previous fetch on the same connection, which has the same ou
 then belongs to a connection, and a repeated request gets a full answer.
 """
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, final
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.purgatory import TimedOperation, Watchers
+from harrow.cluster_model.broker.replica import CountedSession
 from harrow.cluster_model.sim.connection import Connection
-from harrow.cluster_model.sim.idle_fetch import IdleFetch
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVICTION_US: Final = 120 * US_PER_SECOND
@@ -25,32 +26,138 @@ _EVICTION_US: Final = 120 * US_PER_SECOND
 UNKNOWN_HIGH_WATERMARK: Final = -1
 
 
-class WaitingFetch(Protocol):
-    """A fetch of a session that waits for something to read."""
+class WaitingFetch(TimedOperation):
+    """A fetch of a session that has waited for something to read since ``since_us``."""
 
-    completed: bool
+    __slots__ = ("connection_id", "session", "since_us")
 
-    @property
-    def age(self) -> tuple[int, int]:
-        """When the wait began, then the connection, to order the fetches of a broker."""
+    connection_id: int
+    session: "FetchSession"
+    since_us: int
 
-    @property
-    def session(self) -> "FetchSession":
-        """The session of this fetch."""
+    def is_older_than(self, other: "WaitingFetch") -> bool:
+        """Return whether it has waited longer. Connections order fetches of the same moment."""
+        if self.since_us == other.since_us:
+            return self.connection_id < other.connection_id
+        return self.since_us < other.since_us
 
-    def try_complete(self, name: str) -> bool:
-        """Answer if a partition has something to report."""
+    def try_complete(self, cached: "CachedPartition") -> bool:
+        """Answer if a partition of the session has something to report."""
+        raise NotImplementedError
 
     def wait(self) -> None:
         """Expire at the deadline."""
+        raise NotImplementedError
 
 
+@final
+class HostedPartition:
+    """A partition of a broker: its replica, and the requests that wait for it (``HostedPartition``).
+
+    It stays when the replica is deleted, and gets the next replica of that name. So a session may
+    refer to it for as long as the broker runs. ``produces`` and ``deletions`` wait for followers.
+    ``watchers`` are the entries of sessions to notify when something happens to the partition. A
+    session watches its partitions without news, and all of them while one of its fetches waits.
+    """
+
+    __slots__ = ("deletions", "name", "partition", "produces", "watchers")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.partition: Partition | None = None
+        self.produces = Watchers()
+        self.deletions = Watchers()
+        self.watchers: dict[CachedPartition, None] = {}
+
+    def check(self) -> None:
+        """Try the requests that wait for the partition after it changed."""
+        self.produces.check()
+        self.deletions.check()
+        self.check_fetches()
+
+    def check_fetches(self) -> None:
+        """Mark the partition as news, and try the fetches that wait for it, oldest first."""
+        watching = self.watchers
+        if not watching:
+            return
+        self.watchers = {}
+        waiting: list[tuple[WaitingFetch, CachedPartition]] = []
+        woken: list[WaitingFetch] = []
+        for cached in watching:
+            session = cached.session
+            if session.idle is not None:
+                session.idle.wake(is_tried=True)
+                if session.delayed is not None:
+                    woken.append(session.delayed)
+            session.news[self.name] = cached
+            if session.delayed is not None:
+                _add_by_age(waiting, session.delayed, cached)
+        for delayed, cached in waiting:
+            if not delayed.completed and not delayed.try_complete(cached):
+                self.watchers[cached] = None
+        # Idle fetches had no timer.
+        for delayed in woken:
+            if not delayed.completed:
+                delayed.wait()
+
+    def note_news(self) -> None:
+        """Mark the partition as news for the next fetches, without trying the waiting ones."""
+        watching = self.watchers
+        if not watching:
+            return
+        self.watchers = {}
+        for cached in watching:
+            session = cached.session
+            if session.idle is not None:
+                session.idle.wake()
+            session.news[self.name] = cached
+            if session.delayed is not None:
+                self.watchers[cached] = None
+
+    def wake_fetches(self) -> None:
+        """End the idle fetches of the partition, because the next fetch may have to wait first."""
+        for cached in self.watchers:
+            if cached.session.idle is not None:
+                cached.session.idle.wake()
+
+
+def _add_by_age(
+    waiting: list[tuple[WaitingFetch, "CachedPartition"]], delayed: WaitingFetch, cached: "CachedPartition"
+) -> None:
+    """Insert a waiting fetch into those of the same partition, oldest first."""
+    place = len(waiting)
+    while place and delayed.is_older_than(waiting[place - 1][0]):
+        place -= 1
+    waiting.insert(place, (delayed, cached))
+
+
+@final
+class HostedPartitions:
+    """The partitions of one broker by name, with or without a replica there."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, HostedPartition] = {}
+
+    def named(self, name: str) -> HostedPartition:
+        hosted = self._by_name.get(name)
+        if hosted is None:
+            hosted = self._by_name[name] = HostedPartition(name)
+        return hosted
+
+
+@final
 class CachedPartition:
     """A partition of a session: its position, and the high watermark and log start last sent."""
 
-    __slots__ = ("hw", "last_epoch", "leader_epoch", "log_start_offset", "offset")
+    __slots__ = ("hosted", "hw", "last_epoch", "leader_epoch", "log_start_offset", "offset", "session")
 
-    def __init__(self, offset: int, leader_epoch: int) -> None:
+    def __init__(
+        self, session: "FetchSession", hosted: HostedPartition, offset: int, leader_epoch: int
+    ) -> None:
+        self.session = session
+        self.hosted = hosted
         self.offset = offset
         self.leader_epoch = leader_epoch
         self.last_epoch = protocol.NO_EPOCH
@@ -73,24 +180,21 @@ class CachedPartition:
         return has_news
 
 
-class FetchSession:
+@final
+class FetchSession(CountedSession):
     """The state of one follower or consumer that fetches from one broker.
 
-    ``news`` has the partitions to look at with the next fetch, in the order of their changes.
-    ``last_fetch_us`` is the time of the last fetch that counted for the ISR; for partitions
-    without news every fetch counts. ``used_us`` is the time of the last fetch. Both follow an
-    ``idle`` fetch, which repeats itself. ``counted_us`` and ``came_us`` are the same for fetches
-    that were handled one by one.
+    ``news`` has the partitions to look at with the next fetch, in the order of their changes. For
+    partitions without news every fetch counts. ``used_us`` is the time of the last fetch, even if it
+    did not count for the ISR. ``came_us`` is the same for fetches that were handled one by one.
     """
 
     __slots__ = (
         "came_us",
-        "counted_us",
         "created_us",
         "delayed",
         "epoch",
         "id",
-        "idle",
         "is_cached",
         "is_privileged",
         "news",
@@ -109,17 +213,18 @@ class FetchSession:
         self.created_us = self.came_us = self.counted_us = now_us
         self.is_cached = is_cached
         self.partitions: dict[str, CachedPartition] = {}
-        self.news: dict[str, None] = {}
+        self.news: dict[str, CachedPartition] = {}
         self.delayed: WaitingFetch | None = None
-        self.idle: IdleFetch | None = None
-
-    @property
-    def last_fetch_us(self) -> int:
-        return self.counted_us if self.idle is None else self.idle.since_us
+        self.idle = None
 
     @property
     def used_us(self) -> int:
         return self.came_us if self.idle is None else self.idle.since_us
+
+    def mark_news(self, partition: str) -> None:
+        cached = self.partitions.get(partition)
+        if cached is not None:
+            self.news[partition] = cached
 
     def repeated(self, fetches: int, at_us: int) -> None:
         """Count *fetches* further fetches, the last one at *at_us*, and end the idle fetch."""
@@ -132,16 +237,16 @@ class FetchSession:
         """Return an uncached session for a repeated request, whose answer includes everything."""
         session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_cached=False)
         session.replica_epoch = self.replica_epoch
-        session.update(
-            {name: (cached.offset, cached.leader_epoch) for name, cached in self.partitions.items()},
-            {name: cached.last_epoch for name, cached in self.partitions.items()},
-        )
+        for name, cached in self.partitions.items():
+            copied = CachedPartition(session, cached.hosted, cached.offset, cached.leader_epoch)
+            copied.last_epoch = cached.last_epoch
+            session.partitions[name] = session.news[name] = copied
         return session
 
     def update(
         self,
-        partitions: dict[str, tuple[int, int]],
-        last_epochs: dict[str, int],
+        request: protocol.FetchRequest,
+        hosted: HostedPartitions,
         *,
         keeps_epoch: bool = True,
         repeats_hw: bool = False,
@@ -153,93 +258,41 @@ class FetchSession:
         ignored that answer, because its leader epoch had changed, learns the high watermark only
         when it changes again. With *repeats_hw* it is sent again, as before sessions existed.
         """
-        for name, (offset, leader_epoch) in partitions.items():
+        last_epochs = request.last_epochs
+        for name, (offset, leader_epoch) in request.partitions.items():
             epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
             cached = self.partitions.get(name)
             if cached is None:
-                cached = self.partitions[name] = CachedPartition(offset, epoch)
+                cached = CachedPartition(self, hosted.named(name), offset, epoch)
+                self.partitions[name] = cached
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
                 if repeats_hw:
                     cached.hw = UNKNOWN_HIGH_WATERMARK
-            cached.last_epoch = last_epochs.get(name, protocol.NO_EPOCH)
-            self.news[name] = None
+            cached.last_epoch = last_epochs.get(name, protocol.NO_EPOCH) if last_epochs else protocol.NO_EPOCH
+            self.news[name] = cached
 
+    def watch(self) -> None:
+        """Let all partitions with news notify the session, because one of its fetches waits."""
+        for cached in self.news.values():
+            cached.hosted.watchers[cached] = None
 
-class FetchWatchers:
-    """The sessions to notify when something happens to a partition.
-
-    A session watches its partitions without news, and all of them while one of its fetches waits.
-    """
-
-    __slots__ = ("_watchers",)
-
-    def __init__(self) -> None:
-        self._watchers: dict[str, dict[FetchSession, None]] = {}
-
-    def watch(self, session: FetchSession, partitions: Iterable[str]) -> None:
-        """Notify a session when something happens to one of these partitions."""
-        for name in partitions:
-            self._watchers.setdefault(name, {})[session] = None
-
-    def unwatch(self, session: FetchSession, partitions: Iterable[str]) -> None:
-        """Stop notifying a session about these partitions."""
-        for name in partitions:
-            watching = self._watchers.get(name)
-            if watching is not None:
-                watching.pop(session, None)
-
-    def check(self, partition: str) -> None:
-        """Mark a partition as news, and try the fetches that wait for it, oldest first."""
-        watching = self._watchers.pop(partition, None)
-        if not watching:
-            return
-        waiting, woken = [], []
-        for session in watching:
-            if session.idle is not None:
-                session.idle.wake(is_tried=True)
-                if session.delayed is not None:
-                    woken.append(session.delayed)
-            session.news[partition] = None
-            if session.delayed is not None:
-                waiting.append(session.delayed)
-        if len(waiting) > 1:
-            waiting.sort(key=_age)
-        for delayed in waiting:
-            if not delayed.completed and not delayed.try_complete(partition):
-                self.watch(delayed.session, (partition,))
-        if woken:
-            _wait_on(woken)
-
-    def note(self, partition: str) -> None:
-        """Mark a partition as news for the next fetches, without trying the waiting ones."""
-        watching = self._watchers.pop(partition, None)
-        if not watching:
-            return
-        for session in watching:
-            if session.idle is not None:
-                session.idle.wake()
-            session.news[partition] = None
-            if session.delayed is not None:
-                self.watch(session, (partition,))
-
-    def wake(self, partition: str) -> None:
-        """End the idle fetches of a partition, because the next fetch may have to wait first."""
-        for session in self._watchers.get(partition, ()):
-            if session.idle is not None:
-                session.idle.wake()
+    def unwatch(self) -> None:
+        """Let no partition notify the session any more."""
+        for cached in self.partitions.values():
+            cached.hosted.watchers.pop(cached, None)
 
 
 class FetchSessionCache:
     """The sessions of a broker."""
 
-    __slots__ = ("_bound_to_connection", "_next_id", "_sessions", "_slots", "_watchers")
+    __slots__ = ("_bound_to_connection", "_hosted", "_next_id", "_sessions", "_slots")
 
     def __init__(
-        self, slots: int, watchers: FetchWatchers, *, first_id: int, bound_to_connection: bool
+        self, slots: int, hosted: HostedPartitions, *, first_id: int, bound_to_connection: bool
     ) -> None:
         self._slots = slots
-        self._watchers = watchers
+        self._hosted = hosted
         self._bound_to_connection = bound_to_connection
         # By session id, or by connection id if bound to connections.
         self._sessions: dict[int, FetchSession] = {}
@@ -271,23 +324,18 @@ class FetchSessionCache:
         session.came_us = now_us
         # A session has no owner: each fetch names its replica.
         session.replica_id = request.replica_id
-        session.update(
-            request.partitions,
-            request.last_epochs,
-            keeps_epoch=keeps_epoch,
-            repeats_hw=self._bound_to_connection,
-        )
-        if request.forgotten:
-            for name in request.forgotten:
-                session.partitions.pop(name, None)
+        session.update(request, self._hosted, keeps_epoch=keeps_epoch, repeats_hw=self._bound_to_connection)
+        for name in request.forgotten:
+            dropped = session.partitions.pop(name, None)
+            if dropped is not None:
                 session.news.pop(name, None)
-            self._watchers.unwatch(session, request.forgotten)
+                dropped.hosted.watchers.pop(dropped, None)
         if not session.partitions and not self._bound_to_connection:
             # A session without partitions ends, and the fetch counts as one without a session
             # (``FetchManager.newContext``).
             self.remove(session.id)
             last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_cached=False)
-            last.update(request.partitions, request.last_epochs)
+            last.update(request, self._hosted)
             return last
         return session
 
@@ -308,7 +356,7 @@ class FetchSessionCache:
             session_id = self._next_id
             self._next_id += 1
         session = FetchSession(session_id, request.replica_id, now_us, is_cached=is_cached)
-        session.update(request.partitions, request.last_epochs)
+        session.update(request, self._hosted)
         if is_cached:
             self._sessions[connection.id if self._bound_to_connection else session_id] = session
         return session
@@ -331,7 +379,7 @@ class FetchSessionCache:
             session.idle.wake()
         session.is_cached = False
         if session.delayed is None:  # A waiting fetch still gets its answer.
-            self._watchers.unwatch(session, session.partitions)
+            session.unwatch()
 
     def _has_room(self, request: protocol.FetchRequest, now_us: int) -> bool:
         """Make room for a session, if necessary by evicting another (``tryEvict``)."""
@@ -356,17 +404,6 @@ class FetchSessionCache:
             return False
         self.remove(victim.id)
         return True
-
-
-def _wait_on(woken: list[WaitingFetch]) -> None:
-    """Set the timers of fetches that were woken without an answer. Idle ones had none."""
-    for delayed in woken:
-        if not delayed.completed:
-            delayed.wait()
-
-
-def _age(delayed: WaitingFetch) -> tuple[int, int]:
-    return delayed.age
 
 
 def _worth(session: FetchSession) -> tuple[bool, int, int]:

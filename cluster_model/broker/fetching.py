@@ -38,7 +38,6 @@ class Fetching:
             "_selects_read_replica",
             "_sessions",
             "_switches",
-            "_watchers",
             "answers_by_hw",
             "repeats_idle_fetches",
         ),
@@ -58,14 +57,13 @@ class Fetching:
         self._metadata = hosted.metadata
         self._partitions = hosted.partitions
         self._isr_writes = hosted.isr_writes
-        self._watchers = hosted.fetches
         self._fetch_quota = fetch_quota
         # None until a partition is throttled.
         self._leader_quota: ReplicationQuotaManager | None = None
         self._leader_throttled_rate = config.leader_throttled_rate
         self._sessions = FetchSessionCache(
             config.fetch_session_slots,
-            self._watchers,
+            hosted.hosted,
             # Kafka draws random ids. Here the start time keeps those of two incarnations apart.
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.replication.fetch_sessions,
@@ -101,7 +99,7 @@ class Fetching:
             session.replica_epoch = request.replica_epoch
             for name in request.forgotten:
                 if name in self._partitions:
-                    self._partitions[name].leave_session(session)
+                    self._partitions[name].leave_session(session.replica_id, session)
             self._fetch(exchange, session)
 
     def _fetch(self, exchange: Exchange[protocol.FetchRequest], session: FetchSession) -> None:
@@ -131,23 +129,22 @@ class Fetching:
             exchange,
             self._host.clock.now_us,
             session,
-            self._partitions,
             self._complete_fetch,
             self._watch_fetch,
             None if self._leader_quota is None else self._is_withheld,
         )
         if request.rack and self._selects_read_replica:
-            delayed.redirected = self._names_read_elsewhere(session, request.rack)
+            delayed.redirected = self._read_elsewhere(session, request.rack)
         # This fetch may have acknowledged a batch and so let in the producer's next one. Without
         # another look (``tryCompleteElseWatch``), it would wait to its deadline although that batch
         # is there.
-        if hw_rose and any(delayed.try_complete(name) for name in tuple(session.news)):
+        if hw_rose and any(delayed.try_complete(cached) for cached in tuple(session.news.values())):
             return
         self._settle(session, request)
         session.delayed = delayed
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
-        self._watchers.watch(session, session.news)
+        session.watch()
         if (
             self.repeats_idle_fetches
             and delayed.is_repeatable()
@@ -157,20 +154,22 @@ class Fetching:
         if session.idle is None:
             self._watch_fetch(delayed)
 
-    def _names_read_elsewhere(self, session: FetchSession, rack: str) -> tuple[str, ...]:
+    def _read_elsewhere(self, session: FetchSession, rack: str) -> tuple[CachedPartition, ...]:
         """Return the partitions of a waiting fetch to be read from another replica."""
         return tuple(
-            name
-            for name in session.news
-            if self._read_replica(self._partitions[name], session.partitions[name].offset, rack) is not None
+            [
+                cached
+                for cached in session.news.values()
+                if (partition := cached.hosted.partition) is not None
+                and self._read_replica(partition, cached.offset, rack) is not None
+            ]
         )
 
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
         """Return whether there is data to read, an error, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name in session.news:
-            cached = session.partitions[name]
-            partition = self._partitions.get(name)
+        for cached in session.news.values():
+            partition = cached.hosted.partition
             if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
                 return True
             if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
@@ -181,7 +180,9 @@ class Fetching:
                 (
                     cached.offset < partition.readable_end(isolation)
                     and not (partition.log.compacts and partition.is_hole(cached.offset, isolation))
-                    and not (self._leader_quota is not None and self._is_withheld(name, request.replica_id))
+                    and not (
+                        self._leader_quota is not None and self._is_withheld(partition, request.replica_id)
+                    )
                 )
                 or not partition.has_offset(cached.offset)
                 or (
@@ -202,11 +203,10 @@ class Fetching:
         if is_consumer and self._fetch_quota is not None:
             return self._read_within_quota(exchange, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
-        for name in session.news:
-            cached = session.partitions[name]
-            fetched = self._read_partition(name, cached, exchange, request.max_bytes)
+        for name, cached in session.news.items():
+            fetched = self._read_partition(cached, exchange, request.max_bytes)
             if is_consumer and fetched.batches:
-                self._emit_served(name, cached, exchange, fetched)
+                self._emit_served(cached, exchange, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
         if self._leader_quota is not None and not is_consumer:
@@ -226,10 +226,8 @@ class Fetching:
         client = exchange.connection.client.name
         remaining, size_bytes = quota.largest_answer(client), 0
         reads: dict[str, protocol.FetchedPartition] = {}
-        for name in session.news:
-            fetched = self._read_partition(
-                name, session.partitions[name], exchange, min(request.max_bytes, remaining)
-            )
+        for name, cached in session.news.items():
+            fetched = self._read_partition(cached, exchange, min(request.max_bytes, remaining))
             partition_bytes = sum([batch.size_bytes for batch in fetched.batches])
             if partition_bytes > remaining and size_bytes:
                 # Only the very first batch is sent whatever its size (KIP-74).
@@ -248,24 +246,29 @@ class Fetching:
         for name, fetched in reads.items():
             cached = session.partitions[name]
             if fetched.batches:
-                self._emit_served(name, cached, exchange, fetched)
+                self._emit_served(cached, exchange, fetched)
             if cached.update_response_data(fetched):
                 answer[name] = fetched
         return protocol.FetchResponse(answer, errors.NONE, session.id, throttle_us)
 
     def _emit_served(
         self,
-        name: str,
         cached: CachedPartition,
         exchange: Exchange[protocol.FetchRequest],
         fetched: protocol.FetchedPartition,
     ) -> None:
-        client, end_offset = exchange.connection.client.name, fetched.batches[-1].next_offset
+        name, client = cached.hosted.name, exchange.connection.client.name
         self._host.emit(
-            events.RecordsServed, self._broker, name, client, cached.offset, end_offset, fetched.hw
+            events.RecordsServed,
+            self._broker,
+            name,
+            client,
+            cached.offset,
+            fetched.batches[-1].next_offset,
+            fetched.hw,
         )
 
-    def _is_withheld(self, name: str, follower: int) -> bool:
+    def _is_withheld(self, partition: Partition, follower: int) -> bool:
         """Return whether a follower gets no records of a partition now (``shouldLeaderThrottle``).
 
         Consumers and followers in the ISR always do.
@@ -274,15 +277,15 @@ class Fetching:
         return (
             quota is not None
             and follower >= 0
-            and follower not in self._partitions[name].isr
-            and quota.is_throttled(name)
+            and follower not in partition.isr
+            and quota.is_throttled(partition.name)
             and quota.is_exceeded
         )
 
-    def _holds_back(self, name: str, follower: int, offset: int) -> bool:
-        if not self._is_withheld(name, follower):
+    def _holds_back(self, partition: Partition, follower: int, offset: int) -> bool:
+        if not self._is_withheld(partition, follower):
             return False
-        self._host.emit(events.ReplicaThrottled, self._broker, name, follower, offset)
+        self._host.emit(events.ReplicaThrottled, self._broker, partition.name, follower, offset)
         return True
 
     def throttle(self, rate: int | None) -> None:
@@ -301,19 +304,19 @@ class Fetching:
         self._leader_quota.mark_throttled(topic, replicas)
 
     def _read_partition(
-        self, name: str, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], max_bytes: int
+        self, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], max_bytes: int
     ) -> protocol.FetchedPartition:
         request = exchange.request
         offset = cached.offset
         diverging: tuple[int, int] | None = None
-        partition = self._partitions.get(name)
+        partition = cached.hosted.partition
         if partition is None:
-            return self._reject(name, cached, exchange, self._hosted.error_without_replica(name))
+            return self._reject(cached, exchange, self._hosted.error_without_replica(cached.hosted.name))
         error = partition.check_fetch(cached.leader_epoch, request)
         if error == errors.NONE:
             if request.rack and (answer := self._redirected(partition, offset, request.rack, exchange)):
                 return answer
-            if request.replica_id >= 0 and not partition.is_replica(request.replica_id):
+            if request.replica_id >= 0 and partition.replica_of(request.replica_id) is None:
                 # ``followerReplicaOrThrow``
                 error = errors.UNKNOWN_LEADER_EPOCH
             elif cached.last_epoch != protocol.NO_EPOCH:
@@ -321,10 +324,10 @@ class Fetching:
             if error == errors.NONE and diverging is None and not partition.has_offset(offset):
                 error = errors.OFFSET_OUT_OF_RANGE
         if error != errors.NONE:
-            return self._reject(name, cached, exchange, error)
+            return self._reject(cached, exchange, error)
         log = partition.log
         if diverging is not None:
-            self._emit_epoch_end(name, request.replica_id, cached.last_epoch, *diverging)
+            self._emit_epoch_end(partition.name, request.replica_id, cached.last_epoch, *diverging)
             return protocol.FetchedPartition(
                 errors.NONE, log.high_watermark, diverging=diverging, log_start_offset=log.log_start_offset
             )
@@ -332,7 +335,7 @@ class Fetching:
         readable_end = partition.readable_end(isolation)
         stable = readable_end if isolation == protocol.READ_COMMITTED else -1
         if offset >= readable_end or (
-            self._leader_quota is not None and self._holds_back(name, request.replica_id, offset)
+            self._leader_quota is not None and self._holds_back(partition, request.replica_id, offset)
         ):
             return protocol.FetchedPartition(
                 errors.NONE,
@@ -364,12 +367,12 @@ class Fetching:
         return log.aborted_transactions(offset, offset)
 
     def _reject(
-        self, name: str, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], error: str
+        self, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], error: str
     ) -> protocol.FetchedPartition:
         """Return a partition's answer with an error."""
+        name, partition = cached.hosted.name, cached.hosted.partition
         sender = exchange.connection.client.name
         self._hosted.reject("Fetch", name, sender, error)
-        partition = self._partitions.get(name)
         if partition is not None and error in _BY_EPOCH:
             self._host.emit(
                 events.FetchFenced,
@@ -418,38 +421,41 @@ class Fetching:
         """Update a follower's positions and log starts from a fetch; return whether a HW rose."""
         hw_rose = False
         session.counted_us = self._host.clock.now_us
-        for name in tuple(session.news):
-            partition = self._partitions.get(name)
-            cached = session.partitions[name]
+        for cached in tuple(session.news.values()):
+            hosted = cached.hosted
+            partition = hosted.partition
             if partition is None:
                 continue
             error = partition.check_epoch(cached.leader_epoch)
-            if error not in _LEADER_ANSWERS or not partition.is_replica(session.replica_id):
+            replica = partition.replica_of(session.replica_id)
+            if error not in _LEADER_ANSWERS or replica is None:
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None and self._switches.diverging_fetch_uncounted:
                     # Its LEO means nothing while its records differ from the leader's.
-                    self._hosted.suspect_isr(name)
+                    self._hosted.suspect_isr(partition)
                     continue
             if error != errors.NONE or not partition.has_offset(cached.offset):
-                partition.follower_failed(session.replica_id)
+                partition.follower_failed(replica)
                 continue
             if cached.offset < leader_leo:
-                self._hosted.suspect_isr(name)
-            self._host.emit(events.FollowerFetched, self._broker, name, session.replica_id, cached.offset)
-            partition.mark_news_in_other_session(session)
-            log_start = request.log_starts.get(name, 0) if name in request.partitions else None
+                self._hosted.suspect_isr(partition)
+            self._host.emit(
+                events.FollowerFetched, self._broker, hosted.name, session.replica_id, cached.offset
+            )
+            partition.mark_news_in_other_session(replica, session)
+            log_start = request.log_starts.get(hosted.name, 0) if hosted.name in request.partitions else None
             if partition.update_follower(
-                session.replica_id, cached.offset, leader_leo, session.replica_epoch, log_start
+                replica, cached.offset, leader_leo, session.replica_epoch, log_start
             ):
                 hw_rose = True
-                self._hosted.produces.check(name)
-                self._watchers.check(name)
-            if name in self._isr_writes:
-                self._watchers.wake(name)
-            self._hosted.deletions.check(name)
+                hosted.produces.check()
+                hosted.check_fetches()
+            if self._isr_writes and hosted.name in self._isr_writes:
+                hosted.wake_fetches()
+            hosted.deletions.check()
         return hw_rose
 
     def _settle(self, session: FetchSession, request: protocol.FetchRequest) -> None:
@@ -457,8 +463,8 @@ class Fetching:
         if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for name in tuple(session.news):
-            partition, cached = self._partitions.get(name), session.partitions[name]
+        for cached in tuple(session.news.values()):
+            partition = cached.hosted.partition
             if partition is None:
                 continue
             log = partition.log
@@ -480,8 +486,8 @@ class Fetching:
                     or partition.follows_quietly(request.replica_id, cached.offset, session)
                 )
             ):
-                del session.news[name]
-                self._watchers.watch(session, (name,))
+                del session.news[partition.name]
+                cached.hosted.watchers[cached] = None
 
     def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
         session = delayed.session
@@ -489,7 +495,7 @@ class Fetching:
             self._host.emit(events.FetchExpired, self._broker, session.replica_id)
         answer = self._read(delayed.exchange, session)
         if not session.is_cached:
-            self._watchers.unwatch(session, session.partitions)
+            session.unwatch()
         self._respond(delayed.exchange, answer)
 
     def _watch_fetch(self, delayed: DelayedFetch) -> None:

@@ -5,16 +5,10 @@ from functools import partial
 from typing import Any, Final
 
 from harrow.cluster_model import errors, events, protocol
-from harrow.cluster_model.broker.delayed_requests import (
-    DelayedDeleteRecords,
-    DelayedFetch,
-    DelayedProduce,
-    OperationTimer,
-)
-from harrow.cluster_model.broker.fetch_session import FetchWatchers
+from harrow.cluster_model.broker.delayed_requests import DelayedFetch, DelayedProduce, OperationTimer
+from harrow.cluster_model.broker.fetch_session import HostedPartitions
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
-from harrow.cluster_model.broker.purgatory import Purgatory
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Respond
@@ -27,8 +21,8 @@ _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_L
 class HostedReplicas:
     """The partitions with a replica on a broker, and the requests that wait for them.
 
-    ``produces``, ``deletions`` and ``fetches`` have the requests in the purgatory. ``isr_writes``
-    has the partitions whose ISR is being written.
+    ``partitions`` are those with a replica. ``hosted`` also has those of which clients have asked,
+    and the requests in the purgatory. ``isr_writes`` has the partitions whose ISR is being written.
     """
 
     __slots__ = (
@@ -37,12 +31,11 @@ class HostedReplicas:
             "_timers",
             "behaviours",
             "broker",
-            "deletions",
-            "fetches",
             "host",
+            "hosted",
             "is_shut_down",
         ),
-        *("isr_suspects", "isr_writes", "metadata", "partitions", "produces", "respond"),
+        *("isr_suspects", "isr_writes", "metadata", "partitions", "respond"),
     )
 
     def __init__(
@@ -60,12 +53,10 @@ class HostedReplicas:
         self.respond = respond
         self.metadata = metadata
         self.partitions: dict[str, Partition] = {}
-        self.produces: Purgatory[DelayedProduce] = Purgatory()
-        self.deletions: Purgatory[DelayedDeleteRecords] = Purgatory()
-        self.fetches = FetchWatchers()
+        self.hosted = HostedPartitions()
         self.isr_writes: dict[str, None] = {}
         # The partitions with a member of the ISR that may be behind and fall out of sync.
-        self.isr_suspects: dict[str, None] = {}
+        self.isr_suspects: dict[Partition, None] = {}
         checks_twice = not behaviours.replication.isr_lag_counts_messages
         self._isr_shrinking = PeriodicTask(
             host, config.replica_lag_time_max_us // (1 + checks_twice), self._shrink_isrs
@@ -86,11 +77,16 @@ class HostedReplicas:
         """Drop the timer of a closed connection."""
         self._timers.pop(connection.id, None)
 
-    def check(self, name: str) -> None:
-        """Try the requests that wait for a partition after it changed."""
-        self.produces.check(name)
-        self.deletions.check(name)
-        self.fetches.check(name)
+    def add(self, partition: Partition) -> None:
+        """Host a new replica."""
+        self.partitions[partition.name] = partition
+        self.hosted.named(partition.name).partition = partition
+
+    def remove(self, partition: Partition) -> None:
+        """Forget a deleted replica."""
+        del self.partitions[partition.name]
+        self.hosted.named(partition.name).partition = None
+        self.isr_suspects.pop(partition, None)
 
     def blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
         """Hold a request back while the ISR of one of its partitions is being written.
@@ -113,19 +109,19 @@ class HostedReplicas:
     def reject(self, api: str, partition: str, sender: str, error: str) -> None:
         self.host.emit(events.RequestRejected, self.broker, api, partition, sender, error)
 
-    def suspect_isr(self, name: str) -> None:
+    def suspect_isr(self, partition: Partition) -> None:
         """Check periodically whether all members of an ISR are still in sync."""
-        self.isr_suspects[name] = None
+        self.isr_suspects[partition] = None
         self._isr_shrinking.request()
 
     def _shrink_isrs(self) -> bool:
         if self.is_shut_down:
             return False
-        for name in tuple(self.isr_suspects):
-            if not self.partitions[name].maybe_shrink_isr():
-                del self.isr_suspects[name]
-            if name in self.isr_writes:
-                self.fetches.wake(name)
+        for partition in tuple(self.isr_suspects):
+            if not partition.maybe_shrink_isr():
+                del self.isr_suspects[partition]
+            if partition.name in self.isr_writes:
+                self.hosted.named(partition.name).wake_fetches()
         return bool(self.isr_suspects)
 
     def current_leader(self, name: str, error: str) -> tuple[int, int] | None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from harrow.cluster_model import errors, events, protocol
-from harrow.cluster_model.broker.fetch_session import FetchSession
-from harrow.cluster_model.broker.replica import Replica
+from harrow.cluster_model.broker.replica import CountedSession, Replica
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
@@ -429,57 +428,52 @@ class Partition:
 
     def update_follower(
         self,
-        broker: int,
+        replica: Replica,
         fetch_offset: int,
         leader_leo: int,
         broker_epoch: int = protocol.NO_EPOCH,
         log_start: int | None = None,
     ) -> bool:
         """Record a follower's fetch, and its log start if present; return whether the HW rose."""
-        replica = self.remote_replicas.get(broker)
-        if replica is None:
-            return False
         previous_leo = replica.log_end_offset
         replica.last_sent_hw = self.log.high_watermark
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
         replica.broker_epoch = broker_epoch
         if log_start is not None:
             replica.log_start_offset = log_start
-        if broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
-            self._start_isr_change((*self.isr, broker), EXPAND)
+        if replica.broker not in self.isr and not self.isr_write_in_flight and self._is_in_sync(replica):
+            self._start_isr_change((*self.isr, replica.broker), EXPAND)
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
-    def is_replica(self, broker: int) -> bool:
-        """Return whether the leader knows a follower.
+    def replica_of(self, broker: int) -> Replica | None:
+        """Return a follower; None if the leader does not know it.
 
         In KRaft, a follower that is being added may apply the metadata log before its leader does.
         """
-        return broker in self.remote_replicas
+        return self.remote_replicas.get(broker)
 
     def owes_high_watermark(self, broker: int) -> bool:
         """Return whether the HW has moved since the last fetch (``lastSentHighWatermark``)."""
         replica = self.remote_replicas.get(broker)
         return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
-    def follower_failed(self, broker: int) -> None:
+    def follower_failed(self, replica: Replica) -> None:
         """Record a follower's fetch outside the log or in another leader epoch."""
-        replica = self.remote_replicas.get(broker)
-        if replica is not None and not self.switches.failed_fetch_leaves_follower:
+        if not self.switches.failed_fetch_leaves_follower:
             replica.forget_fetches()
 
-    def mark_news_in_other_session(self, session: FetchSession) -> None:
+    def mark_news_in_other_session(self, replica: Replica, session: CountedSession) -> None:
         """Mark the partition as news in an older session that still counts its fetches."""
-        replica = self.remote_replicas.get(session.replica_id)
-        if replica is not None and replica.session is not None and replica.session is not session:
-            replica.session.news[self.name] = None
+        if replica.session is not None and replica.session is not session:
+            replica.session.mark_news(self.name)
 
-    def leave_session(self, session: FetchSession) -> None:
+    def leave_session(self, broker: int, session: CountedSession) -> None:
         """Stop counting the fetches of a session that has dropped the partition."""
-        replica = self.remote_replicas.get(session.replica_id)
+        replica = self.remote_replicas.get(broker)
         if replica is not None and replica.session is session:
             replica.leave_session()
 
-    def follows_quietly(self, broker: int, offset: int, session: FetchSession) -> bool:
+    def follows_quietly(self, broker: int, offset: int, session: CountedSession) -> bool:
         """Return whether the next fetch of a follower in the ISR adds no information.
 
         If so, each fetch of its session counts as one for this partition until it changes or the

@@ -1,44 +1,58 @@
-"""The purgatory for delayed produces and deletions. Fetches use `fetch_session.FetchWatchers`.
+"""The purgatory: requests that wait for replicas, for data, or for their deadline.
 
 After ``DelayedOperation.scala``: an operation is watched under each of its partitions, is tried
-again when something happens there, and is completed by force at its deadline. The next check of a
-list drops its completed operations.
+again when something happens there, and is completed by force at its deadline.
 """
 
-from typing import Generic, Protocol, TypeVar
+from harrow.cluster_model.compiling import mypyc_attr
 
 
-class DelayedOperation(Protocol):
-    """A waiting operation."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TimedOperation:
+    """An operation with a deadline."""
+
+    __slots__ = ("completed", "deadline_us")
 
     completed: bool
+    deadline_us: int
+
+    def expire(self) -> None:
+        """Complete the operation by force."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DelayedOperation(TimedOperation):
+    """An operation that waits for replicas."""
+
+    __slots__ = ()
 
     def try_complete(self) -> bool:
         """Complete the operation if what it waits for has happened."""
+        raise NotImplementedError
 
 
-Operation = TypeVar("Operation", bound=DelayedOperation)
+class Watchers:
+    """The operations that wait for one partition (``DelayedOperationPurgatory.Watchers``).
 
+    The next check drops the completed ones.
+    """
 
-class Purgatory(Generic[Operation]):
-    """Delayed operations by partition."""
-
-    __slots__ = ("_watchers",)
+    __slots__ = ("_operations",)
 
     def __init__(self) -> None:
-        self._watchers: dict[str, list[Operation]] = {}
+        self._operations: list[DelayedOperation] = []
 
-    def watch(self, operation: Operation, partitions: list[str]) -> None:
-        """Try an operation again whenever something happens to one of its partitions."""
-        for partition in partitions:
-            self._watchers.setdefault(partition, []).append(operation)
+    def watch(self, operation: DelayedOperation) -> None:
+        """Try an operation again whenever something happens to the partition."""
+        self._operations.append(operation)
 
-    def check(self, partition: str) -> None:
-        """Try the operations that wait for a partition, oldest first, after it changed."""
-        watchers = self._watchers.get(partition)
-        if not watchers:
+    def check(self) -> None:
+        """Try the operations, oldest first, after the partition changed."""
+        operations = self._operations
+        if not operations:
             return
-        self._watchers[partition] = []
-        still_waiting = [o for o in watchers if not o.completed and not o.try_complete()]
+        self._operations = []
+        still_waiting = [o for o in operations if not o.completed and not o.try_complete()]
         # Operations added in the meantime come after the older ones.
-        self._watchers[partition] = still_waiting + self._watchers[partition]
+        self._operations = still_waiting + self._operations

@@ -1,9 +1,9 @@
 """A leader's state of one follower (``Replica.scala``)."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, final
 
-from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.sim.idle_fetch import IdleFetch
 
 UNKNOWN_OFFSET: Final = -1
 NOT_FETCHED: Final = -2
@@ -13,6 +13,28 @@ NOT_FETCHED: Final = -2
 """
 
 
+class CountedSession:
+    """A fetch session, each of whose fetches may count for a replica.
+
+    ``last_fetch_us`` is the time of the last fetch that counted for the ISR. It follows an ``idle``
+    fetch, which repeats itself. ``counted_us`` is the same for fetches that were handled one by one.
+    """
+
+    __slots__ = ("counted_us", "idle")
+
+    counted_us: int
+    idle: IdleFetch | None
+
+    @property
+    def last_fetch_us(self) -> int:
+        return self.counted_us if self.idle is None else self.idle.since_us
+
+    def mark_news(self, partition: str) -> None:
+        """Look at a partition with the next fetch."""
+        raise NotImplementedError
+
+
+@final
 @dataclass(slots=True, eq=False)
 class Replica:
     """A remote replica: its log end and start from its fetches, and when it was last caught up."""
@@ -29,7 +51,7 @@ class Replica:
     # The broker epoch of its last fetch, if fetches name it (KIP-903).
     broker_epoch: int = NOT_FETCHED
     # Set while each fetch of this session implies a fetch from the leader's LEO.
-    session: FetchSession | None = None
+    session: CountedSession | None = None
 
     @property
     def caught_up_us(self) -> int:
@@ -43,7 +65,7 @@ class Replica:
         session = self.session
         return self.last_fetch_us if session is None else session.last_fetch_us
 
-    def follow_session(self, session: FetchSession) -> None:
+    def follow_session(self, session: CountedSession) -> None:
         """Count each further fetch of a session as a fetch from the LEO that this one reached."""
         self.session = session
 

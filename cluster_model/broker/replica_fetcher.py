@@ -5,11 +5,12 @@ time. A partition is truncated before it is fetched (KIP-101, KIP-279), or when 
 fetch with the point where the logs diverge (KIP-595).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks
+from harrow.cluster_model.broker.fetch_session import HostedPartition, HostedPartitions
 from harrow.cluster_model.broker.partition import KafkaStorageError, Partition
 from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
@@ -39,7 +40,7 @@ from harrow.cluster_model.release.replication import (
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
-REPLICATION_LISTENER = "replication"
+REPLICATION_LISTENER: Final = "replication"
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class FetchState:
     before the first answer.
     """
 
+    hosted: HostedPartition
     partition: Partition
     leader_epoch: int
     fetch_offset: int
@@ -72,13 +74,10 @@ class ReplicaFetcher:
         switches: ReplicationSwitches,
         broker_epoch: int,
         append_locks: AppendLocks,
-        on_replicated: Callable[[str], None] = lambda _: None,
-        on_truncated: Callable[[str], None] = lambda _: None,
+        hosted: HostedPartitions,
     ) -> None:
-        """Call *on_replicated* when the readable end moves, *on_truncated* after a truncation."""
         self._append_locks = append_locks
-        self._on_replicated = on_replicated
-        self._on_truncated = on_truncated
+        self._hosted = hosted
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._leader = leader
@@ -87,6 +86,10 @@ class ReplicaFetcher:
         self._switches = switches
         self._by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
         self._on_fetch = self._by_epoch and switches.truncation_on_fetch
+        self._completes_fetches = switches.replication_completes_fetches
+        self._sends_log_start = switches.log_start_follows_leader
+        self._fetch_wait_max_us = config.replica_fetch_wait_max_us
+        self._fetch_max_bytes = config.replica_fetch_max_bytes
         self.has_refused = False
         """Whether it has refused to truncate and asked the broker to exit.
 
@@ -117,6 +120,7 @@ class ReplicaFetcher:
         # A log without epochs is truncated to its high watermark in every release.
         truncating = self._by_epoch and not (self._on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH)
         state = FetchState(
+            self._hosted.named(partition.name),
             partition,
             partition.leader_epoch if self._switches.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
             log.high_watermark if truncating else log.log_end_offset,
@@ -162,7 +166,8 @@ class ReplicaFetcher:
         """Send the next request unless one is in flight, or wait if every partition is delayed."""
         if self._busy or self.has_refused or not self._states:
             return
-        self._end_delays()
+        if self._delayed:
+            self._end_delays()
         epochs: dict[str, tuple[int, int]] = {}
         for state in tuple(self._truncating.values()):
             if state.partition.name in self._delayed:
@@ -180,9 +185,7 @@ class ReplicaFetcher:
             self._client.send(request, self._epochs_answered, epochs)
         elif self._session.has_partitions():
             self._busy = True
-            fetch = self._session.request(
-                self._broker, self._config.replica_fetch_wait_max_us, self._config.replica_fetch_max_bytes
-            )
+            fetch = self._session.request(self._broker, self._fetch_wait_max_us, self._fetch_max_bytes)
             fetch.replica_epoch = self._broker_epoch
             # The fetch may repeat itself unless the next request has to be another one.
             is_all = not self._truncating and not self._delayed and not self._throttled
@@ -217,11 +220,11 @@ class ReplicaFetcher:
 
     def _add_to_session(self, state: FetchState) -> None:
         """Put a partition's current position into the next fetch, unless it is throttled."""
-        if state.partition.name in self._throttled:
+        if self._throttled and state.partition.name in self._throttled:
             return
         log = state.partition.log
         last_epoch = log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
-        log_start = log.log_start_offset if self._switches.log_start_follows_leader else 0
+        log_start = log.log_start_offset if self._sends_log_start else 0
         self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start)
 
     def _wait_until(self, at_us: int) -> None:
@@ -282,7 +285,7 @@ class ReplicaFetcher:
             # and ask again (KIP-279), or fetch from there (KIP-595).
             if state.truncating:
                 state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
-                self._on_truncated(state.partition.name)
+                state.hosted.note_news()
             else:
                 self._truncate_to(state, min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         else:
@@ -291,7 +294,7 @@ class ReplicaFetcher:
 
     def _truncate_to(self, state: FetchState, offset: int, reason: str) -> None:
         state.partition.truncate_to(offset, reason)
-        self._on_truncated(state.partition.name)
+        state.hosted.note_news()
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
         self._truncating.pop(state.partition.name, None)
@@ -344,44 +347,52 @@ class ReplicaFetcher:
             self._session.handle_error()
             self._delay_all()
         elif self._session.handle_response(response):
-            replicated = [name for name, fetched in response.partitions.items() if self._apply(name, fetched)]
-            for name in replicated:
-                self._on_replicated(name)
+            replicated = [
+                state.hosted
+                for name, fetched in response.partitions.items()
+                if (state := self._apply(name, fetched)) is not None
+            ]
+            for hosted in replicated:
+                # Consumers of a follower have something to read when its high watermark moves
+                # (KIP-392).
+                if self._completes_fetches:
+                    hosted.check_fetches()
+                else:
+                    hosted.note_news()
         self._work()
 
-    def _apply(self, name: str, fetched: protocol.FetchedPartition) -> bool:
-        """Apply the answer for a partition; return whether its readable end has moved."""
-        if fetched.error == errors.NONE:
-            self._report_outdated(name)
-        state = self._current_state(name)
-        if state is None:
-            return False
+    def _apply(self, name: str, fetched: protocol.FetchedPartition) -> FetchState | None:
+        """Apply the answer for a partition; return its state if its readable end has moved."""
+        state, requested = self._states.get(name), self._session.asked.get(name)
+        if state is None or requested is None or state.truncating or requested[0] != state.fetch_offset:
+            return None
+        if requested[1] != state.leader_epoch:
+            if fetched.error == errors.NONE:
+                self._report_outdated(state, requested[1])
+            if self._switches.fetch_answers_match_epoch:
+                return None
         if fetched.diverging is not None:
             self._truncate_by_epoch(state, *fetched.diverging)
         elif fetched.corrupt_offset >= 0:
             self._refuse_corrupt(state, fetched.corrupt_offset)
         elif fetched.error != errors.NONE:
             self._handle_error(state, fetched.error)
-        else:
-            return self._append(state, fetched)
-        return False
+        elif self._append(state, fetched):
+            return state
+        return None
 
-    def _report_outdated(self, name: str) -> None:
-        """Emit an event if the last fetch differs from the state only in its leader epoch."""
-        state, requested = self._states.get(name), self._session.asked.get(name)
-        if state is None or requested is None or state.truncating or requested[0] != state.fetch_offset:
-            return
-        if requested[1] != state.leader_epoch:
-            is_applied = not self._switches.fetch_answers_match_epoch
-            self._host.emit(
-                OutdatedFetchAnswered,
-                self._broker,
-                name,
-                self._leader,
-                requested[1],
-                state.leader_epoch,
-                is_applied,
-            )
+    def _report_outdated(self, state: FetchState, leader_epoch: int) -> None:
+        """Report an answer that differs from the state only in its leader epoch."""
+        is_applied = not self._switches.fetch_answers_match_epoch
+        self._host.emit(
+            OutdatedFetchAnswered,
+            self._broker,
+            state.hosted.name,
+            self._leader,
+            leader_epoch,
+            state.leader_epoch,
+            is_applied,
+        )
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
         """Append fetched records; return whether the readable end has moved."""
@@ -491,7 +502,7 @@ class ReplicaFetcher:
                 self._delayed.pop(name, None)
                 if start_offset > state.partition.log.log_end_offset:
                     state.partition.truncate_fully_and_start_at(start_offset)
-                    self._on_truncated(name)
+                    state.hosted.note_news()
                 state.fetch_offset = state.partition.log.log_end_offset
                 self._add_to_session(state)
         self._work()
@@ -529,12 +540,10 @@ class ReplicaFetcherManager:
         config: BrokerConfig,
         switches: ReplicationSwitches,
         append_locks: AppendLocks,
-        on_replicated: Callable[[str], None],
-        on_truncated: Callable[[str], None],
+        hosted: HostedPartitions,
     ) -> None:
         self._append_locks = append_locks
-        self._on_replicated = on_replicated
-        self._on_truncated = on_truncated
+        self._hosted = hosted
         self._broker = broker
         self._host = host
         self._config = config
@@ -564,8 +573,7 @@ class ReplicaFetcherManager:
                 self._switches,
                 self.broker_epoch,
                 self._append_locks,
-                self._on_replicated,
-                self._on_truncated,
+                self._hosted,
             )
             fetcher.quota = self._quota
             self._fetchers[partition.leader] = fetcher

@@ -13,11 +13,12 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
-from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.broker.fetch_session import HostedPartition
 from harrow.cluster_model.broker.fetching import Fetching
 from harrow.cluster_model.broker.hosted_replicas import HostedReplicas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
+from harrow.cluster_model.broker.replica import CountedSession
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.broker.transaction_verification import TransactionVerification, Verified
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
@@ -61,8 +62,6 @@ class ReplicaManager:
         "_behaviours",
         "_broker",
         "_config",
-        "_delete_purgatory",
-        "_fetch_watchers",
         "_fetchers",
         "_host",
         "_hosted",
@@ -70,7 +69,6 @@ class ReplicaManager:
         "_isr_suspects",
         "_isr_writes",
         "_metadata",
-        "_produce_purgatory",
         "_respond",
         "_switches",
         "_topic_config",
@@ -116,9 +114,6 @@ class ReplicaManager:
         self.partitions = hosted.partitions
         self._isr_suspects = hosted.isr_suspects
         self._isr_writes = hosted.isr_writes
-        self._fetch_watchers = hosted.fetches
-        self._produce_purgatory = hosted.produces
-        self._delete_purgatory = hosted.deletions
         self.fetching = Fetching(hosted, config, fetch_quota)
         self.controller_epoch = 0
         self._verification = TransactionVerification(
@@ -130,20 +125,8 @@ class ReplicaManager:
         # The coordinators' answers for produces that wait to be handled again.
         self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
-        # Consumers of a follower have something to read when its high watermark moves (KIP-392).
-        replicated = (
-            self._fetch_watchers.check
-            if behaviours.replication.replication_completes_fetches
-            else self._fetch_watchers.note
-        )
         self._fetchers = ReplicaFetcherManager(
-            broker,
-            host,
-            config,
-            behaviours.replication,
-            self.append_locks,
-            replicated,
-            self._fetch_watchers.note,
+            broker, host, config, behaviours.replication, self.append_locks, hosted.hosted
         )
         self._is_shutting_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
@@ -162,13 +145,13 @@ class ReplicaManager:
 
     def clock_stepped(self, by_us: int) -> None:
         """Step the wall clock, which dates the last catch-ups (``Replica.isCaughtUp``)."""
-        sessions: dict[tuple[int, int], FetchSession] = {}
+        sessions: dict[CountedSession, None] = {}
         for partition in self.partitions.values():
             for replica in partition.remote_replicas.values():
                 replica.clock_stepped(by_us)
                 if replica.session is not None:
-                    sessions[replica.broker, replica.session.id] = replica.session
-        for session in sessions.values():
+                    sessions[replica.session] = None
+        for session in sessions:
             session.counted_us = session.last_fetch_us - by_us
         self.logs.clock_stepped()
 
@@ -206,12 +189,12 @@ class ReplicaManager:
             acks = {name: self._append_of_transaction(exchange, name) for name in request.batches}
             self._verified.pop(_key(exchange), None)
         else:
-            acks = {name: self._append(name, batch, request.acks) for name, batch in request.batches.items()}
+            acks = self._append_all(request.batches, request.acks)
         self._answer_produce(exchange, acks)
         # Wake followers after this request is in the purgatory, because their fetches may complete
         # it.
-        for name in request.batches:
-            self._fetch_watchers.check(name)
+        for ack in acks.values():
+            ack.hosted.check_fetches()
 
     def produce_steps(self, exchange: Exchange[protocol.ProduceRequest]) -> Steps:
         """Append one batch after the other while the disk is slow.
@@ -230,11 +213,11 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                acks[name] = self._append_of_transaction(exchange, name)
+                ack = acks[name] = self._append_of_transaction(exchange, name)
                 locks.end_append(name)
-                self._fetch_watchers.check(name)
+                ack.hosted.check_fetches()
             else:
-                acks[name] = self._append(name, batch, request.acks)
+                acks[name] = self._append(self._hosted.hosted.named(name), batch, request.acks)
         self._verified.pop(_key(exchange), None)
         self._answer_produce(exchange, acks)
 
@@ -245,9 +228,9 @@ class ReplicaManager:
         request = exchange.request
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
-            delayed = DelayedProduce(exchange, deadline_us, acks, self.partitions, self._complete_produce)
+            delayed = DelayedProduce(exchange, deadline_us, acks, self._complete_produce)
             if not delayed.try_complete():
-                self._produce_purgatory.watch(delayed, list(acks))
+                _watch(delayed, acks)
                 self._hosted.watch_deadline(exchange.connection, delayed)
         else:
             self._complete_produce(exchange, acks)
@@ -340,7 +323,8 @@ class ReplicaManager:
     def _append_of_transaction(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
         """Append a batch of a produce, unless its transaction is unknown to the coordinator."""
         request = exchange.request
-        batch, partition = request.batches[name], self.partitions.get(name)
+        batch, hosted = request.batches[name], self._hosted.hosted.named(name)
+        partition = hosted.partition
         if (
             request.transactional_id
             and self._transaction_switches.transaction_verification
@@ -354,8 +338,8 @@ class ReplicaManager:
                     error = self._error_of_unverified(producers, batch)
             if error != errors.NONE:
                 unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
-                return PendingAck(unverified, -1, -1)
-        return self._append(name, batch, request.acks)
+                return PendingAck(hosted, unverified, -1, -1)
+        return self._append(hosted, batch, request.acks)
 
     def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:
         """Return the error for a batch whose transaction ended during the verification."""
@@ -374,17 +358,17 @@ class ReplicaManager:
         """
         if self._hosted.blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
             return
-        pending = {name: self._append(name, batch, acks) for name, batch in batches.items()}
+        pending = self._append_all(batches, acks)
         if acks == -1 and any(ack.pending for ack in pending.values()):
             deadline_us = self._host.clock.now_us + timeout_us
-            delayed = DelayedProduce(on_complete, deadline_us, pending, self.partitions, _complete_append)
+            delayed = DelayedProduce(on_complete, deadline_us, pending, _complete_append)
             if not delayed.try_complete():
-                self._produce_purgatory.watch(delayed, list(pending))
+                _watch(delayed, pending)
                 OperationTimer(self._host).watch(delayed)
         else:
             on_complete(pending)
-        for name in batches:
-            self._fetch_watchers.check(name)
+        for ack in pending.values():
+            ack.hosted.check_fetches()
 
     def when_committed(self, name: str, timeout_us: int, on_complete: Callable[[str], None]) -> None:
         """Call *on_complete* once the high watermark has passed the current log end.
@@ -392,7 +376,8 @@ class ReplicaManager:
         It gets an error if another broker leads or the timeout expires. Unlike an append with
         acks=all, the size of the ISR does not matter (``CoordinatorRuntime``).
         """
-        partition = self.partitions.get(name)
+        hosted = self._hosted.hosted.named(name)
+        partition = hosted.partition
         if partition is None:
             on_complete(self._hosted.error_without_replica(name))
             return
@@ -401,35 +386,39 @@ class ReplicaManager:
             error = acks[name].error
             on_complete(errors.NONE if error == errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
-        waits = {name: PendingAck(errors.NONE, NO_OFFSET, partition.log.log_end_offset)}
+        waits = {name: PendingAck(hosted, errors.NONE, NO_OFFSET, partition.log.log_end_offset)}
         deadline_us = self._host.clock.now_us + timeout_us
-        delayed = DelayedProduce(completed, deadline_us, waits, self.partitions, _complete_append)
+        delayed = DelayedProduce(completed, deadline_us, waits, _complete_append)
         if not delayed.try_complete():
-            self._produce_purgatory.watch(delayed, [name])
+            hosted.produces.watch(delayed)
             OperationTimer(self._host).watch(delayed)
 
-    def _append(self, name: str, batch: RecordBatch, acks: int) -> PendingAck:
-        partition = self.partitions.get(name)
+    def _append_all(self, batches: dict[str, RecordBatch], acks: int) -> dict[str, PendingAck]:
+        named = self._hosted.hosted.named
+        return {name: self._append(named(name), batch, acks) for name, batch in batches.items()}
+
+    def _append(self, hosted: HostedPartition, batch: RecordBatch, acks: int) -> PendingAck:
+        partition = hosted.partition
         if partition is None:
-            return PendingAck(self._hosted.error_without_replica(name), -1, -1)
+            return PendingAck(hosted, self._hosted.error_without_replica(hosted.name), -1, -1)
         result, hw_rose = partition.append_as_leader(batch, acks)
         if result.duplicate:
             self._host.emit(
                 events.BatchDeduplicated,
                 self._broker,
-                name,
+                hosted.name,
                 batch.producer_id,
                 batch.base_sequence,
                 result.base_offset,
             )
         if hw_rose:
-            self._produce_purgatory.check(name)
-            self._delete_purgatory.check(name)
-        self._hosted.suspect_isr(name)
+            hosted.produces.check()
+            hosted.deletions.check()
+        self._hosted.suspect_isr(partition)
         required_offset = result.base_offset + record_count(batch.values)
         if result.duplicate and not self._switches.duplicate_waits_for_hw:
             required_offset = 0
-        return PendingAck(result.error, result.base_offset, required_offset)
+        return PendingAck(hosted, result.error, result.base_offset, required_offset)
 
     def _complete_produce(
         self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
@@ -498,7 +487,7 @@ class ReplicaManager:
             lambda error, low_watermark: respond(error, required_offset, low_watermark),
         )
         if not delayed.try_complete():
-            self._delete_purgatory.watch(delayed, [name])
+            self._hosted.hosted.named(name).deletions.watch(delayed)
             OperationTimer(self._host).watch(delayed)
 
     def _low_watermark(self, name: str) -> tuple[str, int]:
@@ -509,7 +498,7 @@ class ReplicaManager:
 
     def _log_start_raised(self, name: str) -> None:
         """Pass a raised log start on to the followers or the leader."""
-        self._fetch_watchers.check(name)
+        self._hosted.hosted.named(name).check_fetches()
         self._fetchers.log_start_raised(name)
 
     # Log directories
@@ -530,8 +519,9 @@ class ReplicaManager:
             return
         for name in closed:
             self._fetchers.remove(name)
-            self.partitions[name].take_offline()
-            self._isr_suspects.pop(name, None)
+            partition = self.partitions[name]
+            partition.take_offline()
+            self._isr_suspects.pop(partition, None)
         self._check_waiting(closed)
         # A directory that failed before the broker started has logs that were never opened.
         self.on_log_dir_failure(self.logs.stored_in(log_dir))
@@ -663,12 +653,12 @@ class ReplicaManager:
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
         self._fetchers.remove(partition.name)
         partition.make_leader(state)
-        self._hosted.suspect_isr(partition.name)
+        self._hosted.suspect_isr(partition)
 
     def _check_waiting(self, partitions: Collection[str]) -> None:
         """Try the requests that wait for changed partitions."""
         for name in partitions:
-            self._hosted.check(name)
+            self._hosted.hosted.named(name).check()
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
         """Return whether a control request comes from a replaced controller."""
@@ -704,8 +694,7 @@ class ReplicaManager:
             partition.mark_deleted()
             self._check_waiting([name])
             self._notify_coordinators([name])
-            self._isr_suspects.pop(name, None)
-            del self.partitions[name]
+            self._hosted.remove(partition)
         if self.logs.has(name):
             self.logs.delete(name)
         return True
@@ -751,7 +740,7 @@ class ReplicaManager:
                 timestamp_after_max_us=topic_config.timestamp_after_max_us,
             )
             partition.answers_by_hw = self.fetching.answers_by_hw
-            self.partitions[name] = partition
+            self._hosted.add(partition)
         return partition
 
     def _follow(self, partition: Partition) -> None:
@@ -766,9 +755,10 @@ class ReplicaManager:
         """Handle the end of an ISR write, which releases the requests that waited for it."""
         if self._hosted.is_shut_down:
             return  # The log is already closed.
-        self._fetch_watchers.check(partition.name)
-        self._produce_purgatory.check(partition.name)
-        self._delete_purgatory.check(partition.name)
+        hosted = self._hosted.hosted.named(partition.name)
+        hosted.check_fetches()
+        hosted.produces.check()
+        hosted.deletions.check()
         blocked, partition.blocked = partition.blocked, []
         for handle_again in blocked:
             handle_again()
@@ -779,6 +769,12 @@ class ReplicaManager:
 
 def _key(exchange: Exchange[protocol.ProduceRequest]) -> tuple[int, int]:
     return exchange.connection.id, exchange.correlation_id
+
+
+def _watch(delayed: DelayedProduce, acks: dict[str, PendingAck]) -> None:
+    """Try a produce again whenever something happens to one of its partitions."""
+    for ack in acks.values():
+        ack.hosted.produces.watch(delayed)
 
 
 def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:

@@ -65,10 +65,12 @@ class EpochCacheMonotonic:
             return
         batches = replica.file.batches
         batch = batches[-1]
-        latest = log.epochs.entries[-1] if log.epochs.entries else None
-        checked = replica.checked_entries
-        if latest is not (checked[-1] if checked else None):
+        entries, checked = log.epochs.entries, replica.checked_entries
+        # Compared by value, because compiled code has no identity of tuples.
+        is_checked = entries[-1] == checked[-1] if entries and checked else not entries and not checked
+        if not is_checked:
             self._check_cache(replica)
+            latest = entries[-1] if entries else None
             if latest is None or latest[0] != batch.leader_epoch:
                 details = f"the latest entry of the epoch cache is {latest}, but the last batch has epoch {batch.leader_epoch}"
                 self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
@@ -91,7 +93,7 @@ class EpochCacheMonotonic:
         entries, checked = log.epochs.entries, replica.checked_entries
         # Entries never change and are only removed from the end, so everything below an old entry
         # is unchanged.
-        while checked and (len(checked) > len(entries) or checked[-1] is not entries[len(checked) - 1]):
+        while checked and (len(checked) > len(entries) or checked[-1] != entries[len(checked) - 1]):
             checked.pop()
         for entry in entries[len(checked) :]:
             if checked and (checked[-1][0] >= entry[0] or checked[-1][1] >= entry[1]):

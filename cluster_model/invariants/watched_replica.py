@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from harrow.cluster_model.log.disk import Disk, LogFile
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -100,14 +100,14 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
     if end <= start:
         return None
+    first, last = _place(one.base_offsets, start), _place(one.base_offsets, end)
     if one.compacts:
-        first, last = bisect_left(one.base_offsets, start), bisect_left(one.base_offsets, end)
         return _first_conflict(batches[first:last], other)
-    first = bisect_left(one.base_offsets, start)
-    last = bisect_left(one.base_offsets, end)
-    begin = (
-        first if one.base_offsets[:1] == other.base_offsets[:1] else bisect_left(other.base_offsets, start)
-    )
+    begin = first
+    if not batches or not other.batches or one.base_offsets[0] != other.base_offsets[0]:
+        begin = _place(other.base_offsets, start)
+    if first + 1 == last and begin < len(other.batches) and batches[first] is other.batches[begin]:
+        return None  # Another common case: one more batch is below the high watermark.
     if batches[first:last] == other.batches[begin : begin + last - first]:
         return None
     for batch in batches[first:last]:
@@ -115,6 +115,21 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
         if position == len(other.batches) or not _is_same(batch, other.batches[position]):
             return batch.base_offset
     return None
+
+
+def _place(base_offsets: list[int], offset: int) -> int:
+    """Return the index of the first batch that begins at an offset or above, usually near the end."""
+    place = len(base_offsets)
+    near = max(place - _NEAR, 0)
+    if near and base_offsets[near] >= offset:
+        return bisect_left(base_offsets, offset, 0, near)
+    while place > near and base_offsets[place - 1] >= offset:
+        place -= 1
+    return place
+
+
+_NEAR: Final = 8
+"""Up to this number of batches a walk is faster than a binary search."""
 
 
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum, unique
+from typing import Final
 
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import ReplicaAssignment
 
-NO_LEADER = -1
+NO_LEADER: Final = -1
 
 
 @unique

@@ -8,7 +8,7 @@ from typing import Final
 
 from harrow.cluster_model.protocol import ReplicaAssignment
 
-NO_INCARNATION = -1
+NO_INCARNATION: Final = -1
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.cluster_model import errors, protocol
-from harrow.cluster_model.broker.fetch_session import FetchSessionCache, FetchWatchers
+from harrow.cluster_model.broker.fetch_session import FetchSessionCache, HostedPartitions
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.protocol import FetchRequest, FetchResponse
@@ -337,7 +337,7 @@ class Cache:
         self.now_us = 0
         host = FakeHost()
         self._connection = host.connect("broker-0", "listener", FakeEndpoint(host.clock))
-        self._cache = FetchSessionCache(2, FetchWatchers(), first_id=1, bound_to_connection=False)
+        self._cache = FetchSessionCache(2, HostedPartitions(), first_id=1, bound_to_connection=False)
 
     def open(self, replica: int = -1, partitions: int = 1) -> int:
         names = [f"t-{number}" for number in range(partitions)]

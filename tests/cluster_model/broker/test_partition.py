@@ -116,8 +116,10 @@ class Led:
 
     def fetch(self, **offsets: int) -> bool:
         """Fetch from offset 3 as broker 1 for ``r1=3``."""
-        leo = self.partition.log.log_end_offset
-        rose = [self.partition.update_follower(int(name[1:]), at, leo) for name, at in offsets.items()]
+        leo, replicas = self.partition.log.log_end_offset, self.partition.remote_replicas
+        rose = [
+            self.partition.update_follower(replicas[int(name[1:])], at, leo) for name, at in offsets.items()
+        ]
         return True in rose
 
     def written(self, version: int | None = 7) -> bool:
@@ -244,9 +246,9 @@ def test_a_new_leader_reports_no_end_before_its_hw_reaches_its_epoch(release: st
 def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release: str, known: int) -> None:
     led = Led(leo=2, release=release)
     led.fetch(r1=1)
-    led.partition.follower_failed(1)
-    led.partition.follower_failed(7)
-    assert led.partition.remote_replicas[1].log_end_offset == known
+    replica = led.partition.remote_replicas[1]
+    led.partition.follower_failed(replica)
+    assert replica.log_end_offset == known
 
 
 @pytest.mark.parametrize(("checked", "isr"), [(True, (0,)), (False, (0, 1))])
@@ -492,10 +494,11 @@ def test_before_kip_497_the_hw_counts_a_new_member_once_its_isr_is_written() -> 
     assert led.hw == 4
 
 
-def test_a_fetch_of_a_broker_without_a_replica_does_not_count() -> None:
+def test_a_leader_has_no_state_of_a_broker_without_a_replica() -> None:
     led = Led()
-    assert not led.fetch(r9=0)
-    assert led.store.writes == []
+    assert led.partition.replica_of(9) is None
+    follower = led.partition.replica_of(1)
+    assert follower is led.partition.remote_replicas[1]
 
 
 # ISR writes in flight

@@ -13,9 +13,9 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
-from harrow.cluster_model.broker.fetch_session import FetchSession
+from harrow.cluster_model.broker.fetch_session import FetchSession, HostedPartition
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
-from harrow.cluster_model.broker.purgatory import Purgatory
+from harrow.cluster_model.broker.purgatory import DelayedOperation, Watchers
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.log.disk import Disk
@@ -39,7 +39,7 @@ WAIT_US = 500 * MS
 TIMEOUT_US = 30 * SECOND
 
 
-class Waiting:
+class Waiting(DelayedOperation):
     """An operation that completes on demand, with an action of its own."""
 
     def __init__(self, name: str, done: list[str], on_complete: Callable[[], None] = lambda: None) -> None:
@@ -66,47 +66,47 @@ class Waiting:
         self._on_complete()
 
 
-def test_operations_are_tried_oldest_first_and_only_for_their_partitions() -> None:
+def test_operations_are_tried_oldest_first_until_they_complete() -> None:
     done: list[str] = []
-    purgatory: Purgatory[Waiting] = Purgatory()
+    watchers, others = Watchers(), Watchers()
     one, both, other = Waiting("one", done), Waiting("both", done), Waiting("other", done)
-    purgatory.watch(one, [P])
-    purgatory.watch(both, [P, Q])
-    purgatory.watch(other, [Q])
+    watchers.watch(one)
+    watchers.watch(both)
+    others.watch(both)
+    others.watch(other)
     both.ready = one.ready = True
-    purgatory.check(Q)
+    others.check()
     assert done == ["both"]
-    purgatory.check(P)
+    watchers.check()
     assert done == ["both", "one"]
     assert (one.tries, both.tries, other.tries) == (1, 1, 1)
-    purgatory.check(P)
-    purgatory.check("unknown-9")
+    watchers.check()
     assert one.tries == 1
 
 
 def test_a_completed_operation_is_dropped() -> None:
     done: list[str] = []
-    purgatory: Purgatory[Waiting] = Purgatory()
+    watchers = Watchers()
     waiting = Waiting("expired", done)
-    purgatory.watch(waiting, [P])
+    watchers.watch(waiting)
     waiting.expire()
-    purgatory.check(P)
+    watchers.check()
     assert (done, waiting.tries) == (["expired"], 0)
 
 
 def test_operations_added_during_a_check_come_after_older_ones() -> None:
     done: list[str] = []
-    purgatory: Purgatory[Waiting] = Purgatory()
+    watchers = Watchers()
     late = Waiting("late", done)
-    first = Waiting("first", done, lambda: purgatory.watch(late, [P]))
+    first = Waiting("first", done, lambda: watchers.watch(late))
     slow = Waiting("slow", done)
     for waiting in (first, slow):
-        purgatory.watch(waiting, [P])
+        watchers.watch(waiting)
     first.ready = True
-    purgatory.check(P)
+    watchers.check()
     assert late.tries == 0
     late.ready = slow.ready = True
-    purgatory.check(P)
+    watchers.check()
     assert done == ["first", "slow", "late"]
 
 
@@ -213,6 +213,9 @@ class Replicas:
         for name in partitions:
             self.lead(name, 0, isr, epoch=1)
         self.responses.clear()
+
+    def hosted(self, name: str) -> HostedPartition:
+        return self.manager._hosted.hosted.named(name)
 
     def exchange(self, request: Any, client: str) -> Exchange[Any]:
         connection = self.connections.get(client)
@@ -487,8 +490,11 @@ def test_a_delayed_produce_settles_each_partition_once() -> None:
     replicas = Replicas(partitions=(P, Q))
     replicas.produce("m0", acks=1, partitions=(P, Q))
     completed: list[dict[str, PendingAck]] = []
-    acks = {P: PendingAck(errors.NONE, 0, 1), Q: PendingAck(errors.NOT_ENOUGH_REPLICAS, -1, -1)}
-    delayed = DelayedProduce(None, 100, acks, replicas.manager.partitions, lambda _, a: completed.append(a))
+    acks = {
+        P: PendingAck(replicas.hosted(P), errors.NONE, 0, 1),
+        Q: PendingAck(replicas.hosted(Q), errors.NOT_ENOUGH_REPLICAS, -1, -1),
+    }
+    delayed = DelayedProduce(None, 100, acks, lambda _, a: completed.append(a))
     assert [acks[P].pending, acks[Q].pending] == [True, False]
     assert not delayed.try_complete()
     delayed.expire()
@@ -501,17 +507,16 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     replicas = Replicas()
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
     session = FetchSession(1, 1, 0, is_cached=True)
-    session.update(request.partitions, request.last_epochs)
+    session.update(request, replicas.manager._hosted.hosted)
     done: list[bool] = []
     delayed = DelayedFetch(
         replicas.exchange(request, "f"),
         100,
         session,
-        replicas.manager.partitions,
         lambda _, expired: done.append(expired),
         lambda _: None,
     )
-    assert delayed.try_complete(P) == completes
+    assert delayed.try_complete(session.partitions[P]) == completes
     assert done == ([False] if completes else [])
 
 

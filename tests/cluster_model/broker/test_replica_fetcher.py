@@ -8,6 +8,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import AppendLocks
+from harrow.cluster_model.broker.fetch_session import HostedPartitions
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcher
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
@@ -73,7 +74,8 @@ class Follower:
         self.partitions: dict[str, Partition] = {}
         self.append_locks = AppendLocks(self.host, self.disk)
         self.fetcher = ReplicaFetcher(
-            1, 0, self.host, self.config, self.behaviours.replication, NO_EPOCH, self.append_locks
+            *(1, 0, self.host, self.config, self.behaviours.replication, NO_EPOCH, self.append_locks),
+            HostedPartitions(),
         )
 
     # Steps

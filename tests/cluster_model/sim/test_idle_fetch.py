@@ -10,11 +10,12 @@ from harrow.cluster_model.broker.fetch_session import (
     CachedPartition,
     FetchSession,
     FetchSessionCache,
-    FetchWatchers,
+    HostedPartition,
+    HostedPartitions,
 )
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
-from harrow.cluster_model.protocol import FetchResponse, MetadataRequest
+from harrow.cluster_model.protocol import FetchRequest, FetchResponse, MetadataRequest
 from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.message_rule import DELAY, REQUEST, RESPONSE, MessageRule
@@ -55,7 +56,7 @@ class Leader:
             connection.muted = True
             self.session.epoch += 1
             self.session.counted_us = self.session.came_us = now_us
-            delayed = DelayedFetch(exchange, now_us, self.session, {}, self.complete, self.watch)
+            delayed = DelayedFetch(exchange, now_us, self.session, self.complete, self.watch)
             self.session.delayed = delayed
             self.session.idle = self.host.repeat_while_idle(delayed)
             if self.session.idle is None:
@@ -354,19 +355,19 @@ def close_it_at_the_server(pair: Pair) -> None:
     pair.network.close_by_server(pair.connection)
 
 
-def watchers_of(pair: Pair) -> FetchWatchers:
-    session, watchers = pair.leader.session, FetchWatchers()
-    session.partitions["t-0"] = CachedPartition(0, 0)
-    watchers.watch(session, session.partitions)
-    return watchers
+def watched_partition(pair: Pair) -> HostedPartition:
+    session, hosted = pair.leader.session, HostedPartition("t-0")
+    cached = session.partitions["t-0"] = CachedPartition(session, hosted, 0, 0)
+    hosted.watchers[cached] = None
+    return hosted
 
 
 def begin_an_isr_write(pair: Pair) -> None:
-    watchers_of(pair).wake("t-0")
+    watched_partition(pair).wake_fetches()
 
 
 def close_the_session(pair: Pair) -> None:
-    cache = FetchSessionCache(1, FetchWatchers(), first_id=SESSION, bound_to_connection=False)
+    cache = FetchSessionCache(1, HostedPartitions(), first_id=SESSION, bound_to_connection=False)
     cache._sessions[SESSION] = pair.leader.session
     cache.remove(SESSION)
 
@@ -384,37 +385,27 @@ def test_what_a_cycle_would_notice_wakes_it(end: Callable[[Pair], None]) -> None
     assert pair.leader.session.idle is None
 
 
-class Tried:
-    """Keeps of which partitions a fetch is tried."""
+@pytest.mark.parametrize("after_us", range(WAIT_US + 6))
+def test_news_of_a_partition_wakes_its_fetch_and_tries_it_if_it_still_waits(after_us: int) -> None:
+    """If its answer or the next request is under way, no fetch waits. A completed one has no timer."""
+    pair = Pair()
+    hosted, session = watched_partition(pair), pair.leader.session
+    pair.run_until(pair.began_us + after_us)
+    tried: list[DelayedFetch] = []
 
-    age = (0, 0)
-    completed = False
+    def complete(delayed: DelayedFetch, expired: bool) -> None:
+        assert not expired
+        tried.append(delayed)
 
-    def __init__(self, session: FetchSession, tried: list[str]) -> None:
-        self.session = session
-        self.tried = tried
-
-    def try_complete(self, name: str) -> bool:
-        self.tried.append(name)
-        self.completed = True
-        return True
-
-    def wait(self) -> None:
-        raise AssertionError("it is completed")
-
-
-def test_news_of_a_partition_wakes_it_and_only_then_are_they_news() -> None:
-    """Where its answer or the next request is under way, no fetch waits for them. One that is completed has no timer."""
-    for after_us in range(WAIT_US + 6):
-        pair = Pair()
-        watchers = watchers_of(pair)
-        pair.run_until(pair.began_us + after_us)
-        tried: list[str] = []
-        pair.leader.session.delayed = Tried(pair.leader.session, tried)
-        watchers.check("t-0")
-        assert not pair.is_idle
-        assert pair.leader.session.news == {"t-0": None}
-        assert tried == (["t-0"] if after_us < WAIT_US else [])
+    # Without a replica there, the fetch completes as soon as it is tried.
+    exchange = Exchange(pair.connection, 0, FetchRequest(1, WAIT_US, 1, {}))
+    delayed = session.delayed = DelayedFetch(
+        exchange, pair.simulator.now_us, session, complete, pair.leader.watch
+    )
+    hosted.check_fetches()
+    assert not pair.is_idle
+    assert list(session.news) == ["t-0"]
+    assert tried == ([delayed] if after_us < WAIT_US else [])
 
 
 def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
