@@ -1,7 +1,7 @@
-"""Compiles the core with mypyc: ``python hatch_build.py`` in a checkout, ``HARROW_COMPILE=1`` for a wheel.
+"""Compiles the core with mypyc: ``python hatch_build.py``, or ``HARROW_COMPILE=1`` for a wheel.
 
-All modules go into one library, with a function for each that `harrow.compilation` calls. An extension for
-each module is what mypyc makes, and takes longer to build than the library itself.
+All modules go into one library, with a function for each that `harrow.compilation` calls. An
+extension for each module is what mypyc makes, and takes longer to build than the library itself.
 """
 
 import argparse
@@ -38,16 +38,23 @@ CORE: Final = (
     ),
     *("campaigns/probes/probe_counter.py", "campaigns/probes/probe_memory.py"),
 )
-"""What takes time. Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom."""
+"""What takes time.
+
+Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom.
+"""
 
 _PLAIN: Final = re.compile(r"^# Plain Python: \S", re.MULTILINE)
-"""Marks a file that mypyc cannot compile, or that gains nothing, with the reason. In an ``__init__.py`` it marks the folder."""
+"""Marks a file that mypyc cannot compile, or that gains nothing, with the reason.
+
+In an ``__init__.py`` it marks the folder.
+"""
 
 
 def stays_plain(path: Path) -> bool:
     """Return whether a file of the core is left out: it is marked, or it defines kinds of links.
 
-    harrow reads the operands of a link from the annotations of its function, and compiled functions have none.
+    harrow reads the operands of a link from the annotations of its function, and compiled functions
+    have none.
     """
     source = path.read_text(encoding="utf-8")
     folder = path.with_name("__init__.py")
@@ -59,7 +66,7 @@ def stays_plain(path: Path) -> bool:
 
 
 def _defines_links(module: ast.Module) -> bool:
-    """Return whether a function has a decorator of `harrow.checks.link`, under whatever name it is imported."""
+    """Return whether a function has a decorator of `harrow.checks.link`, under any name."""
     decorators = {
         alias.asname or alias.name
         for node in module.body
@@ -125,7 +132,7 @@ def compile_core(optimisation: str) -> None:
 
 
 def _compile_side_by_side(builder: Any) -> None:
-    """Have as many files compiled at once as there are cores: by itself it takes them one after the other."""
+    """Compile as many files at once as there are cores; setuptools compiles one at a time."""
     one_after_the_other = builder.compiler.compile
 
     def compile_all(sources: Sequence[str], *args: Any, **kwargs: Any) -> list[str]:
@@ -139,9 +146,11 @@ def _compile_side_by_side(builder: Any) -> None:
 def with_initialisers(source: str) -> str:
     """Return a module with the ``__init__`` of its dataclasses written out.
 
-    Else it is made when the class is, by ``dataclasses``, and interpreted: making an object of a compiled class would be
-    slower than in plain Python. A class variable becomes the default of an attribute, for mypyc tells `dataclasses` of both
-    as of fields, and is one of the class again when that is made. Nothing can be assigned to a frozen class, which mypy has made sure of; at run time it is hashable alone.
+    Else it is made when the class is, by ``dataclasses``, and interpreted: making an object of a
+    compiled class would be slower than in plain Python. A class variable becomes the default of an
+    attribute, for mypyc tells `dataclasses` of both as of fields, and is one of the class again
+    when that is made. Nothing can be assigned to a frozen class, which mypy has made sure of; at
+    run time it is hashable alone.
     """
     classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
     lines = source.splitlines(keepends=True)
@@ -201,7 +210,10 @@ def _class_variables(node: ast.ClassDef) -> dict[str, str]:
 def _fields(
     node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]
 ) -> list[tuple[ast.AnnAssign, bool]] | None:
-    """Return the fields of a dataclass and its bases, each with whether it has to be named; None if a base is not known."""
+    """Return a dataclass's fields with those of its bases, and whether each is keyword-only.
+
+    Return None if a base is unknown.
+    """
     found: list[tuple[ast.AnnAssign, bool]] = []
     for base in map(ast.unparse, node.bases):
         name = base.partition("[")[0]
@@ -266,7 +278,7 @@ def _module(path: str) -> str:
 
 
 def _with_imports(paths: set[str]) -> list[str]:
-    """Return these sources and all of harrow that they import: its constants and types are compiled in."""
+    """Return sources and all of harrow that they import, whose constants and types they contain."""
     found: set[str] = set()
     while paths := paths - found:
         found |= paths
@@ -286,7 +298,8 @@ def _imports(source: bytes) -> list[str]:
 def with_absolute_links(page: str, repository: str, ref: str) -> str:
     """Return a Markdown page whose relative links and images lead to *ref* of the repository.
 
-    GitHub and a package index show README.md; only GitHub has the files beside it. Code keeps its brackets.
+    GitHub and a package index show README.md; only GitHub has the files beside it. Code keeps its
+    brackets.
     """
     raw = repository.replace("//github.com/", "//raw.githubusercontent.com/")
     code, relative = r"^```.*?^```$|`[^`\n]*`", r"(?![a-z]+:|#)"
@@ -310,9 +323,10 @@ class PackageReadme(MetadataHookInterface):
 
 
 class BuiltHarrow(BuildHookInterface[Any]):
-    """Writes the version into what is built, which has no repository to ask for it, and puts the library into a wheel.
+    """Writes the version into a distribution, which has no repository to read it from.
 
-    The library comes along if HARROW_COMPILE is set; the wheel is for this Python and platform then.
+    It also adds the library to a wheel. The library comes along if HARROW_COMPILE is set; the wheel
+    is for this Python and platform then.
     """
 
     PLUGIN_NAME = "custom"
@@ -355,7 +369,7 @@ class BuiltHarrow(BuildHookInterface[Any]):
 
 
 def main() -> None:
-    """Compile the core in the checkout, if it is not compiled as it is now, or was by another version of this file."""
+    """Compile the core unless it is current: same sources, same version of this file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--optimisation", choices=["0", "1", "2", "3"], default="2", help="gcc's -O")
     optimisation = parser.parse_args().optimisation

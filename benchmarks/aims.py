@@ -1,8 +1,10 @@
-"""How often the seeds of a swarm reach each rare state that it aims at: with the aim, and without any.
+"""How often the seeds of a swarm reach each rare state that it aims at, with and without the aim.
 
-Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim that reaches its state no more often than seeds without one is of
-no use. A second table has the states that few seeds without an aim reach, or none, of those that the campaign can reach at all, each
-with what the seeds that did had drawn more often than all: what an aim at it may be made of. ``--probe NAME`` tells more of that.
+Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim that reaches its state no
+more often than seeds without one is of no use. A second table has the states that few seeds without
+an aim reach, or none, of those that the campaign can reach at all, each with what the seeds that
+did had drawn more often than all: what an aim at it may be made of. ``--probe NAME`` tells more of
+that.
 """
 
 import argparse
@@ -46,7 +48,10 @@ class Reached:
         return self.probes[probe] / self.seeds if self.seeds else 0.0
 
     def lifts(self, probe: str) -> dict[str, float]:
-        """Return how many times as often as all seeds those that reached a state had drawn something, the most often first."""
+        """Return for each drawn choice how much more often the seeds that reached a state had it.
+
+        The most frequent comes first.
+        """
         hits, of_probe = self.probes[probe], self.drawn_by_probe.get(probe, Counter())
         found = {
             each: count * self.seeds / (hits * self.drawn[each])

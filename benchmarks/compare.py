@@ -1,9 +1,9 @@
-"""What a run costs in the work tree, as a ratio to what it costs in a commit, for clusters of many sizes.
+"""The cost of a run in the work tree relative to a commit, for clusters of many sizes.
 
-Run ``python -m benchmarks.compare COMMIT``; ``--list`` shows the clusters, ``--only`` chooses some of them. Work tree
-and commit take turns, so that a machine that is busy for a while is so for both; what is left of its noise is in
-the spread. ``--growth`` measures the work tree alone, at growing sizes, and draws docs/pictures/speed.svg. docs/evidence/speed.md
-explains the columns.
+Run ``python -m benchmarks.compare COMMIT``; ``--list`` shows the clusters, ``--only`` chooses some
+of them. Work tree and commit take turns, so that a machine that is busy for a while is so for both;
+what is left of its noise is in the spread. ``--growth`` measures the work tree alone, at growing
+sizes, and draws docs/pictures/speed.svg. docs/evidence/speed.md explains the columns.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """What compiling gains, and that it changes nothing: the same seeds compiled and in pure Python.
 
-Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``. Both sides run at the same time, one process
-each, so that a busy machine slows both. Digests of traces and histories, verdicts and findings are compared seed by seed.
+Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``. Both sides run at the same
+time, one process each, so that a busy machine slows both. Digests of traces and histories, verdicts
+and findings are compared seed by seed.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def started(campaign: str, seeds: int, *, pure: bool) -> subprocess.Popen[str]:
 
 
 def print_runs(campaign: str, seeds: int) -> None:
-    """Print a line for each seed, and at last how the core runs and the CPU seconds that it took."""
+    """Print a line for each seed, then whether the core is compiled and the CPU seconds it took."""
     plan = load_campaign(resolve(campaign)[0]).plans[0]
     run_plan(plan, 0)
     took = 0.0

@@ -1,8 +1,9 @@
 """Which campaigns came out on real brokers as on the model: a row a campaign, a column a release.
 
-Run ``python -m benchmarks.conformity FILE...`` with what ``harrow conform ... --format json`` has printed, a file each time; of a
-campaign that ran on a release several times the last run counts. The table is that of docs/evidence/beside-real-brokers.md: reasons that
-nothing was compared are long, and the same for many, so they follow it as a list.
+Run ``python -m benchmarks.conformity FILE...`` with what ``harrow conform ... --format json`` has
+printed, a file each time; of a campaign that ran on a release several times the last run counts.
+The table is that of docs/evidence/beside-real-brokers.md: reasons that nothing was compared are
+long, and the same for many, so they follow it as a list.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def main() -> None:
 
 
 def conformity_table(documents: Iterable[dict[str, Any]]) -> str:
-    """Return the table of some documents, in the order of campaigns by name and of releases by number, and what there is to say of it."""
+    """Return the table of documents, sorted by campaign and release, and the notes below it."""
     cells = cells_of(documents)
     campaigns = sorted({campaign for campaign, _ in cells})
     releases = sorted({release for _, release in cells}, key=_by_number)
@@ -84,7 +85,10 @@ def _summary(cells: Cells) -> Iterator[str]:
 
 
 def _cell(comparison: Mapping[str, Any], reasons: dict[str, int]) -> str:
-    """Return the status, what brokers came to, and how many runs of the model came to the same; else the numbers of the reasons."""
+    """Return the status, the brokers' outcome, and the number of model runs with the same outcome.
+
+    Without them, return the numbers of the reasons.
+    """
     status = comparison["status"]
     if given := comparison["set"]:
         status = f"{status} with {text(', '.join(given))}"

@@ -1,9 +1,13 @@
-"""Consume, transform, produce with a crash at every step of the loop, and every fault of the catalogue meanwhile: what came of each record.
+"""The outcome of each record if a consume-transform-produce loop crashes at any step.
 
-Run ``python -m benchmarks.exactly_once [SEEDS] [--release R] [--protocol consumer]``. Each pair of a step and a fault is run with each seed,
-first with the offsets in the transaction, then with automatic commits. Of the step `abort`, which is taken where something has failed,
-each application first has records that it cannot deliver. A run counts if an application died at the step, and as one that doubled or lost if
-any record of its input has more or fewer effects than it should; rates are shares of the runs that count, with their 95% intervals.
+Every fault of the catalogue strikes meanwhile.
+
+Run ``python -m benchmarks.exactly_once [SEEDS] [--release R] [--protocol consumer]``. Each pair of
+a step and a fault is run with each seed, first with the offsets in the transaction, then with
+automatic commits. Of the step `abort`, which is taken where something has failed, each application
+first has records that it cannot deliver. A run counts if an application died at the step, and as
+one that doubled or lost if any record of its input has more or fewer effects than it should; rates
+are shares of the runs that count, with their 95% intervals.
 """
 
 import argparse
@@ -100,7 +104,7 @@ SESSIONS: Final = {
 _UNDELIVERED: Final = ", producer: {request.timeout.ms: 500, delivery.timeout.ms: 2s}"
 _DROPPED: Final = """
   - {{at: 8900ms, do: {{message: {{action: drop, api: Produce, kind: request, from: {client}, count: 6}}}}}}"""
-"""As often as a record is sent again before its delivery has failed, and the transaction with it."""
+"""Enough lost requests that the delivery of a record fails, and its transaction with it."""
 
 
 def was_struck(result: RunResult, step: str) -> bool:

@@ -1,9 +1,13 @@
-"""How long no producer can write to a partition after its leader, the active controller, or both are killed or stopped.
+"""How long a partition takes no writes after its leader or the active controller fails.
 
-Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of docs/evidence/failover.md. With ``--target kafka:RELEASE`` real
-brokers do the same as often, and the table has both. Settings are the defaults, with min.insync.replicas of two. A process that is killed comes back
-after half a minute, but where a case says otherwise. To start real brokers takes longer than to watch a failover, so with ``--strikes N``
-each run has N of them, a minute apart; what is told is of each alone.
+Either dies or is stopped, or both at once.
+
+Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of
+docs/evidence/failover.md. With ``--target kafka:RELEASE`` real brokers do the same as often, and
+the table has both. Settings are the defaults, with min.insync.replicas of two. A process that is
+killed comes back after half a minute, but where a case says otherwise. To start real brokers takes
+longer than to watch a failover, so with ``--strikes N`` each run has N of them, a minute apart;
+what is told is of each alone.
 """
 
 import argparse
@@ -39,7 +43,10 @@ _HEARTBEAT_MS: Final = 2_000
 
 
 def campaign(release: str, metadata: str, faults: tuple[str, ...], at_ms: Sequence[int]) -> str:
-    """Return a campaign in which a producer writes to one partition of three replicas, on four brokers of which another is controller."""
+    """Return a campaign with a producer, one partition of three replicas, and four brokers.
+
+    A broker without a replica is the controller.
+    """
     steps = "".join(f"\n      - {{{fault}}}" for fault in faults)
     script = "".join(f"\n  - at: {at}ms\n    do:{steps}" for at in at_ms)
     controller = ", controller: 3" if metadata == "zookeeper" else ""
@@ -54,7 +61,10 @@ workload: {{duration: {len(at_ms) * _BETWEEN_MS}ms, producers: [{{name: producer
 
 
 def strikes_of(runs: int, strikes: int) -> Iterator[list[int]]:
-    """Yield for each run when it is struck: heartbeats come every two seconds, and no two strikes are at the same moment of that."""
+    """Yield the times of strikes for each run, each at another moment between two heartbeats.
+
+    Heartbeats come every two seconds.
+    """
     for run in range(runs):
         yield [
             _FIRST_MS + strike * _BETWEEN_MS + (run * strikes + strike) * _HEARTBEAT_MS // (runs * strikes)
@@ -68,7 +78,9 @@ def plan_of(release: str, metadata: str, faults: tuple[str, ...], at_ms: Sequenc
 
 
 def outages_s(result: RunResult, at_ms: Sequence[int]) -> list[float]:
-    """Return the longest time without an ack after each strike and before the next, in seconds; of several strikes below a second is none.
+    """Return the longest time without an ack after each strike and before the next, in seconds.
+
+    There is none for a strike within a second of the next.
 
     Raises:
         SystemExit: the run came to no end, or a fault found nothing to strike.
@@ -116,7 +128,10 @@ def modelled(seeds: int) -> None:
 
 
 def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], runs: int, strikes: int) -> None:
-    """Print the table of a release's brokers and of the model, with the ratio of the medians; what each run came to goes to the other output."""
+    """Print a table of a release's brokers and of the model, with the ratio of their medians.
+
+    The outcome of each run goes to standard error.
+    """
     brokers = started_brokers(RunRequest(campaigns=[], target=target))
     release, metadata = brokers.release.model_release, brokers.metadata
     print(f"| {brokers.release.name} {NAMES[metadata]} | brokers | model | model / brokers |")

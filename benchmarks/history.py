@@ -1,8 +1,9 @@
-"""What judging a long history costs: time and memory, for some operations and for ten times as many.
+"""The time and memory that judging a history takes, for some operations and ten times as many.
 
 Run ``python -m benchmarks.history [OPERATIONS]``. An operation is a line, invocation and completion
-apart, as docs/reference/history-format.md has them. The history is made by a correct log: half sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged by
-``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
+apart, as docs/reference/history-format.md has them. The history is made by a correct log: half
+sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged
+by ``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
 """
 
 import argparse
@@ -83,7 +84,8 @@ def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
     command = [sys.executable, "-m", "harrow", "check", str(path), "--format", "json"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
-    # The command is our own; a history that is not held ends with another code, and is no error here.
+    # The command is our own; a history that is not held ends with another code, and is no error
+    # here.
     ended = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own command
     took_s = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,8 +1,11 @@
-"""How many messages a failover takes, by their kind, and what a change in ZooKeeper wakes, beyond what a quiet cluster sends.
+"""How many messages of each kind a failover and a change in ZooKeeper cause.
 
-Run ``python -m benchmarks.messages``, in plain Python (``HARROW_PURE=1``); the tables are those of docs/evidence/speed.md. Fetches are
-left out, for those of idle followers are arithmetic here. An operation of ZooKeeper is a message of its own in Kafka, one after the
-other without waiting (``ZooKeeperClient.handleRequests``); the model sends those of one step together.
+The messages of a quiet cluster are subtracted.
+
+Run ``python -m benchmarks.messages``, in plain Python (``HARROW_PURE=1``); the tables are those of
+docs/evidence/speed.md. Fetches are left out, for those of idle followers are arithmetic here. An
+operation of ZooKeeper is a message of its own in Kafka, one after the other without waiting
+(``ZooKeeperClient.handleRequests``); the model sends those of one step together.
 """
 
 from collections import Counter
@@ -67,7 +70,7 @@ class CountingHost(SimulatedHost):
         super().send_request(connection, correlation_id, request)
 
     def send_response(self, connection: Connection, correlation_id: int, body: Any) -> None:
-        """Count what says something by itself: watches that fire, and records of the metadata log."""
+        """Count the messages with content: watches that fire, and records of the metadata log."""
         if isinstance(body, WatchEvent):
             self.counts["ZooKeeper watch events"] += 1
         elif isinstance(body, RaftFetchResponse) and body.records:
@@ -102,7 +105,7 @@ def spec_of(brokers: int, partitions: int) -> ClusterSpec:
 
 
 def counted(spec: ClusterSpec, release: str, act: Callable[[Cluster], None], until_us: int) -> Count:
-    """Return what is sent from an act on, so long, beyond what the same cluster sends without it."""
+    """Return the messages that an act causes, beyond those of the same cluster without it."""
     counts = []
     for does in (act, lambda _: None):
         cluster = CountingCluster(spec, release)
@@ -116,9 +119,10 @@ def counted(spec: ClusterSpec, release: str, act: Callable[[Cluster], None], unt
 
 
 class WatchingReplicas:
-    """The replicas of one broker that elect their leaders by watches, as before 0.8: no controller is asked.
+    """The replicas of a broker that elect leaders by watches, without a controller (until 0.7).
 
-    Each watches the node of its partition's leader. Where that is gone each tries to create it, and who comes too late watches it again.
+    Each watches the node of its partition's leader. Where that is gone each tries to create it, and
+    who comes too late watches it again.
     """
 
     def __init__(self, broker: int, host: SimulatedHost, partitions: Sequence[str]) -> None:
@@ -148,7 +152,10 @@ class WatchingReplicas:
 
 
 def herd(brokers: int, partitions: int) -> Count:
-    """Return what is sent when a broker dies that leads all partitions, of which each other broker has a replica that watches."""
+    """Return the messages that the death of a broker causes which leads all partitions.
+
+    Each other broker has a replica of all of them, which watches.
+    """
     cluster = CountingCluster(spec_of(brokers, 1), "2.4")
     admin = cluster.host(Process("admin"))
     ensemble = ZooKeeperEnsemble(cluster.spec, cluster.host, cluster.network, admin, lambda _: None)

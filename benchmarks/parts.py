@@ -1,8 +1,9 @@
 """What each part of harrow costs of a run: shares of CPU time, by folder.
 
-Run ``python -m benchmarks.parts [NAME...]``, with names of ``python -m benchmarks.compare --list``. The processor's time
-interrupts a run a thousand times a second, and the part whose function is at work then is counted. A profiler that
-counts calls would make parts with many small functions look dearer than they are.
+Run ``python -m benchmarks.parts [NAME...]``, with names of ``python -m benchmarks.compare --list``.
+The processor's time interrupts a run a thousand times a second, and the part whose function is at
+work then is counted. A profiler that counts calls would make parts with many small functions look
+dearer than they are.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def _shares(cluster: MeasuredCluster) -> defaultdict[str, float]:
 
 
 def _part(file: str) -> str | None:
-    """Return the folder of a file; None of what others call: constructors of dataclasses, the standard library."""
+    """Return the folder of a file; None for generated constructors and the standard library."""
     path = Path(file).resolve()
     if file.startswith("<") or not path.is_relative_to(_ROOT):
         return None

@@ -1,7 +1,10 @@
-"""Of the findings of failing swarm runs, in every release and with every flaw: what prevents them, and which nothing does.
+"""Which setting prevents each finding of failing swarm runs, and which findings none prevents.
 
-Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run are counted by rule and cause, as they are proven.
-``python -m benchmarks.preventions --library`` does the same for the campaigns that ship, with seed 0.
+All releases run, with every flaw.
+
+Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run are counted by rule and cause, as
+they are proven. ``python -m benchmarks.preventions --library`` does the same for the campaigns that
+ship, with seed 0.
 """
 
 import argparse

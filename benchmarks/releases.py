@@ -1,7 +1,9 @@
 """What the yardstick gives on each release: seeds of `standard` on every profile and metadata mode.
 
-Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--last SEED] [--metadata MODE] [--repaired]``; the table is that of
-docs/evidence/yardstick.md. A release is run as it was, with the flaws that were repaired later or that every release has, and with those repaired: then no promise may be broken.
+Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--last SEED] [--metadata MODE]
+[--repaired]``; the table is that of docs/evidence/yardstick.md. A release is run as it was, with
+the flaws that were repaired later or that every release has, and with those repaired: then no
+promise may be broken.
 """
 
 import argparse
@@ -24,7 +26,7 @@ from harrow.cluster_model.topology import Metadata
 ROUND: Final = 25
 """So many seeds of one row are run before the next row's turn, for time to be shared fairly."""
 ROUND_AS_IT_WAS: Final = 5
-"""Fewer of a release with flaws: what it breaks is known, and a repaired one that breaks a promise would be news."""
+"""Runs of a release with its flaws. Fewer, because only a repaired one would be news."""
 STATUSES: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 
 
@@ -82,7 +84,7 @@ def rows() -> Iterator[ReleaseRow]:
 
 
 def _standard_on(release: str, mode: Metadata) -> Plan:
-    """Return the yardstick as of another release: its own switches, and the settings that it knows."""
+    """Return the yardstick on another release: its switches, and the settings it supports."""
     plan = load_campaign(resolve("standard")[0]).plans[0]
     producers = tuple(
         replace(

@@ -1,4 +1,4 @@
-"""How small a failure becomes, and how long that takes: every known flaw that clients notice in their data.
+"""How small failures become and how long that takes, for each known flaw that loses data.
 
 Run ``python -m benchmarks.shrink [--failures N] [--into FOLDER] [MUTANT...]``; the table is that of
 docs/evidence/shrinking.md. Seconds are of one core, whatever else the machine does.

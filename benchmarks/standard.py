@@ -1,7 +1,8 @@
 """Simulated seconds and events a second of one core, for standard.yaml with all rules on.
 
-Run ``python -m benchmarks.standard [RUNS]``; ``--profile`` shows where the time goes. ``--releases 2.4 4.0`` runs the same seeds as of several
-releases, each with its newest metadata mode, in turns, and says what they cost beside the first.
+Run ``python -m benchmarks.standard [RUNS]``; ``--profile`` shows where the time goes. ``--releases
+2.4 4.0`` runs the same seeds as of several releases, each with its newest metadata mode, in turns,
+and says what they cost beside the first.
 """
 
 import argparse
@@ -61,7 +62,10 @@ def measure(plan: Plan, runs: int) -> None:
 
 
 def beside_each_other(releases: list[str], runs: int, rounds: int) -> None:
-    """Run seeds 0 to *runs* as of each release in turn, so often, and print the median CPU time of a run, and its ratio to the first."""
+    """Run seeds 0 to *runs* on each release in turn, *rounds* times, and print a table.
+
+    It has the median CPU time of a run, and the ratio to the first release.
+    """
     plans = {
         row.release: row.plan
         for row in rows()

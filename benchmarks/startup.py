@@ -1,8 +1,9 @@
-"""How soon commands answer: CPU and wall time, beside Python's own start on the same machine at the same time.
+"""How fast commands answer: CPU and wall time, next to the time that Python itself takes.
 
-Run ``python -m benchmarks.startup [ROUNDS]``. The commands take turns, so that a machine that is busy
-for a while is so for all of them; the least of each is shown. Instructions do not depend on what else the machine
-does: perf counts them, or valgrind where the kernel does not let perf, each command once.
+Run ``python -m benchmarks.startup [ROUNDS]``. The commands take turns, so that a machine that is
+busy for a while is so for all of them; the least of each is shown. Instructions do not depend on
+what else the machine does: perf counts them, or valgrind where the kernel does not let perf, each
+command once.
 """
 
 import argparse
@@ -90,10 +91,11 @@ def _count(report: str) -> int | None:
 
 
 def _run(before: tuple[str, ...], name: str, folder: str) -> str:
-    """Run a command, as an argument of another one if there is any *before* it, and return its standard error."""
+    """Run a command, as an argument of another if given, and return its standard error."""
     arguments = COMMANDS[name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
-    # Without the files that Python keeps of compiled modules, compiling them would be all that is measured.
+    # Without the files that Python keeps of compiled modules, compiling them would be all that is
+    # measured.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if name.startswith("completion"):
         *arguments_before, line = arguments

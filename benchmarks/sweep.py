@@ -1,8 +1,8 @@
 """What a sweep costs: one process, a pool of them, and Spark, over the same runs.
 
-``python -m benchmarks.sweep [RUNS] [--rounds N]`` measures throughput, starting up apart, and whether
-the rows are the same; ``python -m benchmarks.sweep --rows 10000 100000`` the driver: rows a second
-that it takes in and writes, and its memory, with runs that cost next to nothing.
+``python -m benchmarks.sweep [RUNS] [--rounds N]`` measures throughput, starting up apart, and
+whether the rows are the same; ``python -m benchmarks.sweep --rows 10000 100000`` the driver: rows a
+second that it takes in and writes, and its memory, with runs that cost next to nothing.
 """
 
 import argparse
@@ -106,7 +106,10 @@ def throughput(runs: int, rounds: int) -> None:
 
 
 def scale(of: Definition) -> float:
-    """Return what all cores do together, in units of one alone: runs by processes that share nothing."""
+    """Return how many times as much all cores do together as one core alone.
+
+    The runs are those of processes that share nothing.
+    """
     context = multiprocessing.get_context("spawn")
     with context.Pool(available_workers()) as pool:
         together = sum(pool.map(_alone, [of] * available_workers(), chunksize=1))
@@ -124,7 +127,7 @@ def _alone(of: Definition) -> float:
 
 
 def driver(runs: int) -> None:
-    """Print what taking in and writing so many rows costs the driver, and asking them everything."""
+    """Print the driver's cost of receiving and writing so many rows, and of querying them."""
     of = definition(TINY, runs)
     place = Path(tempfile.mkdtemp())
     try:

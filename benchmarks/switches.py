@@ -1,8 +1,10 @@
 """What a release turned on, turned off again: how soon the swarm notices, switch by switch.
 
-Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of docs/evidence/zoo.md. Each switch gets the value
-that it had before, on the first profile that has the later one, in the swarm of that release's metadata mode, in `swarm-eos` or in `swarm-disks`; what
-else was repaired later is repaired there, and what is broken with the later value, too, does not count.
+Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of
+docs/evidence/zoo.md. Each switch gets the value that it had before, on the first profile that has
+the later one, in the swarm of that release's metadata mode, in `swarm-eos` or in `swarm-disks`;
+what else was repaired later is repaired there, and what is broken with the later value, too, does
+not count.
 """
 
 import argparse
@@ -46,13 +48,13 @@ def swarm_of(name: str, release: ReleaseProfile) -> Plan:
 
 
 def noticed(plan: Plan, seed: int) -> tuple[str, ...]:
-    """Return the rules that a run breaks, or that it came to no end: where a replica never catches up, say."""
+    """Return the rules that a run breaks, or that it never settled, because a replica lags say."""
     verdict = run_plan(plan, seed).verdict
     return (verdict.status,) if verdict.status == INCONCLUSIVE else broken_rules(verdict)
 
 
 def first_of_its_own(before: Plan, after: Plan, end_s: float) -> FirstFailure:
-    """Return the first seed in which something is noticed that is not with the later value of the switch."""
+    """Return the first seed with a finding that it does not have with the switch's later value."""
 
     def own(seed: int) -> tuple[str, ...]:
         found = noticed(before, seed)

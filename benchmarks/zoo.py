@@ -1,6 +1,7 @@
-"""How soon the swarm finds each known flaw: seeds in ten disjoint ranges, as far as there is time for them.
+"""How fast the swarm finds each known flaw: seeds of ten disjoint ranges, within a time limit.
 
-Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that of docs/evidence/zoo.md.
+Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that of
+docs/evidence/zoo.md.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def broken_rules(verdict: Verdict) -> tuple[str, ...]:
 def first_failure(
     noticed: Callable[[int], tuple[str, ...]], seeds: Iterable[int], end_s: float
 ) -> FirstFailure:
-    """Return the first of some seeds in which something is noticed, or how many there were until time was over."""
+    """Return the first of some seeds with a finding, or how many ran before the time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
         rules = noticed(seed)
@@ -53,7 +54,11 @@ def first_failure(
 
 
 def row(mutant: Mutant, seconds: float) -> str:
-    """Return what the swarm needs for a flaw. Of a range that it did not come to the end of, it is told how far it came, if that is further than any."""
+    """Return what the swarm needs for a flaw.
+
+    Of a range that it did not come to the end of, it is told how far it came, if that is further
+    than any.
+    """
     plan = library_plan(swarm_of(mutant)).flawed(mutant)
     end_s = time.process_time() + seconds
     found: list[FirstFailure] = []

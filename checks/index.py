@@ -374,7 +374,7 @@ class Index:
 
     @cached_property
     def behaviours(self) -> Behaviours:
-        """The behaviour of brokers and clients, put together once: a rule may ask for each event."""
+        """The behaviour of brokers and clients, built once: a rule may ask at each event."""
         return self.evidence.does()
 
     @cached_property

@@ -34,6 +34,6 @@ APIS: Final[Mapping[str, str | None]] = {
     "BrokerHeartbeat": KRAFT,
     "ZooKeeper": ZOOKEEPER,
 }
-"""The APIs that a campaign can name, with the only control plane that has it, or the only internal topic
-that it is about; None for the others."""
+"""The APIs that a campaign can name, with the only control plane that has it, or the only internal
+topic that it is about; None for the others."""
 GROUP_APIS: Final = tuple(api for api, part in APIS.items() if part == CONSUMER_OFFSETS)

@@ -38,9 +38,12 @@ from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
-"""How long before virtual time 0 the cluster starts, so that it is ready then. A quorum needs time to elect a leader."""
+"""How long before virtual time 0 the cluster starts, so that it is ready then.
+
+A quorum needs time to elect a leader.
+"""
 _ELECTION_US: Final = 3 * US_PER_SECOND
-"""How long before the brokers an ensemble of ZooKeeper servers starts, which has to elect a leader."""
+"""How long a ZooKeeper ensemble starts before the brokers, because it must elect a leader."""
 _REASSIGNS_SINCE: Final = (2, 4)
 """The first release with AlterPartitionReassignments (KIP-455)."""
 _DELETES_RECORDS_SINCE: Final = (0, 11)
@@ -143,7 +146,7 @@ class Cluster:
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
-        """The stores of applications outside Kafka (`harrow.cluster_model.clients.programs.ResultStore`), by group."""
+        """The external stores of applications (`clients.programs.ResultStore`), by group."""
         self.without_quota: Collection[str] = ()
         """Clients that do not belong to the campaign, and are never throttled."""
         # The last setting of an administrator, None before the first.
@@ -175,7 +178,7 @@ class Cluster:
         return self.assignments[topic][int(number)]
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return all partitions of clients: the initial ones of topics, and those that were added."""
+        """Return all partitions of clients: the initial ones of topics, and those added later."""
         created = (name for name in self._added if self.assignment(name) is not None)
         return (*self.spec.partition_names(), *created)
 
@@ -192,10 +195,10 @@ class Cluster:
         return self._configs[broker]
 
     def topic_config(self, topic: str, broker: int) -> TopicConfig:
-        """Return a topic's configuration on a broker, which inherits the broker's settings (``LogConfig.fromProps``).
+        """Return a topic's configuration on a broker (``LogConfig.fromProps``).
 
-        So the leader's ``min.insync.replicas`` applies, and the current controller's
-        ``unclean.leader.election.enable``
+        It inherits the broker's settings. So the leader's ``min.insync.replicas`` applies, and the
+        current controller's ``unclean.leader.election.enable``
         (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
         return self._topic_configs[broker][topic]
@@ -272,7 +275,8 @@ class Cluster:
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         """End a broker's process; with *power_loss* unflushed records are lost.
 
-        With *torn_after* that many unflushed batches of each log are on disk anyway, and part of the next.
+        With *torn_after* that many unflushed batches of each log are on disk anyway, and part of
+        the next.
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
@@ -290,13 +294,19 @@ class Cluster:
         self.control_plane.lose_disk(broker)
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Make writes to a log directory fail after *room_bytes* more. The broker notices when it writes."""
+        """Make writes to a log directory fail after *room_bytes* more.
+
+        The broker notices when it writes.
+        """
         if broker not in self.disks:
             return  # A process of the control plane alone has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Undo one `fail_log_dir`. A broker that has taken the directory offline needs a restart to use it."""
+        """Undo one `fail_log_dir`.
+
+        A broker that has taken the directory offline needs a restart to use it.
+        """
         if broker in self.disks:
             self.disks[broker].lift_limit(log_dir, room_bytes)
 
@@ -342,7 +352,10 @@ class Cluster:
         self.trace.emit(events.BatchDamaged, broker, partition, offset)
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
-        """Revert a checkpoint file of a broker that is down to its content of *age_us* ago; with None remove it."""
+        """Revert a checkpoint file of a dead broker to its content of *age_us* ago.
+
+        None removes the file.
+        """
         if broker not in self.disks:
             return  # A process of the control plane alone has no logs of partitions.
         disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
@@ -458,14 +471,14 @@ class Cluster:
             self.control_plane.alter_partition_reassignment(partition, target)
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Set the rate of throttled replicas on each broker as an administrator; None removes the limit."""
+        """Set the rate of throttled replicas on each broker; None removes the limit."""
         self._replication_throttle = (rate,)
         self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
         for broker in self.brokers.values():
             broker.replicas.throttle_replication(rate)
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Request the deletion of records below an offset as an administrator, which a release without KIP-107 refuses."""
+        """Request the deletion of records below an offset, which releases before KIP-107 refuse."""
         if self._version < _DELETES_RECORDS_SINCE:
             broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
             self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
@@ -481,7 +494,7 @@ class Cluster:
         deletion.ask()
 
     def _live_leader(self, partition: str) -> tuple[int, Broker | None]:
-        """Return the leader of a partition by the control plane, with its broker if that runs and is not paused."""
+        """Return a partition's leader in the control plane, with its broker if that is running."""
         state = self.partition_state(partition)
         leader = NO_LEADER if state is None else state.leader
         process = self.processes.get(leader)
@@ -504,8 +517,8 @@ class Cluster:
     def heal_core(self, brokers: Collection[int]) -> None:
         """Heal these brokers, and all links except those of the others; drop pending actions.
 
-        The others stay as they are: down, paused, cut off, or healthy. A pending restart or end of a
-        fault no longer happens.
+        The others stay as they are: down, paused, cut off, or healthy. A pending restart or end of
+        a fault no longer happens.
         """
         self.world.incarnation += 1
         self.trace.emit(events.CoreHealed, tuple(brokers))
@@ -517,7 +530,10 @@ class Cluster:
             self._set_clock(node)
 
     def heal(self, later: Collection[int] = ()) -> None:
-        """End every fault, start processes that are down or hang, except those for *later*, and drop pending actions."""
+        """End every fault and pending action, and start processes that are down or hang.
+
+        Processes in *later* start later.
+        """
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
         self.network.restore_all()
@@ -549,7 +565,7 @@ class Cluster:
             self.step_clock(broker, -process.skew_us)
 
     def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
-        """Return whether a broker would exit before it can register, although everything is healed."""
+        """Return whether a broker would exit before it can register, although all is healed."""
         gives_up_us = life.gives_up_us
         needed_us = self.control_plane.registration_time_max_us(self._configs[broker])
         return gives_up_us is not None and gives_up_us - self.simulator.now_us < needed_us

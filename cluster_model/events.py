@@ -3,8 +3,8 @@
 A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands, and objects
 would cost several times as much. Code names events by their `Event` classes: actors emit them by
 ``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the fields as
-arguments, and `harrow.cluster_model.trace.select` makes objects of those that are needed. mypy checks
-all three against the declaration.
+arguments, and `harrow.cluster_model.trace.select` makes objects of those that are needed. mypy
+checks all three against the declaration.
 
 A new kind of event is a class here, or in any other module, with ``@event(NAME)``. Its declaration
 also says in which runs a trace has such events (`Sight`), and which part of Kafka they are ``of``.
@@ -58,7 +58,7 @@ class Sight(IntEnum):
     MODEL = 0
     """Only the model: no watch of real brokers reports such events."""
     STARTED_BROKERS = 1
-    """Also brokers that harrow starts, with access to their disks and logs, and a proxy in front of each."""
+    """Also brokers that harrow starts, with access to their disks, and a proxy in front of each."""
     ANY_BROKERS = 2
     """Also a user's own cluster, from metadata, offsets, clients and harrow's own actions."""
 
@@ -90,7 +90,7 @@ Strike = Annotated[int | None, FieldKind.NUMBER]
 """The number of the fault's strike that caused it, None if no fault did."""
 Flag = Annotated[bool, FieldKind.FLAG]
 Values = Annotated[tuple[str, ...], FieldKind.VALUES]
-"""The values of a batch's records, in order; none for a control batch, which still takes one offset."""
+"""The values of a batch's records, in order; a control batch has none, but takes an offset."""
 Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
 """Records as (offset, value)."""
 Text = Annotated[str, FieldKind.TEXT]
@@ -105,12 +105,12 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     """An event at a virtual time, ``at_us``.
 
     ``seen_by`` says in which runs a trace has such events. ``of`` names the control plane or the
-    internal topic without which they do not occur, None for all others. ``is_milestone`` marks what a
-    broker, a controller or a client did to a partition or a process, rather than how they agreed on
-    it; two runs that go different ways differ in one of these first.
+    internal topic without which they do not occur, None for all others. ``is_milestone`` marks what
+    a broker, a controller or a client did to a partition or a process, rather than how they agreed
+    on it; two runs that go different ways differ in one of these first.
 
-    Equality and ``repr`` are defined here once: a dataclass would compile them for each of the dozens of
-    classes at every import.
+    Equality and ``repr`` are defined here once: a dataclass would compile them for each of the
+    dozens of classes at every import.
     """
 
     name: ClassVar[str]
@@ -136,7 +136,10 @@ EVENTS: Final[Registry[str, type[Event]]] = Registry()
 """The kinds of events of traces, by their names in campaigns and ``trace.jsonl``."""
 
 HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
-"""The kinds of events that are made from a history. A replay merges them with those of the trace."""
+"""The kinds of events that are made from a history.
+
+A replay merges them with those of the trace.
+"""
 
 
 @dataclass_transform()
@@ -189,7 +192,10 @@ class BrokerStarted(Event):
 
 @event("broker_stopped", seen_by=ANY_BROKERS, is_milestone=True)
 class BrokerStopped(Event):
-    """A broker's process has ended. ``cause`` is ``process``, ``power_loss``, or ``shutdown`` if it exited by itself."""
+    """A broker's process has ended.
+
+    ``cause`` is ``process``, ``power_loss``, or ``shutdown`` if it exited by itself.
+    """
 
     broker: BrokerId
     cause: Text
@@ -273,7 +279,7 @@ def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
 
 @event("session_expired", seen_by=ANY_BROKERS, is_milestone=True)
 class SessionExpired(Event):
-    """ZooKeeper has expired a session, or the KRaft controller has fenced a broker without heartbeats.
+    """ZooKeeper has expired a session, or KRaft has fenced a broker without heartbeats.
 
     ``ephemerals`` are the paths of the znodes that were deleted with it. After a quick restart a
     broker has an older session beside its own, which may have none. In KRaft it is the word
@@ -297,7 +303,10 @@ class SessionClosed(Event):
 
 @event("ensemble_leader_elected", of=ZOOKEEPER)
 class EnsembleLeaderElected(Event):
-    """A server of a ZooKeeper ensemble leads a majority: it decides from now on, and session timeouts restart."""
+    """A server of a ZooKeeper ensemble leads a majority.
+
+    It decides from now on, and session timeouts restart.
+    """
 
     server: ProcessName
     epoch: Epoch
@@ -305,7 +314,10 @@ class EnsembleLeaderElected(Event):
 
 @event("ensemble_server_suspended", of=ZOOKEEPER)
 class EnsembleServerSuspended(Event):
-    """A server of a ZooKeeper ensemble has lost its leader or its followers: it disconnects its clients and serves none."""
+    """A server of a ZooKeeper ensemble has lost its leader or its followers.
+
+    It disconnects its clients and serves none.
+    """
 
     server: ProcessName
 
@@ -366,7 +378,10 @@ class MessageRuleApplied(Event):
 
 @event("clock_stepped")
 class ClockStepped(Event):
-    """The clock of a machine has jumped. ``skew_us`` is its offset from true time, negative if it is behind."""
+    """The clock of a machine has jumped.
+
+    ``skew_us`` is its offset from true time, negative if it is behind.
+    """
 
     process: ProcessName
     by_us: Number
@@ -385,7 +400,10 @@ class CoreHealed(Event):
 
 @event("metadata_snapshot_taken", of=KRAFT)
 class MetadataSnapshotTaken(Event):
-    """A node has written a snapshot of the metadata log below an offset. ``epoch`` is that of its last record."""
+    """A node has written a snapshot of the metadata log below an offset.
+
+    ``epoch`` is that of its last record.
+    """
 
     broker: BrokerId
     end_offset: Offset
@@ -394,7 +412,10 @@ class MetadataSnapshotTaken(Event):
 
 @event("metadata_snapshot_fetched", of=KRAFT)
 class MetadataSnapshotFetched(Event):
-    """A node whose metadata log ended below the leader's start, or diverged from it before that, starts over from a snapshot."""
+    """A node starts over from a snapshot of the metadata log.
+
+    Its log ended below the leader's start, or diverged from it before that.
+    """
 
     broker: BrokerId
     leader: BrokerId
@@ -469,9 +490,10 @@ class IsrReduced(Event):
 
 @event("assignment", seen_by=STARTED_BROKERS, is_milestone=True)
 class ReplicasAssigned(Event):
-    """The control plane has other replicas for a partition, with ``adding`` and ``removing`` replicas.
+    """The control plane has other replicas for a partition.
 
-    If both are empty, the reassignment is complete or cancelled.
+    ``adding`` and ``removing`` are those of a reassignment. If both are empty, the reassignment is
+    complete or cancelled.
     """
 
     partition: PartitionName
@@ -532,9 +554,10 @@ class BatchReplicated(Event):
 
 @event("transaction_begun", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionBegun(Event):
-    """A log has the first batch of a transaction. Later batches of the producer belong to it, until its marker.
+    """A log has the first batch of a transaction.
 
-    A leader has appended the batch, or a follower has replicated it.
+    Later batches of the producer belong to it, until its marker. A leader has appended the batch,
+    or a follower has replicated it.
     """
 
     broker: BrokerId
@@ -546,9 +569,10 @@ class TransactionBegun(Event):
 
 @event("transaction_marker", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionMarkerWritten(Event):
-    """A log has the marker that ends a transaction, appended for a coordinator or replicated by a follower.
+    """A log has the marker that ends a transaction.
 
-    ``first_offset`` is where the transaction began in this log, -1 if it has no record there.
+    A coordinator had it appended, or a follower has replicated it. ``first_offset`` is where the
+    transaction began in this log, -1 if it has no record there.
     """
 
     broker: BrokerId
@@ -563,7 +587,10 @@ class TransactionMarkerWritten(Event):
 
 @event("transaction_state", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionStateChanged(Event):
-    """A coordinator has written the state of a transactional id: its producer, and its transaction with its partitions."""
+    """A coordinator has written the state of a transactional id.
+
+    It includes the producer, and its transaction with the partitions.
+    """
 
     broker: BrokerId
     transactional_id: Text
@@ -595,7 +622,10 @@ class HighWatermarkSet(Event):
 
 @event("isr", seen_by=ANY_BROKERS, is_milestone=True)
 class IsrChanged(Event):
-    """A leader has learned that its ISR change is written. ``change`` is ``expand`` or ``shrink``."""
+    """A leader has learned that its ISR change is written.
+
+    ``change`` is ``expand`` or ``shrink``.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -616,7 +646,10 @@ class IsrWritten(Event):
 
 @event("isr_pending")
 class IsrPending(Event):
-    """A leader has asked to add a replica to the ISR, which counts from now on, written or not (KIP-497, from 2.7 on)."""
+    """A leader has asked to add a replica to the ISR.
+
+    It counts from now on, before the change is written (KIP-497, from 2.7 on).
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -626,7 +659,10 @@ class IsrPending(Event):
 
 @event("isr_forgotten")
 class IsrForgotten(Event):
-    """A leader drops its pending ISR change, because the metadata log has sent it its current one again, ``isr``."""
+    """A leader drops its pending ISR change.
+
+    The metadata log has sent it its current one again, ``isr``.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -647,7 +683,10 @@ class IsrRefused(Event):
 
 @event("truncate", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogTruncated(Event):
-    """A replica has truncated its log. ``reason`` is high watermark, leader epoch or out of range."""
+    """A replica has truncated its log.
+
+    ``reason`` is high watermark, leader epoch or out of range.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -658,9 +697,10 @@ class LogTruncated(Event):
 
 @event("truncation_refused", seen_by=STARTED_BROKERS)
 class TruncationRefused(Event):
-    """A follower ahead of its leader does not truncate, because unclean elections are off: its broker stops itself.
+    """A follower ahead of its leader does not truncate, and stops its broker.
 
-    ``end_offset`` is where the leader's log ends, ``leo`` where its own does.
+    This happens if unclean elections are off. ``end_offset`` is where the leader's log ends,
+    ``leo`` where its own does.
     """
 
     broker: BrokerId
@@ -672,7 +712,7 @@ class TruncationRefused(Event):
 
 @event("fetch_outdated")
 class OutdatedFetchAnswered(Event):
-    """A follower receives the answer to a fetch of an older leader epoch, and is still at the offset of that fetch.
+    """A follower gets a fetch answer of an older leader epoch, and is still at that offset.
 
     Whether the answer was ``taken`` depends on the release (KAFKA-18991).
     """
@@ -722,9 +762,10 @@ class LogStartRaised(Event):
 
 @event("log_cleaned", is_milestone=True)
 class LogCleaned(Event):
-    """A replica has compacted its log from ``from_offset``, where the dirty section began, to ``to_offset``.
+    """A replica has compacted its log between two offsets.
 
-    ``removed`` are the offsets of the removed records, ``bytes_left`` is the remaining size of the log.
+    The dirty section began at ``from_offset``, and cleaning ended at ``to_offset``. ``removed`` are
+    the offsets of the removed records, ``bytes_left`` is the remaining size of the log.
     """
 
     broker: BrokerId
@@ -737,7 +778,10 @@ class LogCleaned(Event):
 
 @event("hole_replicated")
 class HoleReplicated(Event):
-    """A follower has skipped offsets that its leader's log has compacted. Its next one is ``to_offset``."""
+    """A follower has skipped offsets that its leader's log has compacted.
+
+    Its next one is ``to_offset``.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -746,7 +790,10 @@ class HoleReplicated(Event):
 
 @event("keyed_send")
 class KeyedRecordSent(Event):
-    """An application has sent a record with a key. A tombstone has no value, and ``value`` is only its name."""
+    """An application has sent a record with a key.
+
+    A tombstone has no value, and ``value`` is only its name.
+    """
 
     client: ClientName
     partition: PartitionName
@@ -757,7 +804,7 @@ class KeyedRecordSent(Event):
 
 @event("producer_initialized", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class ProducerInitialized(Event):
-    """A coordinator has given a transactional producer an epoch, which fences every earlier session of its id."""
+    """A coordinator has given a transactional producer an epoch, which fences earlier ones."""
 
     client: ClientName
     producer_id: Number
@@ -775,7 +822,10 @@ class TransactionOpened(Event):
 
 @event("transaction_ending", of=TRANSACTION_STATE)
 class TransactionEnding(Event):
-    """An application commits or aborts its transaction. Its producer first sends its remaining records, then asks the coordinator."""
+    """An application commits or aborts its transaction.
+
+    Its producer first sends its remaining records, then asks the coordinator.
+    """
 
     client: ClientName
     committed: Flag
@@ -800,7 +850,10 @@ class TransactionError(Event):
 
 @event("log_started_anew", is_milestone=True)
 class LogStartedAnew(Event):
-    """A follower has dropped its log, which ended at ``leo``, and continues at its leader's log start: it was too far behind."""
+    """A follower too far behind has dropped its log, which ended at ``leo``.
+
+    It continues at its leader's log start.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -810,7 +863,10 @@ class LogStartedAnew(Event):
 
 @event("delete_records_obeyed", seen_by=STARTED_BROKERS)
 class DeleteRecordsObeyed(Event):
-    """A leader has raised its log start at an administrator's request: no client reads below it any more (DeleteRecords, KIP-107)."""
+    """A leader has raised its log start at an administrator's request.
+
+    No client reads below it any more (DeleteRecords, KIP-107).
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -819,7 +875,10 @@ class DeleteRecordsObeyed(Event):
 
 @event("delete_records_answered", seen_by=STARTED_BROKERS)
 class DeleteRecordsAnswered(Event):
-    """An administrator has the result of a DeleteRecords: all live replicas have deleted the records below an offset, or an error."""
+    """An administrator has the result of a DeleteRecords.
+
+    All live replicas have deleted the records below an offset, or there was an error.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -829,7 +888,7 @@ class DeleteRecordsAnswered(Event):
 
 @event("log_start_reverted", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogStartReverted(Event):
-    """A restarted broker opens a log at an earlier start, because the later one was in no checkpoint yet."""
+    """A restarted broker opens a log at an earlier start: no checkpoint had the later one."""
 
     broker: BrokerId
     partition: PartitionName
@@ -839,7 +898,10 @@ class LogStartReverted(Event):
 
 @event("offset_reset", is_milestone=True)
 class OffsetReset(Event):
-    """A consumer whose ``position`` is out of range, or that has none (-1), resets it by ``auto.offset.reset``."""
+    """A consumer resets its position by ``auto.offset.reset``.
+
+    Its ``position`` was out of range, or it had none (-1).
+    """
 
     client: ProcessName
     partition: PartitionName
@@ -883,7 +945,10 @@ class MetadataLogLost(Event):
 
 @event("log_deleted", seen_by=STARTED_BROKERS, is_milestone=True)
 class LogDeleted(Event):
-    """A broker has deleted the log of a replica that is no longer assigned to it. ``leo`` is where it ended."""
+    """A broker has deleted the log of a replica that is no longer assigned to it.
+
+    ``leo`` is where it ended.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -918,10 +983,11 @@ class LogDirFailed(Event):
 
 @event("checkpoint_reverted", seen_by=STARTED_BROKERS, is_milestone=True)
 class CheckpointReverted(Event):
-    """A checkpoint file is an old version, or missing. ``offsets`` has the partitions whose offset differs.
+    """A checkpoint file is an old version, or missing.
 
-    A missing offset counts as 0. For ``leader-epoch-checkpoint`` it is the start of the first leader
-    epoch that is no longer in the file.
+    ``offsets`` has the partitions whose offset differs. A missing offset counts as 0. For
+    ``leader-epoch-checkpoint`` it is the start of the first leader epoch that is no longer in the
+    file.
     """
 
     broker: BrokerId
@@ -962,7 +1028,10 @@ class LogFlushed(Event):
 
 @event("checkpoint", seen_by=STARTED_BROKERS)
 class CheckpointWritten(Event):
-    """A broker has written a checkpoint file. ``offsets`` has the partitions whose offset has changed."""
+    """A broker has written a checkpoint file.
+
+    ``offsets`` has the partitions whose offset has changed.
+    """
 
     broker: BrokerId
     kind: Text
@@ -983,7 +1052,10 @@ class InvariantBroken(Event):
 
 @event("epoch_asked", seen_by=STARTED_BROKERS, is_milestone=True)
 class EpochEndAnswered(Event):
-    """A leader has answered where a leader epoch ends: to OffsetsForLeaderEpoch, or to a fetch from a diverging log (KIP-595)."""
+    """A leader has answered where a leader epoch ends.
+
+    The request was OffsetsForLeaderEpoch, or a fetch from a diverging log (KIP-595).
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -998,7 +1070,10 @@ class EpochEndAnswered(Event):
 
 @event("batch_given_up")
 class AppendedBatchGivenUp(Event):
-    """An idempotent producer gives up a batch that may be in the log, after an error with retries left, while others are in flight."""
+    """An idempotent producer gives up a batch that may be in the log.
+
+    There was an error with retries left, while other batches were in flight.
+    """
 
     client: ClientName
     partition: PartitionName
@@ -1031,7 +1106,10 @@ class SentAgain(Event):
 
 @event("fetch", seen_by=STARTED_BROKERS)
 class FollowerFetched(Event):
-    """A leader has processed a fetch of a partition. Fetches of a caught-up follower without news are not in the trace."""
+    """A leader has processed a fetch of a partition.
+
+    Fetches of a caught-up follower without news are not in the trace.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -1053,7 +1131,10 @@ class FetchFenced(Event):
 
 @event("request_queue_full")
 class RequestQueueFull(Event):
-    """Every I/O thread of a broker waits for its disk, and the request queue is full (``queued.max.requests``)."""
+    """A broker's request queue is full, and all its I/O threads wait for the disk.
+
+    The limit is ``queued.max.requests``.
+    """
 
     broker: BrokerId
     requests: Number
@@ -1061,7 +1142,10 @@ class RequestQueueFull(Event):
 
 @event("client_throttled")
 class ClientThrottled(Event):
-    """A client has exceeded its quota. Its broker mutes it for this time, or up to 1.1 delays the answer (KIP-219)."""
+    """A client has exceeded its quota.
+
+    Its broker mutes it for this time, or up to 1.1 delays the answer (KIP-219).
+    """
 
     broker: BrokerId
     client: ClientName
@@ -1071,7 +1155,10 @@ class ClientThrottled(Event):
 
 @event("replica_throttled")
 class ReplicaThrottled(Event):
-    """A leader sends nothing to a follower outside the ISR, because ``leader.replication.throttled.rate`` is exceeded (KIP-73)."""
+    """A leader sends nothing to a follower outside the ISR.
+
+    Its rate exceeds ``leader.replication.throttled.rate`` (KIP-73).
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -1081,7 +1168,10 @@ class ReplicaThrottled(Event):
 
 @event("follower_throttled")
 class FollowerThrottled(Event):
-    """A follower skips a partition in its fetches, because ``follower.replication.throttled.rate`` is exceeded (KIP-73)."""
+    """A follower skips a partition in its fetches.
+
+    Its rate exceeds ``follower.replication.throttled.rate`` (KIP-73).
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -1091,7 +1181,10 @@ class FollowerThrottled(Event):
 
 @event("replication_throttle")
 class ReplicationThrottleSet(Event):
-    """An administrator has changed the rate of throttled replicas, in bytes per second; -1 is no limit."""
+    """An administrator has changed the rate of throttled replicas.
+
+    The rate is in bytes per second; -1 is no limit.
+    """
 
     bytes_per_second: Number
 
@@ -1134,7 +1227,7 @@ class RecordsServed(Event):
 
 @event("read_replica", is_milestone=True)
 class ReadReplicaPreferred(Event):
-    """A broker has told a consumer to read a partition from another replica, in its rack (KIP-392)."""
+    """A broker has referred a consumer to another replica of a partition, in its rack (KIP-392)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1144,10 +1237,10 @@ class ReadReplicaPreferred(Event):
 
 @event("read_replica_cleared", is_milestone=True)
 class ReadReplicaCleared(Event):
-    """A consumer stops reading a partition from its preferred read replica, and returns to the leader.
+    """A consumer stops reading from a partition's preferred read replica, and reads the leader.
 
-    ``reason`` is the error of its fetch, ``expired``, ``new leader``, or ``offline`` if its metadata has no
-    such broker.
+    ``reason`` is the error of its fetch, ``expired``, ``new leader``, or ``offline`` if its
+    metadata has no such broker.
     """
 
     client: ProcessName
@@ -1185,8 +1278,8 @@ class RequestRejected(Event):
 class GroupStateChanged(Event):
     """A group has another state on its coordinator, or a new coordinator has loaded it.
 
-    ``members`` are member ids. ``generation`` is that of the state; a group that prepares a rebalance
-    still has the previous one. With KIP-848 it is the group epoch.
+    ``members`` are member ids. ``generation`` is that of the state; a group that prepares a
+    rebalance still has the previous one. With KIP-848 it is the group epoch.
     """
 
     broker: BrokerId
@@ -1236,9 +1329,10 @@ class MemberReconciled(Event):
 
 @event("offsets_committed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
 class OffsetsCommitted(Event):
-    """A group coordinator has accepted a commit. In a transaction ``member`` is empty, and ``generation`` -1.
+    """A group coordinator has accepted a commit.
 
-    ``generation`` is the member's, ``present`` the group's at the time of the check.
+    In a transaction ``member`` is empty, and ``generation`` -1. ``generation`` is the member's,
+    ``present`` the group's at the time of the check.
     """
 
     broker: BrokerId
@@ -1290,7 +1384,7 @@ class GroupOffsetFound(Event):
 
 @event("records_processed", seen_by=STARTED_BROKERS)
 class RecordsProcessed(Event):
-    """An application in a group has processed the records of a partition from a poll, up to ``end_offset``."""
+    """An application has processed the records of a partition from a poll, up to ``end_offset``."""
 
     client: ClientName
     group: Text
@@ -1301,7 +1395,10 @@ class RecordsProcessed(Event):
 
 @event("application_step", seen_by=ANY_BROKERS)
 class ApplicationStep(Event):
-    """An application is about to take a step of its loop, a call or the processing of a record, for the first time since its last poll."""
+    """An application is about to take a step of its loop for the first time since its last poll.
+
+    A step is a call or the processing of a record.
+    """
 
     client: ClientName
     group: Text
@@ -1329,7 +1426,7 @@ class CommitFailed(Event):
 
 @event("membership_lost", of=CONSUMER_OFFSETS)
 class MembershipLost(Event):
-    """A consumer has learned, or decided, that it is no longer a member of its group, or cannot become one."""
+    """A consumer has learned or decided that it is no longer, or cannot become, a group member."""
 
     client: ClientName
     group: Text
@@ -1352,7 +1449,8 @@ class ClientSent(Event):
 class ClientEnded(Event):
     """A producer has reported the outcome of a record.
 
-    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None if unknown.
+    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None if
+    unknown.
     """
 
     client: ClientName
@@ -1432,7 +1530,7 @@ class ElectionDecided(Event):
 
 @notice("last_known_leader_chosen")
 class LastKnownLeaderChosen(Event):
-    """A KRaft controller is about to elect the last known leader, because ISR and ELR are empty (KIP-966)."""
+    """A KRaft controller elects the last known leader, because ISR and ELR are empty (KIP-966)."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1491,7 +1589,10 @@ class ControlRequestObeyed(Event):
 
 @notice("committed_metadata_cut")
 class CommittedMetadataCut(Event):
-    """A node of the quorum has truncated committed metadata, or leads without it: the records from an offset to the high watermark."""
+    """A node of the quorum has truncated committed metadata, or leads without it.
+
+    The records are those from an offset to the high watermark.
+    """
 
     node: BrokerId
     offset: Offset
@@ -1500,7 +1601,10 @@ class CommittedMetadataCut(Event):
 
 @notice("metadata_log_truncated", of=KRAFT)
 class MetadataLogTruncated(Event):
-    """A node of the quorum or a broker has truncated metadata that the leader does not have, and that it did not know to be committed."""
+    """A node has truncated metadata that the leader does not have.
+
+    The node did not know it to be committed.
+    """
 
     node: BrokerId
     from_offset: Offset
@@ -1517,7 +1621,7 @@ class QuorumElectionUndecided(Event):
 
 @notice("quorum_majority_lost", of=KRAFT)
 class QuorumMajorityLost(Event):
-    """A quorum leader resigns, because no majority has fetched from it for too long (KAFKA-15489)."""
+    """A quorum leader resigns because no majority fetched from it for too long (KAFKA-15489)."""
 
     node: BrokerId
     epoch: Epoch
@@ -1525,7 +1629,10 @@ class QuorumMajorityLost(Event):
 
 @notice("controller_request_refused")
 class ControllerRequestRefused(Event):
-    """A controller has refused a broker's request. ``partition`` is empty if it is about the broker itself."""
+    """A controller has refused a broker's request.
+
+    ``partition`` is empty if it is about the broker itself.
+    """
 
     controller: BrokerId
     api: Text
@@ -1545,7 +1652,7 @@ class MemberExpired(Event):
 
 @notice("static_member_replaced", of=CONSUMER_OFFSETS)
 class StaticMemberReplaced(Event):
-    """A group coordinator gives a static member's place to a consumer with the same ``group.instance.id``."""
+    """A group coordinator gives a static member's place to a consumer with its instance id."""
 
     broker: BrokerId
     group: Text
@@ -1555,7 +1662,10 @@ class StaticMemberReplaced(Event):
 
 @notice("open_transaction_fenced", of=TRANSACTION_STATE)
 class OpenTransactionFenced(Event):
-    """A coordinator has written that it aborts an open transaction, after its timeout or for a new producer with the same id."""
+    """A coordinator has written that it aborts an open transaction.
+
+    The transaction timed out, or a new producer has the same id.
+    """
 
     broker: BrokerId
     transactional_id: Text
@@ -1574,7 +1684,10 @@ class MetadataSnapshotWritten(Event):
 
 @notice("metadata_snapshot_differs")
 class MetadataSnapshotDiffers(Event):
-    """A snapshot differs from the committed records below its end, all of which have been ``committed``."""
+    """A snapshot differs from the committed records below its end.
+
+    ``committed`` counts those records.
+    """
 
     node: BrokerId
     end_offset: Offset
@@ -1583,14 +1696,20 @@ class MetadataSnapshotDiffers(Event):
 
 @notice("clean_shutdown_noted")
 class CleanShutdownNoted(Event):
-    """A broker has flushed its logs and written ``.kafka_cleanshutdown``: however its process ends now, the shutdown is clean."""
+    """A broker has flushed its logs and written ``.kafka_cleanshutdown``.
+
+    However its process ends now, the shutdown is clean.
+    """
 
     broker: BrokerId
 
 
 @notice("broker_change_processed")
 class BrokerChangeProcessed(Event):
-    """A controller has processed a change of registrations: their broker epochs there, and in its own state."""
+    """A controller has processed a change of registrations.
+
+    It has their broker epochs in the control plane, and in its own state.
+    """
 
     controller: BrokerId
     controller_epoch: Epoch

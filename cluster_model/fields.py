@@ -1,9 +1,10 @@
 """Declarations of the fields that a campaign can set: their kinds, bounds and documentation.
 
-A fault, an action or a topic is a frozen dataclass whose fields are its keys in a campaign. The markers
-here name the kind of each value, and `described` adds the documentation, the bounds, and whether a swarm
-may leave it open. The section of the campaign file (`harrow.campaigns.language`), the shrinker and the
-Hypothesis strategies follow from that, so a new field is one line here and none anywhere else.
+A fault, an action or a topic is a frozen dataclass whose fields are its keys in a campaign. The
+markers here name the kind of each value, and `described` adds the documentation, the bounds, and
+whether a swarm may leave it open. The section of the campaign file (`harrow.campaigns.language`),
+the shrinker and the Hypothesis strategies follow from that, so a new field is one line here and
+none anywhere else.
 """
 
 # Plain Python: the `__doc__` of classes, and metadata of fields.
@@ -21,7 +22,10 @@ D = TypeVar("D")
 
 
 class Marker:
-    """A kind of value. Its docstring says how a campaign writes it, and after ``;`` its type here."""
+    """A kind of value.
+
+    Its docstring says how a campaign writes it, and after ``;`` its type here.
+    """
 
 
 class DurationMarker(Marker):
@@ -33,7 +37,7 @@ class DurationRangeMarker(Marker):
 
 
 class LastsMarker(DurationRangeMarker):
-    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here, how long a fault lasts.
+    """A time, or a range to draw one from such as ``1s..10s``; here a pair of microseconds.
 
     A campaign may also call it `FOR`, whatever the key of the field is.
     """
@@ -44,11 +48,11 @@ class DurationOrNeverMarker(Marker):
 
 
 class RateMarker(Marker):
-    """How often, such as ``10/s``, ``12/m`` or ``1/h``; the mean time between two in microseconds here."""
+    """How often, such as ``10/s``, ``12/m`` or ``1/h``; here the mean time in microseconds."""
 
 
 class RateRangeMarker(Marker):
-    """How often, or a range of it such as ``1/m..30/m``; a pair of mean times in microseconds here."""
+    """How often, or a range of it such as ``1/m..30/m``; here a pair of mean times."""
 
 
 class BandwidthMarker(Marker):
@@ -56,7 +60,14 @@ class BandwidthMarker(Marker):
 
 
 class BrokerMarker(Marker):
-    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``. Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. Where a fault strikes processes or links also a ZooKeeper server: ``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``, ``followers of zookeeper``; or a controller of KRaft: ``controller-3000``, ``leader of quorum``, ``follower of quorum``, ``followers of quorum``."""
+    """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``.
+
+    Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack
+    a``, ``random 2``, ``50%``, or a list. Where a fault strikes processes or links also a ZooKeeper
+    server: ``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``, ``followers of
+    zookeeper``; or a controller of KRaft: ``controller-3000``, ``leader of quorum``, ``follower of
+    quorum``, ``followers of quorum``.
+    """
 
 
 class BrokerIdMarker(Marker):
@@ -64,7 +75,7 @@ class BrokerIdMarker(Marker):
 
 
 class ControllerIdMarker(BrokerIdMarker):
-    """The id of the broker that is the controller; in KRaft a voter of the quorum, such as ``controller-3000``."""
+    """The id of the controller, or in KRaft of a voter such as ``controller-3000``."""
 
 
 class BrokerOrNoneMarker(Marker):
@@ -72,11 +83,20 @@ class BrokerOrNoneMarker(Marker):
 
 
 class EndpointMarker(Marker):
-    """One end of a link: a broker's id, the name of a client, or ``zookeeper``, of whose servers ``zookeeper-1`` is one; in KRaft ``quorum``, of whose controllers ``controller-3000`` is one."""
+    """A broker's id, the name of a client, ``zookeeper``, or one of its servers.
+
+    Such a server is ``zookeeper-1``, or in KRaft ``controller-3000`` of ``quorum``.
+    """
 
 
 class LinkEndMarker(EndpointMarker):
-    """A broker's id, the name of a client, ``zookeeper`` (in KRaft ``quorum``), or one of its servers such as ``zookeeper-1`` (``controller-3000``); or who that is when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and whatever else a broker may be called, ``brokers``, ``clients``, or ``others``, those that stand nowhere else in the fault."""
+    """A broker's id, the name of a client, ``zookeeper``, or one of its servers.
+
+    Such a server is ``zookeeper-1``, or in KRaft ``controller-3000`` of ``quorum``; a fault may
+    also refer to ends that it looks up when it strikes. ``leader of t-0``, ``controller``, ``any``
+    and so on refer to brokers. ``brokers`` and ``clients`` are all of them, and ``others`` all that
+    the fault does not name elsewhere.
+    """
 
 
 class ClientMarker(Marker):
@@ -256,8 +276,8 @@ class FieldOptions:
 class DeclaredField:
     """A declared field.
 
-    ``kind`` is a marker, a plain type, or a dataclass, which is a section of its own; ``choices`` are the
-    allowed words of a text. ``depth`` is 1 for a list and 2 for a list of lists.
+    ``kind`` is a marker, a plain type, or a dataclass, which is a section of its own; ``choices``
+    are the allowed words of a text. ``depth`` is 1 for a list and 2 for a list of lists.
     """
 
     attribute: str
@@ -276,7 +296,8 @@ class DeclaredField:
         if self.choices:
             return "One of " + ", ".join(self.choices)
         if issubclass(self.kind, Marker):
-            return str(self.kind.__doc__).partition(";")[0].rstrip(".").replace("``", "")
+            text = " ".join(str(self.kind.__doc__).split())
+            return text.partition(";")[0].rstrip(".").replace("``", "")
         return {bool: "true or false", int: "A whole number"}.get(self.kind, "Text")
 
     @property
@@ -307,17 +328,18 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
     """Return a dataclass field with its documentation and options.
 
     ``key`` is its key in a campaign, by default the attribute's name. Dots lead through mappings
-    (``disk.writeback``), and an empty key keeps it out of campaigns. ``minimum`` and ``maximum`` bound
-    numbers and times. ``scope`` is the scope of a mapping of settings. ``upper`` names the attribute with
-    the upper end of a range. An ``implied`` field follows from others if it is missing. A list may be
-    ``numbered``, written as its length, or ``unique``, without duplicates. An ``emptiable`` section may be
-    written without a value. ``open`` is the key under which a swarm draws the field from a list of
-    values, and ``closed_by`` are other places of a campaign that decide it. The shrinker tries the
-    default of a field that ``shrinks``. A field that ``counts_if_set`` is part of a plan's digest only if
-    it differs from the default, so that plans without it keep their digests. ``example`` is the value in
-    `harrow explain`, if neither the kind nor the default suggests a good one. ``safe`` are the values,
-    safest first, that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`).
-    ``instead_of`` are Kafka settings that a campaign refuses because it has this field.
+    (``disk.writeback``), and an empty key keeps it out of campaigns. ``minimum`` and ``maximum``
+    bound numbers and times. ``scope`` is the scope of a mapping of settings. ``upper`` names the
+    attribute with the upper end of a range. An ``implied`` field follows from others if it is
+    missing. A list may be ``numbered``, written as its length, or ``unique``, without duplicates.
+    An ``emptiable`` section may be written without a value. ``open`` is the key under which a swarm
+    draws the field from a list of values, and ``closed_by`` are other places of a campaign that
+    decide it. The shrinker tries the default of a field that ``shrinks``. A field that
+    ``counts_if_set`` is part of a plan's digest only if it differs from the default, so that plans
+    without it keep their digests. ``example`` is the value in `harrow explain`, if neither the kind
+    nor the default suggests a good one. ``safe`` are the values, safest first, that may prevent
+    what ``guards`` names (`harrow.cluster_model.settings.Setting`). ``instead_of`` are Kafka
+    settings that a campaign refuses because it has this field.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:

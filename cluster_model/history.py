@@ -1,7 +1,7 @@
 """The history of a run, which rules judge: the operations of clients and their results.
 
-It has the shape of Jepsen's Kafka workload: an operation has an invocation and a completion, and its
-value is a list of micro-operations.
+It has the shape of Jepsen's Kafka workload: an operation has an invocation and a completion, and
+its value is a list of micro-operations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +22,9 @@ ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
 COMMIT: Final = "commit"
 STORE: Final = "store"
-"""The function of an operation (``f``): a send, a poll, or a transaction with several of both; the new
-assignment or subscription of a consumer; a commit; or the results that an application stores outside Kafka."""
+"""The function of an operation (``f``): a send, a poll, or a transaction with several of both; the
+new assignment or subscription of a consumer; a commit; or the results that an application stores
+outside Kafka."""
 
 READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
 """The functions whose values are micro-operations on records."""
@@ -34,7 +35,7 @@ or ``("poll", {partition: [(offset, value), ...]})``."""
 
 
 def effect_of(application: str, number: int, value: str) -> str:
-    """Return the value of an application's output record, which is unique and contains its input value."""
+    """Return the value of an application's output record: unique, and with its input value."""
     return f"{application}:{number}({value})"
 
 
@@ -48,8 +49,8 @@ def origin_of(effect: str) -> str | None:
 class Operation:
     """One line of a history. ``time_us`` is virtual; a file has nanoseconds.
 
-    ``value`` has micro-operations, over which `sends` and `polls` iterate, any number and mixed if ``f``
-    is ``txn``. For a subscription or an assignment it has partitions.
+    ``value`` has micro-operations, over which `sends` and `polls` iterate, any number and mixed if
+    ``f`` is ``txn``. For a subscription or an assignment it has partitions.
     """
 
     index: int
@@ -131,7 +132,10 @@ def _micro_as_list(micro: MicroOperation | str) -> list[Any] | str:
 
 
 class History:
-    """The operations of a run, ordered by time. They are stored as rows, and become objects on access."""
+    """The operations of a run, ordered by time.
+
+    They are stored as rows, and become objects on access.
+    """
 
     __slots__ = ("_newest", "_operations", "_processes", "_unpacked_max", "operations", "process_names")
 
@@ -181,7 +185,10 @@ class History:
         self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
 
     def subscribed(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """Record a subscription to topics with these partitions. `assigned` records which of them it reads."""
+        """Record a subscription to topics with these partitions.
+
+        `assigned` records which of them it reads.
+        """
         self._assign(SUBSCRIBE, process, partitions, time_us)
 
     def assigned(self, process: int, partitions: Sequence[str], time_us: int) -> None:
@@ -207,7 +214,7 @@ class History:
         )
 
     def stored(self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int) -> None:
-        """Record results that an application has stored outside Kafka, each with its record's offset."""
+        """Record results that an application stored outside Kafka, with their records' offsets."""
         value = tuple([(STORE, partition, result) for result in results])
         self.add(process, INVOKE, STORE, value, time_us)
         self.add(process, OK, STORE, value, time_us)

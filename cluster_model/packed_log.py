@@ -1,7 +1,8 @@
 """A log of a run that grows by millions of rows: the newest as they are, all before them packed.
 
-A tuple of a trace takes some 250 bytes of memory as an object, 35 marshalled and 11 compressed. So what a run of a day has
-emitted fits into memory, and needs no file that is in the way after a crash, or a disk that has room.
+A tuple of a trace takes some 250 bytes of memory as an object, 35 marshalled and 11 compressed. So
+what a run of a day has emitted fits into memory, and needs no file that is in the way after a
+crash, or a disk that has room.
 """
 
 # Plain Python: a subclass of `Sequence`; its expensive part is in C already.
@@ -19,7 +20,7 @@ Row = tuple[Any, ...]
 T = TypeVar("T")
 
 _STORED: Final = 4
-"""Marshal's format with back references: half as large, and each name of an event is one object when it is read."""
+"""Marshal's format with back references: half the size, and equal event names are one object."""
 _HASHED: Final = 2
 """Marshal's format that has neither back references nor interned strings."""
 _HEADER: Final = 5
@@ -31,11 +32,13 @@ _UNPACKED_AT_ONCE: Final = 2
 
 
 class PackedLog(Sequence[T]):
-    """A sequence of rows that only grows. Its items are the rows, or what a *kind* makes of the fields of one.
+    """A sequence of rows that only grows.
 
-    Append to ``newest`` and call `pack` now and then: appending is what takes time in a run, and a list's own method
-    is the fastest there is. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed, so that
-    a short run pays nothing. To look something up unpacks a *chunk* of rows, to iterate one after the other.
+    Its items are the rows, or what a *kind* makes of the fields of one. Append to ``newest`` and
+    call `pack` now and then: appending is what takes time in a run, and a list's own method is the
+    fastest there is. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed,
+    so that a short run pays nothing. To look something up unpacks a *chunk* of rows, to iterate one
+    after the other.
     """
 
     __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
@@ -43,7 +46,7 @@ class PackedLog(Sequence[T]):
     CHUNK: ClassVar[int] = 4_096
     UNPACKED_MAX: ClassVar[int] = 32_768
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
-    """How many bytes of chunks are marshalled alone: to compress and decompress them takes a tenth of a run's time."""
+    """Bytes of chunks that stay uncompressed: compression would take a tenth of a run's time."""
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class PackedLog(Sequence[T]):
         yield self.newest
 
     def rows_at(self, numbers: Iterable[int], first: int = 0) -> Iterator[tuple[int, Row]]:
-        """Yield the rows of rising numbers, each with its number, where the first row has the number *first*.
+        """Yield the rows of rising numbers, each with its number, counted from *first*.
 
         A chunk is unpacked once for all of its rows.
         """
@@ -101,7 +104,7 @@ class PackedLog(Sequence[T]):
             yield number, rows[number - begin]
 
     def digest(self) -> str:
-        """Return the digest of the rows: the same as of a list of them (`digest`), whatever has been packed."""
+        """Return the digest of the rows, which is that of an unpacked list of them (`digest`)."""
         hashed = hashlib.sha256(marshal.dumps([], _HASHED)[:-4] + len(self).to_bytes(4, "little"))
         for rows in self.blocks():
             hashed.update(memoryview(marshal.dumps(rows, _HASHED))[_HEADER:])
@@ -165,7 +168,10 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of rising numbers, each with its number, be they packed or a list; the first row has *first*."""
+    """Yield the rows of rising numbers, each with its number, counted from *first*.
+
+    The rows may be a list or packed.
+    """
     if isinstance(rows, PackedLog):
         return rows.rows_at(numbers, first)
     return ((number, rows[number - first]) for number in numbers)
@@ -179,7 +185,7 @@ def _unpack(chunk: bytes) -> list[Row]:
 
 
 def digest(values: Any) -> str:
-    """Return a digest (SHA-256, hex, 16 digits) of plain data: lists, tuples, ints, strings, booleans, None.
+    """Return a digest (SHA-256, 16 hex digits) of lists, tuples, ints, strings, booleans and None.
 
     Equal values give equal bytes whatever their history in memory, for `_HASHED` is made so.
     """

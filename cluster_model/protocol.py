@@ -19,23 +19,30 @@ CONSUMER_REPLICA_ID: Final = -1
 NO_SESSION: Final = 0
 INITIAL_SESSION_EPOCH: Final = 0
 FINAL_SESSION_EPOCH: Final = -1
-"""Of fetch sessions (``FetchMetadata.java``): no id; a full fetch that opens one; a full fetch that does not."""
+"""Values in fetch sessions (``FetchMetadata.java``).
+
+Without an id a full fetch is either the first of a session or, with the final epoch, opens none.
+"""
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
-"""What a ListOffsets asks for: where a log ends, or where it begins (``ListOffsetsRequest.java``)."""
+"""The ends of a log in a ListOffsets request (``ListOffsetsRequest.java``)."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 LOG_END: Final = -1
-"""Up to where is read (``FetchIsolation``): isolation levels as requests have them, and what followers read."""
+"""How far a fetch reads: a consumer's isolation level, or the log end for a follower.
+
+``FetchIsolation`` has the same levels.
+"""
 
 
 @dataclass(slots=True)
 class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
 
-    ``transactional_id`` is that of a transactional producer, of which a leader may ask the coordinator (KIP-890).
+    ``transactional_id`` is that of a transactional producer, of which a leader may ask the
+    coordinator (KIP-890).
     """
 
     api: ClassVar[str] = "Produce"
@@ -54,8 +61,9 @@ class ProduceRequest(Request):
 class ProduceResponse:
     """For each partition: error and base offset (-1 when unknown).
 
-    ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far as this one knows (KIP-951).
-    For ``throttle_us`` the client is not heard, and has to wait, for it has exceeded its quota (KIP-219).
+    ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far
+    as this one knows (KIP-951). For ``throttle_us`` the client is not heard, and has to wait, for
+    it has exceeded its quota (KIP-219).
     """
 
     api: ClassVar[str] = "Produce"
@@ -68,15 +76,17 @@ class ProduceResponse:
 class FetchRequest(Request):
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
-    ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a follower that leaves it to the leader
-    to say whether their logs have parted (KIP-595).
+    ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a
+    follower that leaves it to the leader to say whether their logs have parted (KIP-595).
 
-    ``log_starts`` says of partitions where the follower's log begins, where that is not at 0 (KIP-107).
+    ``log_starts`` says of partitions where the follower's log begins, where that is not at 0
+    (KIP-107).
 
-    ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch`` (KIP-903), or -1 for a consumer,
-    which has an isolation level, and its ``rack``: "" for none, and None where it knows of no racks, or only a leader is to answer it
-    (versions before 11, KIP-392). With a session epoch above
-    0 the partitions are what is new since the request before, and ``forgotten`` those not to be fetched any more (KIP-227).
+    ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch``
+    (KIP-903), or -1 for a consumer, which has an isolation level, and its ``rack``: "" for none,
+    and None where it knows of no racks, or only a leader is to answer it (versions before 11,
+    KIP-392). With a session epoch above 0 the partitions are what is new since the request before,
+    and ``forgotten`` those not to be fetched any more (KIP-227).
     """
 
     api: ClassVar[str] = "Fetch"
@@ -95,19 +105,23 @@ class FetchRequest(Request):
 
 
 DELETE_TO_HIGH_WATERMARK: Final = -1
-"""The offset of a DeleteRecords that is to delete all that is committed (``DeleteRecordsRequest.HIGH_WATERMARK``)."""
+"""The offset in a DeleteRecords request for all committed records.
+
+``DeleteRecordsRequest.HIGH_WATERMARK``
+"""
 
 
 @dataclass(slots=True)
 class FetchedPartition:
     """What a broker answers for one partition; ``hw`` is its high watermark.
 
-    ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's: then there are no data, and
-    the high watermark does not count.
+    ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's:
+    then there are no data, and the high watermark does not count.
 
-    ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1 without one. The leader does
-    not know: who gets it finds out. ``current_leader`` is who leads in which epoch, where it is another broker (KIP-951).
-    ``preferred_read_replica`` is where a consumer is to read from instead: then there are no data either (KIP-392).
+    ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1
+    without one. The leader does not know: who gets it finds out. ``current_leader`` is who leads in
+    which epoch, where it is another broker (KIP-951). ``preferred_read_replica`` is where a
+    consumer is to read from instead: then there are no data either (KIP-392).
     """
 
     error: str
@@ -119,17 +133,17 @@ class FetchedPartition:
     log_start_offset: int = 0
     preferred_read_replica: int | None = None
     aborted: tuple[tuple[int, int], ...] = ()
-    """For read_committed: the aborted transactions that reach into ``batches``, as producer id and first offset."""
+    """For read_committed: aborted transactions in ``batches``, as producer id and first offset."""
     last_stable_offset: int = -1
     """For read_committed: up to where it can be read now."""
 
 
 @dataclass(slots=True)
 class FetchResponse:
-    """The answer to a Fetch; in a session without the partitions of which there is nothing new to say.
+    """The answer to a Fetch; in a session only the partitions with news.
 
-    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again. ``throttle_us`` is as that of a
-    produce; such an answer has nothing else.
+    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again.
+    ``throttle_us`` is as that of a produce; such an answer has nothing else.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -163,9 +177,10 @@ class OffsetsForLeaderEpochResponse:
 
 @dataclass(slots=True)
 class ListOffsetsRequest(Request):
-    """Where does a partition begin, or end? That is its LEO for a follower, its HW or LSO for a consumer.
+    """A question for the beginning or the end of partitions.
 
-    Partitions with the current leader epoch that the sender knows, -1 without KIP-320.
+    The end is the LEO for a follower, and the HW or LSO for a consumer. ``partitions`` has the
+    current leader epochs that the sender knows, -1 without KIP-320.
     """
 
     api: ClassVar[str] = "ListOffsets"
@@ -192,7 +207,10 @@ class MetadataRequest(Request):
 
 @dataclass(slots=True)
 class MetadataResponse:
-    """For each partition the leader (-1 for none) and leader epoch that a broker has; for each broker its rack, if it has one."""
+    """A broker's metadata: leader and leader epoch by partition, rack by broker.
+
+    A partition without a leader has -1; ``racks`` has only brokers with a rack.
+    """
 
     api: ClassVar[str] = "Metadata"
     brokers: tuple[int, ...]
@@ -204,8 +222,8 @@ class MetadataResponse:
 class InitProducerIdRequest(Request):
     """A producer asks for its producer id.
 
-    One with a transactional id asks its coordinator, which ends what is open of that id and raises its epoch. It says its producer
-    id and epoch where it goes on after an error (KIP-360).
+    One with a transactional id asks its coordinator, which ends what is open of that id and raises
+    its epoch. It says its producer id and epoch where it goes on after an error (KIP-360).
     """
 
     api: ClassVar[str] = "InitProducerId"
@@ -237,9 +255,10 @@ class LeaderAndIsr:
 
 @dataclass(slots=True, frozen=True)
 class ReplicaAssignment:
-    """Who has a replica of a partition, and while it is reassigned who is to get one and who is to lose it (KIP-455).
+    """The replicas of a partition; ``adding`` and ``removing`` while it is reassigned (KIP-455).
 
-    ``replicas`` are all of them, preferred leader first: those that are to be, then those that are to go (``ReplicaAssignment.scala``).
+    ``replicas`` are all of them, preferred leader first: those that are to be, then those that are
+    to go (``ReplicaAssignment.scala``).
     """
 
     replicas: tuple[int, ...]
@@ -257,11 +276,14 @@ class ReplicaAssignment:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas that are left when it is cancelled; their order may be another than it was."""
+        """The replicas that remain after a cancellation; their order may have changed."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def reassigned_to(self, target: tuple[int, ...]) -> "ReplicaAssignment":
-        """Return it with another target; what a reassignment before this one has added and this one does not want is dropped."""
+        """Return it with another target.
+
+        Replicas that an earlier reassignment added are dropped, unless the new target has them.
+        """
         origin = self.origin
         return ReplicaAssignment(
             tuple(dict.fromkeys((*target, *origin))),
@@ -304,7 +326,7 @@ class UpdateMetadataRequest(Request):
 
 @dataclass(slots=True)
 class StopReplicaRequest(Request):
-    """The controller tells a broker to stop fetching for replicas that are going offline, or to delete them."""
+    """The controller makes a broker stop fetching for some replicas, or delete them."""
 
     api: ClassVar[str] = "StopReplica"
     controller_id: int
@@ -318,7 +340,8 @@ class StopReplicaRequest(Request):
 class ControlResponse:
     """The answer to a control request; ``api`` names the request.
 
-    ``offline`` are the partitions of a LeaderAndIsr or StopReplica whose log directory has failed (KAFKA_STORAGE_ERROR, KIP-112).
+    ``offline`` are the partitions of a LeaderAndIsr or StopReplica whose log directory has failed
+    (KAFKA_STORAGE_ERROR, KIP-112).
     """
 
     api: str
@@ -328,7 +351,7 @@ class ControlResponse:
 
 @dataclass(slots=True, frozen=True)
 class AlterPartition:
-    """An ISR that a leader wants: members with their broker epochs, -1 where it does not know them (KIP-903)."""
+    """An ISR that a leader requests, with broker epochs, -1 if unknown (KIP-903)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -356,7 +379,10 @@ class AlterPartitionResponse:
 
 @dataclass(slots=True)
 class ControlledShutdownRequest(Request):
-    """A broker asks the controller to move its leaderships away; with its epoch since KIP-380 (`NO_EPOCH` before)."""
+    """A broker asks the controller to move its leaderships away.
+
+    The broker epoch is `NO_EPOCH` before KIP-380.
+    """
 
     api: ClassVar[str] = "ControlledShutdown"
     broker: int

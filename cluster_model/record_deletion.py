@@ -29,10 +29,10 @@ class Timers(Protocol):
 
 
 class RecordDeletion:
-    """One request to delete a partition's records below an offset (``KafkaAdminClient.deleteRecords``).
+    """A request to delete records below an offset (``KafkaAdminClient.deleteRecords``).
 
-    It is no message on the network, so faults cannot strike it. If the broker dies before it answers,
-    or does not lead, the request goes to the next leader.
+    It is no message on the network, so faults cannot strike it. If the broker dies before it
+    answers, or does not lead, the request goes to the next leader.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Registry(dict[K, V]):
 
 
 def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the subclasses of *base* that modules define with a ``name`` of their own, in order of definition."""
+    """Yield the subclasses of *base* in modules that have their own ``name``, as defined."""
     for namespace in namespaces:
         for value in namespace.values():
             is_own = isinstance(value, type) and value.__module__ == namespace["__name__"]

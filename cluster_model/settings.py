@@ -1,8 +1,8 @@
 """Kafka's settings, under Kafka's names, with each release's defaults.
 
-`SETTINGS` is the catalogue. `broker_config`, `topic_config`, `producer_config` and `consumer_config`
-turn a campaign's settings into the configurations of actors. Values are bool, int or str, with times
-in the unit of the name (``.ms``, ``.seconds``).
+`SETTINGS` is the catalogue. `broker_config`, `topic_config`, `producer_config` and
+`consumer_config` turn a campaign's settings into the configurations of actors. Values are bool, int
+or str, with times in the unit of the name (``.ms``, ``.seconds``).
 """
 
 # Plain Python: a table that is read once.
@@ -51,16 +51,16 @@ _US_PER_MINUTE: Final = 60 * US_PER_SECOND
 class Setting:
     """One setting of one kind of process.
 
-    ``defaults`` are pairs (first release, value), oldest first. ``kind`` is ``bool``, ``int``, ``ms``,
-    ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as text), ``text`` (a name, or
-    `NO_TEXT`) or ``replicas``: numbers of partitions with brokers, such as ``0:1,0:2``, `ALL_REPLICAS`,
-    or nothing. ``needs`` is a switch that must be on before anything reads it; it stands for releases
-    that are older than every profile. ``metadata`` is the only metadata mode that reads it, if any.
-    ``until`` is the last release that has it, empty if the newest one does; ``instead`` names its
-    successors. ``safe`` are the values, safest first, under which the setting permits no anomaly.
-    ``guards`` names what else they may prevent: kinds of causes, permissions, and rules
-    (`harrow.campaigns.run.remedies`). ``former`` are its names in older releases or in Kafka's own
-    messages. A producer refuses the setting unless those in ``beside`` are set too.
+    ``defaults`` are pairs (first release, value), oldest first. ``kind`` is ``bool``, ``int``,
+    ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as text), ``text`` (a
+    name, or `NO_TEXT`) or ``replicas``: numbers of partitions with brokers, such as ``0:1,0:2``,
+    `ALL_REPLICAS`, or nothing. ``needs`` is a switch that must be on before anything reads it; it
+    stands for releases that are older than every profile. ``metadata`` is the only metadata mode
+    that reads it, if any. ``until`` is the last release that has it, empty if the newest one does;
+    ``instead`` names its successors. ``safe`` are the values, safest first, under which the setting
+    permits no anomaly. ``guards`` names what else they may prevent: kinds of causes, permissions,
+    and rules (`harrow.campaigns.run.remedies`). ``former`` are its names in older releases or in
+    Kafka's own messages. A producer refuses the setting unless those in ``beside`` are set too.
     """
 
     name: str
@@ -134,8 +134,8 @@ ASSIGNORS: Final = (
     "sticky,cooperative-sticky",
     "cooperative-sticky,range",
 )
-"""The values of ``partition.assignment.strategy``: assignors by their names in the protocol, and the lists
-for a migration to the cooperative one (KIP-429)."""
+"""The values of ``partition.assignment.strategy``: assignors by their names in the protocol, and
+the lists for a migration to the cooperative one (KIP-429)."""
 _LOST: Final = (
     *("lost-write", "unseen", "inconsistent-offsets", "log-divergence"),
     *("isr-holds-committed", "log-matching"),
@@ -827,11 +827,13 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
         flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
         flush_us=us("flush.ms", broker.flush_interval_us),
         segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
-        # What has to be compacted in time must not be in the active segment by then (``LogConfig.maxSegmentMs``).
+        # What has to be compacted in time must not be in the active segment by then
+        # (``LogConfig.maxSegmentMs``).
         segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
         retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
         retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
-        # What is as by default gives way to the older setting (``LogConfig.messageTimestampBeforeMaxMs``).
+        # What is as by default gives way to the older setting
+        # (``LogConfig.messageTimestampBeforeMaxMs``).
         timestamp_before_max_us=difference_us if before_us == NO_LIMIT_US else before_us,
         timestamp_after_max_us=difference_us if after_us == NO_LIMIT_US else after_us,
         compacts=compacts,
@@ -849,9 +851,10 @@ def producer_config(
 ) -> ProducerConfig:
     """Return a producer's configuration in *release*, with its behaviours or the given ones.
 
-    As in Kafka, idempotence changes other defaults: acks=all, unlimited retries, and no more requests
-    in flight than the release allows. If it is itself a default (KIP-679), an explicit setting that
-    conflicts with it turns it off (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
+    As in Kafka, idempotence changes other defaults: acks=all, unlimited retries, and no more
+    requests in flight than the release allows. If it is itself a default (KIP-679), an explicit
+    setting that conflicts with it turns it off
+    (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
     s = Resolved(PRODUCER, release, given)
     behaviours = behaviours or RELEASES[release].behaviours
@@ -942,8 +945,9 @@ _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 class Conflict:
     """Settings that Kafka refuses together.
 
-    ``setting`` must change because of the ``others``. Kafka would accept the value ``remedy``, or none
-    if that is None. ``needed`` says so in words, where ``{remedy}`` stands for that value, a time.
+    ``setting`` must change because of the ``others``. Kafka would accept the value ``remedy``, or
+    none if that is None. ``needed`` says so in words, where ``{remedy}`` stands for that value, a
+    time.
     """
 
     setting: str
@@ -1003,7 +1007,7 @@ def _identity_conflicts(
 
 
 def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield the conflicts for which Kafka's brokers refuse the *given* settings (``GroupCoordinatorConfig``, KIP-848)."""
+    """Yield the settings that Kafka's brokers refuse (``GroupCoordinatorConfig``, KIP-848)."""
     if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
         return
     s = Resolved(BROKER, release, given)
@@ -1020,7 +1024,10 @@ def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Confl
 
 
 def _out_of_bounds(given: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
-    """Return the conflict of a setting with its bound. The one that is given explicitly must change."""
+    """Return the conflict of a setting with its bound.
+
+    The one that is given explicitly must change.
+    """
     is_given = name in given
     others = (bound,) if is_given and bound in given else ()
     return Conflict(setting=name if is_given else bound, others=others, needed=f"{name} {needed}")
@@ -1064,7 +1071,7 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
 def _idempotence_conflicts(
     release: str, given: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
-    """Yield what configureAcks, configureRetries and configureInflightRequests of KafkaProducer refuse."""
+    """Yield the conflicts by configureAcks, configureRetries, configureInflightRequests."""
     others = (IDEMPOTENCE,)
     if not behaviours.clients.idempotence:
         yield Conflict(

@@ -153,7 +153,7 @@ class DiskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSpec:
-    """The bytes per second that a client may send to and fetch from each broker, which throttles it beyond that.
+    """The bytes per second a client may send to and fetch from a broker before it is throttled.
 
     Only the batches in requests and responses count.
     """
@@ -248,8 +248,8 @@ class ClusterSpec:
     def controller_ids(self) -> tuple[int, ...]:
         """Return the voters of the KRaft quorum: separate nodes, or the first brokers.
 
-        With fewer brokers than default voters, all brokers are voters. A campaign that asks for more is
-        refused.
+        With fewer brokers than default voters, all brokers are voters. A campaign that asks for
+        more is refused.
         """
         if self.combined:
             return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
@@ -263,7 +263,7 @@ INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 def is_internal(partition: str) -> bool:
-    """Return whether a partition belongs to an internal topic, which workload clients use only by name."""
+    """Return whether a partition is of an internal topic, which clients use only by name."""
     return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
 
 
@@ -290,7 +290,8 @@ class ProducerSpec(Coordinated):
         "transaction": "The transactions of generated records, if the producer has a `transactional.id`."
     }
 
-    # The release's partitioner places generated records without a key; a key's hash places the others.
+    # The release's partitioner places generated records without a key; a key's hash places the
+    # others.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
     interval_us: Rate | None = described(
         "How often it generates a record; by default it sends only the records of the script.",
@@ -353,7 +354,11 @@ class ProducerSpec(Coordinated):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec(Coordinated):
-    """A consumer. It reads its partitions from the beginning, or with `group.id` its assignment from the committed offsets."""
+    """A consumer.
+
+    It reads its partitions from the beginning, or with `group.id` its assignment from the committed
+    offsets.
+    """
 
     name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
     partitions: tuple[Partition, ...] = described(
@@ -421,10 +426,10 @@ WORKERS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSpec(Coordinated):
-    """An application that reads a topic in a group, and writes one record to another topic for each input record.
+    """An application that reads a topic in a group and writes a record for each input record.
 
-    One entry is one instance. Instances with the same `group.id` are one application, and share its
-    input.
+    The output goes to another topic. One entry is one instance. Instances with the same `group.id`
+    are one application, and share its input.
     """
 
     name: ClientName = described("By default application-0, application-1 and so on.", implied=True)
@@ -502,7 +507,7 @@ class ApplicationSpec(Coordinated):
         return str(self.producer.get(TRANSACTIONAL_ID) or self.name)
 
     def consumer_settings(self) -> dict[str, Value]:
-        """Return the settings of its consumer, including those that follow from its other fields."""
+        """Return the settings of its consumer, including those that other fields imply."""
         return {
             **self.consumer,
             GROUP_ID: self.group,
@@ -510,7 +515,7 @@ class ApplicationSpec(Coordinated):
         }
 
     def producer_settings(self) -> dict[str, Value]:
-        """Return the settings of its producer, including those that follow from its other fields."""
+        """Return the settings of its producer, including those that other fields imply."""
         settings = {name: value for name, value in self.producer.items() if name != TRANSACTIONAL_ID}
         return {**settings, TRANSACTIONAL_ID: self.transactional_id} if self.transactional_id else settings
 
@@ -529,14 +534,17 @@ def node_id(process: str) -> int | None:
 
 
 def quorum_counterpart(node: int, quorum: Sequence[int]) -> int | None:
-    """Return the KRaft voter that replaces a ZooKeeper server when a ZooKeeper campaign runs in KRaft, None for none."""
+    """Return the KRaft voter in place of a ZooKeeper server; None if there is none.
+
+    A ZooKeeper campaign needs it on a release with KRaft.
+    """
     place = node - FIRST_ZOOKEEPER_ID
     is_without = all(not FIRST_ZOOKEEPER_ID <= voter < FIRST_CONTROLLER_ID for voter in quorum)
     return quorum[place] if is_without and 0 <= place < len(quorum) else None
 
 
 def server_text(node: object) -> object:
-    """Return a ZooKeeper server as a campaign names it, and any other broker or link end unchanged."""
+    """Return a ZooKeeper server in a campaign's words, and any other node unchanged."""
     is_server = isinstance(node, int) and FIRST_ZOOKEEPER_ID <= node < FIRST_CONTROLLER_ID
     return process_name(node) if is_server and isinstance(node, int) else node
 

@@ -1,7 +1,8 @@
 """The trace of a run: its events in order, and the subscribers that receive them at once.
 
-An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these, so that
-the digest of a trace is the same in every process. `harrow.cluster_model.events` declares the kinds.
+An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these,
+so that the digest of a trace is the same in every process. `harrow.cluster_model.events` declares
+the kinds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ class TraceLine(NamedTuple, Generic[E_co]):
 
 
 class Emit(Protocol):
-    """Adds an event at the current time to the trace: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+    """Adds an event at the current time: ``emit(HighWatermarkSet, broker, partition, hw)``."""
 
     def __call__(
         self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
@@ -38,7 +39,10 @@ class Emit(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Virtual time. A class like `Host`, because attributes of a protocol are slow when compiled."""
+    """Virtual time.
+
+    A class like `Host`, because attributes of a protocol are slow when compiled.
+    """
 
     __slots__ = ("now_us",)
 
@@ -56,9 +60,9 @@ class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
 class Trace:
     """The events of a run, in order.
 
-    ``emit`` records an event and calls subscribers; ``publish`` only calls subscribers, for notices that
-    are in no trace. Both are functions, not methods, because a run calls them thousands of times.
-    Regular calls of `pack` keep a long run small.
+    ``emit`` records an event and calls subscribers; ``publish`` only calls subscribers, for notices
+    that are in no trace. Both are functions, not methods, because a run calls them thousands of
+    times. Regular calls of `pack` keep a long run small.
     """
 
     __slots__ = ("_kinds", "emit", "events", "pack", "publish")
@@ -90,7 +94,10 @@ class Trace:
     def subscribe(
         self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
     ) -> None:
-        """Call ``handler(at_us, *fields)`` right after each event of a kind. Handlers run in the order of subscription."""
+        """Call ``handler(at_us, *fields)`` right after each event of a kind.
+
+        Handlers run in the order of subscription.
+        """
         self._kinds[cast("type[Event]", kind)][1].append(handler)
 
     def since(self, position: int) -> Sequence[TraceEvent]:

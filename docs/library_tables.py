@@ -129,7 +129,7 @@ def _rows_of(name: str) -> list[tuple[str, ...]]:
 
 
 def outcome(plan: Plan, release: str, metadata: Metadata) -> str:
-    """Run a plan as of another release; return its verdict, marked if it differs from what the campaign says."""
+    """Run a plan on another release; return its verdict, marked if the campaign expects another."""
     run = run_plan(
         replace(
             plan,

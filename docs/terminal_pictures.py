@@ -1,7 +1,8 @@
 """Makes the pictures of docs/pictures/ from real runs: ``make docs``.
 
 Each shows what a terminal of that width prints for some commands, as SVG by Rich. No picture loads
-a font: every viewer has a monospaced one. The page of a trace is photographed in Chromium, if that is installed.
+a font: every viewer has a monospaced one. The page of a trace is photographed in Chromium, if that
+is installed.
 """
 
 import io
@@ -49,7 +50,7 @@ PAGE: Final = "page"
 _PAGE_SIZE: Final = "1200,800"
 
 MEASURED: Final = ("speed",)
-"""Pictures of measurements, which no two machines draw alike: `python -m benchmarks.compare --growth`."""
+"""Pictures of measurements, which differ by machine: `python -m benchmarks.compare --growth`."""
 
 _WALL_TIME: Final = "of cluster time in"
 _FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -142,7 +143,7 @@ def _svg(console: Console, name: str) -> str:
 
 
 def _moment() -> str:
-    """Draw what `harrow run loss-by-hw-truncation --variant base --watch` shows when the record is cut off."""
+    """Draw `harrow run loss-by-hw-truncation --variant base --watch` as the record is truncated."""
     (file,) = resolve("loss-by-hw-truncation")
     (plan,) = (plan for plan in load_campaign(file).plans if plan.variant is None)
     playback = Playback(run_plan(plan, 0))

@@ -9,7 +9,7 @@ from harrow.faults.observer import Observer
 
 
 class AdminRequest(NamedTuple):
-    """An administrator's request: its API in Kafka's protocol, and the first release that serves it."""
+    """An administrator's request: its API in Kafka's protocol, and the first release with it."""
 
     api: str
     since: str
@@ -81,13 +81,13 @@ class Operator(Protocol):
 
 
 class Action(ABC):
-    """An action: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
+    """An action: a frozen dataclass whose fields are its syntax (`harrow.cluster_model.fields`).
 
     A campaign may write the value of the field ``short`` instead of all fields. An action with a
     ``whole`` field is always written as the value of that field. ``is_recorded`` says that a run
-    records it anyway, like records and faults, or that it changes nothing, so a plan made from a run
-    leaves it out. ``since`` is the first release that supports it, empty if all do. ``request`` is
-    what an administrator sends to real brokers.
+    records it anyway, like records and faults, or that it changes nothing, so a plan made from a
+    run leaves it out. ``since`` is the first release that supports it, empty if all do. ``request``
+    is what an administrator sends to real brokers.
     """
 
     __slots__ = ()
@@ -113,5 +113,5 @@ class Action(ABC):
         yield self
 
     def merged_with(self, following: Sequence["Action"]) -> tuple["Action", int]:
-        """Return one action equal to this one and the first actions *following* it, and how many those are."""
+        """Return one action for this one and the first of *following*, and how many those are."""
         return self, 0

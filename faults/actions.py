@@ -93,7 +93,10 @@ class TransactionAction(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginTransaction(TransactionAction):
-    """A producer with a `transactional.id` begins a transaction: its next records take effect together or not at all."""
+    """A producer with a `transactional.id` begins a transaction.
+
+    Its next records take effect together or not at all.
+    """
 
     name: ClassVar[str] = "begin_transaction"
 
@@ -158,11 +161,11 @@ _REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_FIRST_REASSIGNED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignPartition(Action):
-    """An administrator gives a partition other replicas (kafka-reassign-partitions, AlterPartitionReassignments).
+    """An administrator gives a partition other replicas (kafka-reassign-partitions).
 
-    It has ended when `assignment` shows the new replicas: they must be in the ISR before the old ones
-    are removed. A second reassignment of the partition replaces the first. From 2.4 on (KIP-455);
-    earlier releases only have a znode for it.
+    The request is AlterPartitionReassignments. It has ended when `assignment` shows the new
+    replicas: they must be in the ISR before the old ones are removed. A second reassignment of the
+    partition replaces the first. From 2.4 on (KIP-455); earlier releases only have a znode for it.
     """
 
     name: ClassVar[str] = "reassign_partition"
@@ -179,7 +182,7 @@ class ReassignPartition(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReassignment(Action):
-    """An administrator cancels a reassignment in progress: the replicas that it has added are removed again."""
+    """An administrator cancels a reassignment in progress, and the added replicas are removed."""
 
     name: ClassVar[str] = "cancel_reassignment"
     whole: ClassVar[str] = "partition"
@@ -212,11 +215,11 @@ class AddBroker(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReplication(Action):
-    """An administrator sets the rate of throttled replicas on all brokers (kafka-reassign-partitions --throttle, KIP-73).
+    """An administrator sets the rate of throttled replicas on all brokers (KIP-73).
 
-    This sets `leader.replication.throttled.rate` and `follower.replication.throttled.rate`. Topics
-    name the throttled replicas in `leader.replication.throttled.replicas` and
-    `follower.replication.throttled.replicas`.
+    The tool is kafka-reassign-partitions --throttle. This sets `leader.replication.throttled.rate`
+    and `follower.replication.throttled.rate`. Topics name the throttled replicas in
+    `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas`.
     """
 
     name: ClassVar[str] = "throttle_replication"
@@ -242,11 +245,12 @@ class UnthrottleReplication(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecords(Action):
-    """An administrator deletes the oldest records of a partition (kafka-delete-records, DeleteRecords).
+    """An administrator deletes the oldest records of a partition (kafka-delete-records).
 
-    The leader's log starts at the offset from then on, for every reader, and the logs of followers
-    after their next fetch. The request is answered when all live replicas have done so. The event
-    `delete_records_answered` has the result. From 0.11 on (KIP-107).
+    The request is DeleteRecords. The leader's log starts at the offset from then on, for every
+    reader, and the logs of followers after their next fetch. The request is answered when all live
+    replicas have done so. The event `delete_records_answered` has the result. From 0.11 on
+    (KIP-107).
     """
 
     name: ClassVar[str] = "delete_records"
@@ -267,11 +271,12 @@ class DeleteRecords(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitions(Action):
-    """An administrator gives a topic more partitions (kafka-topics --alter, CreatePartitions, KIP-195).
+    """An administrator gives a topic more partitions (kafka-topics --alter, KIP-195).
 
-    Clients learn of them with new metadata. From then on the partitioner maps keys to other
-    partitions, so records of one key may be read out of order. A consumer with
-    `auto.offset.reset=latest` misses records written before it learns of a partition (KAFKA-12261).
+    The request is CreatePartitions. Clients learn of them with new metadata. From then on the
+    partitioner maps keys to other partitions, so records of one key may be read out of order. A
+    consumer with `auto.offset.reset=latest` misses records written before it learns of a partition
+    (KAFKA-12261).
     """
 
     name: ClassVar[str] = "add_partitions"

@@ -1,4 +1,4 @@
-"""Faults of brokers: their processes die, stop, restart, pause or slow down, or the network isolates them."""
+"""Faults of brokers: they crash, stop, restart, pause or slow down, or lose the network."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,10 +36,11 @@ POLL_US: Final = 100 * US_PER_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCrash(LastingFault):
-    """The broker's process dies, or its machine loses power. Its ZooKeeper session lives until it times out.
+    """The broker's process dies, or its machine loses power.
 
-    A process crash keeps the whole log, flushed or not, and closes the connections. A power loss
-    keeps only what was flushed to disk, and peers receive nothing, not even a reset.
+    Its ZooKeeper session lives until it times out. A process crash keeps the whole log, flushed or
+    not, and closes the connections. A power loss keeps only what was flushed to disk, and peers
+    receive nothing, not even a reset.
     """
 
     name: ClassVar[str] = "broker_crash"
@@ -88,10 +89,11 @@ class BrokerRestart(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStop(LastingFault):
-    """The broker shuts down cleanly (SIGTERM): it moves its leaderships, flushes its logs, closes its session.
+    """The broker shuts down cleanly (SIGTERM).
 
-    It also stops with `controlled.shutdown.enable=false`, without a controller, or without a replica
-    that can take over; then it stops later or less gently. No record is lost.
+    It moves its leaderships, flushes its logs and closes its session. It also stops with
+    `controlled.shutdown.enable=false`, without a controller, or without a replica that can take
+    over; then it stops later or less gently. No record is lost.
     """
 
     name: ClassVar[str] = "broker_stop"
@@ -118,7 +120,10 @@ class BrokerStop(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerBounce(Fault):
-    """The broker restarts (`systemctl restart`): it shuts down cleanly, and starts as soon as its process has ended."""
+    """The broker restarts (`systemctl restart`).
+
+    It shuts down cleanly, and starts as soon as its process has ended.
+    """
 
     name: ClassVar[str] = "broker_bounce"
 
@@ -136,7 +141,7 @@ class BrokerBounce(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart(GradualFault):
-    """Each broker in turn shuts down cleanly and starts again, as for an upgrade or a change of settings.
+    """Each broker in turn shuts down cleanly and starts again, as for an upgrade or new settings.
 
     A broker that is down when its turn comes is started, and so is one that crashes while it stops.
     A broker that something else starts in the meantime is left alone.
@@ -244,13 +249,14 @@ class BrokerResume(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSlow(LastingFault):
-    """The broker is short of CPU: each request keeps an I/O thread longer, and delays the next one on its connection.
+    """The broker is short of CPU, so that each request keeps an I/O thread longer.
 
-    Once all `num.io.threads` are busy, every other request waits behind them: fetches of followers,
-    and requests of the controller unless `control.plane.listener.name` gives those a queue of their
-    own. The broker's own requests are not slowed, so it keeps its session and replicates what it
-    follows. No timeout of the cluster notices this failure, while clients wait. A controller in a
-    process of its own has one thread for each connection here.
+    It also delays the next request on its connection. Once all `num.io.threads` are busy, every
+    other request waits behind them: fetches of followers, and requests of the controller unless
+    `control.plane.listener.name` gives those a queue of their own. The broker's own requests are
+    not slowed, so it keeps its session and replicates what it follows. No timeout of the cluster
+    notices this failure, while clients wait. A controller in a process of its own has one thread
+    for each connection here.
     """
 
     name: ClassVar[str] = "broker_slow"
@@ -268,11 +274,12 @@ class BrokerSlow(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIsolation(LinkFault):
-    """A `partition` around one broker, which is looked up when the fault strikes: the leader, the controller, any.
+    """A `partition` around one broker: the leader, the controller, or any other.
 
-    Nothing passes in either direction. As with TCP, what is sent meanwhile is retransmitted
-    afterwards, unless one end has given up the connection. A leader that loses only ZooKeeper keeps
-    serving until another leader is elected, but it cannot change the ISR.
+    The broker is looked up when the fault strikes. Nothing passes in either direction. As with TCP,
+    what is sent meanwhile is retransmitted afterwards, unless one end has given up the connection.
+    A leader that loses only ZooKeeper keeps serving until another leader is elected, but it cannot
+    change the ISR.
     """
 
     name: ClassVar[str] = "broker_isolation"

@@ -1,4 +1,4 @@
-"""Faults of clients: their processes crash, pause or become zombies, at a step of their loop too; polls are slow; groups churn."""
+"""Faults of clients: crashes, pauses, zombies, slow polls, and groups that churn."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -60,8 +60,8 @@ class ClientCrash(LastingFault):
 class ClientPause(LastingFault):
     """A client's process pauses: a long garbage collection, SIGSTOP. Its connections stay open.
 
-    Timeouts that passed meanwhile fire when it resumes: records expire by `delivery.timeout.ms`, and
-    leaders have moved.
+    Timeouts that passed meanwhile fire when it resumes: records expire by `delivery.timeout.ms`,
+    and leaders have moved.
     """
 
     name: ClassVar[str] = "client_pause"
@@ -79,7 +79,7 @@ class ClientPause(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientZombie(LastingFault):
-    """The process of a producer or group member pauses, a new one starts in its place, and then the old one resumes.
+    """A producer or group member pauses, is replaced by a new process, and then resumes.
 
     From then on both work, like two instances of which a scheduler has lost track. Without a
     `transactional.id` nothing fences an old producer: its buffered records arrive behind those of
@@ -104,7 +104,10 @@ class ClientZombie(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFault(GradualFault):
-    """A fault that strikes an application when it reaches a step of its loop. The application is held there until then."""
+    """A fault that strikes an application when it reaches a step of its loop.
+
+    The application is held there until then.
+    """
 
     client: ClientTarget = described("Which application.", example="application-0")
     step: Step | None = described(
@@ -132,10 +135,11 @@ class StepFault(GradualFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationCrash(StepFault):
-    """An application dies (kill -9) between two calls of its loop, and starts again, on the same machine or another.
+    """An application dies (kill -9) between two calls of its loop, and starts again.
 
-    It loses the records that it had polled and those that it had not sent, and a transaction that it
-    had not asked to commit. Its group notices when its session expires.
+    It starts on the same machine or another. It loses the records that it had polled and those that
+    it had not sent, and a transaction that it had not asked to commit. Its group notices when its
+    session expires.
     """
 
     name: ClassVar[str] = "application_crash"
@@ -155,11 +159,11 @@ class ApplicationCrash(StepFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationPause(StepFault):
-    """An application pauses at a step of its loop (a long garbage collection, SIGSTOP), and then continues.
+    """An application pauses at a step of its loop (a long garbage collection, SIGSTOP).
 
     After `session.timeout.ms` its group gives its partitions to other members: it has become a
-    zombie without noticing. With `replaced` another instance with the same `transactional.id` starts
-    meanwhile.
+    zombie without noticing. With `replaced` another instance with the same `transactional.id`
+    starts meanwhile.
     """
 
     name: ClassVar[str] = "application_pause"
@@ -178,10 +182,10 @@ class ApplicationPause(StepFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowPoll(LastingFault):
-    """An application takes much longer to process each poll: a database that does not answer, an unusual record.
+    """An application takes much longer to process each poll, as with a slow database.
 
-    If a poll takes longer than `max.poll.interval.ms`, the consumer leaves its group while the
-    application still processes its records.
+    An unusual record may also be the cause. If a poll takes longer than `max.poll.interval.ms`, the
+    consumer leaves its group while the application still processes its records.
     """
 
     name: ClassVar[str] = "slow_poll"
@@ -201,7 +205,7 @@ class SlowPoll(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceStorm(GradualFault):
-    """Group members close and start again in turn, over and over: a deployment that never settles, an autoscaler.
+    """Group members close and start again in turn, over and over, as with an unstable autoscaler.
 
     A group rebalances each time a member leaves, and each time one comes back.
     """

@@ -13,12 +13,13 @@ from harrow.faults.link_ends import with_fewer_ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockSkew(LastingFault):
-    """The clocks of some machines jump, and later jump back: a wrong time server, a restored virtual machine, an operator.
+    """The clocks of some machines jump, and later jump back.
 
-    Everything that Kafka reads from `System.currentTimeMillis` changes: timestamps of records, and
-    with them retention and compaction; how long a follower has lagged, so a leader whose clock jumps
-    ahead removes healthy followers from the ISR, and one whose clock jumps back keeps followers that
-    lag; and when a producer's batch or request times out. Sessions of brokers, delayed requests and
+    The cause is a wrong time server, a restored virtual machine or an operator. Everything that
+    Kafka reads from `System.currentTimeMillis` changes: timestamps of records, and with them
+    retention and compaction; how long a follower has lagged, so a leader whose clock jumps ahead
+    removes healthy followers from the ISR, and one whose clock jumps back keeps followers that lag;
+    and when a producer's batch or request times out. Sessions of brokers, delayed requests and
     periodic tasks use a clock that does not jump (`System.nanoTime`). Jumps add up. A machine keeps
     its clock when a process on it restarts.
     """
@@ -41,7 +42,10 @@ class ClockSkew(LastingFault):
         return bool(self._machines(environment))
 
     def _machines(self, environment: Environment) -> list[int | str]:
-        """Return the machines whose clock matters. The models of ZooKeeper and of a lone controller read none."""
+        """Return the machines whose clock matters.
+
+        The models of ZooKeeper and of a lone controller read none.
+        """
         machines = {*environment.broker_ids(), *environment.client_names()}
         return [end for end in self.of if end in machines]
 

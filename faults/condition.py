@@ -1,7 +1,7 @@
 """Conditions on what can be observed of a cluster, made of facts.
 
-The same condition starts a step (``when:``), is asserted in the middle of a run (``expect:``) and at
-its end.
+The same condition starts a step (``when:``), is asserted in the middle of a run (``expect:``) and
+at its end.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FACTS: Final[Registry[str, type[Fact]]] = Registry(named_classes(Fact, facts.__d
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Facts that must all hold, kept in the order of `FACTS`: their order in a campaign means nothing."""
+    """Facts that must all hold, sorted as in `FACTS`: their order in a campaign has no meaning."""
 
     facts: tuple[Fact, ...] = ()
 

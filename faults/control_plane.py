@@ -50,7 +50,7 @@ class ControllerFailover(LastingFault):
         return self.how == "crash"
 
     def on_fixed_broker(self) -> BrokerCrash | None:
-        """Return the crash of the broker that was the controller, which depends on all that happened before."""
+        """Return the crash of the broker that was the controller, which depends on the past."""
         if not isinstance(self.broker, int) or self.how != "crash":
             return None
         return BrokerCrash(broker=self.broker, restart_after=self.restart_after)
@@ -68,9 +68,9 @@ class SessionExpiry(Fault):
     """The control plane declares a running broker dead, as after a long silence.
 
     ZooKeeper expires its session: its registration disappears, and `/controller` too if it was the
-    controller. The broker learns of it with the next answer of ZooKeeper, and registers again with a
-    new broker epoch. A KRaft controller fences it until its next heartbeat; a KRaft controller that
-    loses its own session resigns.
+    controller. The broker learns of it with the next answer of ZooKeeper, and registers again with
+    a new broker epoch. A KRaft controller fences it until its next heartbeat; a KRaft controller
+    that loses its own session resigns.
     """
 
     name: ClassVar[str] = "session_expiry"
@@ -90,7 +90,7 @@ def where_metadata_is(release: str, metadata: str) -> str:
 
 
 def control_plane_of(fault: Fault) -> str | None:
-    """Return the only control plane whose messages a fault matches; None if it matches some in both.
+    """Return the only control plane whose messages a fault matches; None if there are two.
 
     A campaign can run on a release of the other control plane. Without this check a step that waits
     for a message of the missing control plane would wait until the run ends.

@@ -1,4 +1,4 @@
-"""Faults of disks: they lose, damage, tear or delay writes, fill up, fail, or bring back old checkpoint files."""
+"""Faults of disks: writes are lost, damaged, torn or slow; disks fill up, fail, or go back."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -64,11 +64,11 @@ class DiskLoss(DiskFault):
     """The broker dies and its disk is lost. It comes back with the same id and an empty disk.
 
     Kafka's replication exists for this: a committed record survives if at least one in-sync replica
-    keeps its disk and is elected. A broker that comes back empty while it is still in the ISR counts
-    as if it had every record (KIP-966). A KRaft controller, in a process of its own or in a broker's,
-    loses the metadata log, its epoch and its vote. While a majority of the quorum has all committed
-    metadata, nothing else happens. Without that majority a controller with less metadata may be
-    elected, and no promise holds. ZooKeeper servers keep their disks.
+    keeps its disk and is elected. A broker that comes back empty while it is still in the ISR
+    counts as if it had every record (KIP-966). A KRaft controller, in a process of its own or in a
+    broker's, loses the metadata log, its epoch and its vote. While a majority of the quorum has all
+    committed metadata, nothing else happens. Without that majority a controller with less metadata
+    may be elected, and no promise holds. ZooKeeper servers keep their disks.
     """
 
     name: ClassVar[str] = "disk_loss"
@@ -178,9 +178,9 @@ class LogDirFailure(LogDirFault):
     The broker notices when it appends, flushes or writes a checkpoint. It takes the directory
     offline and continues without the replicas there, and the controller elects other leaders
     (KIP-112, from 1.0 on; in KRaft from 3.7 on, KIP-858). A broker with no other directory exits at
-    once, and cannot start until the disk works again. So does a KRaft broker whose directory 0 fails,
-    because that one has the metadata log (`metadata.log.dir`). When the fault ends, an operator
-    repairs the disk and restarts the broker.
+    once, and cannot start until the disk works again. So does a KRaft broker whose directory 0
+    fails, because that one has the metadata log (`metadata.log.dir`). When the fault ends, an
+    operator repairs the disk and restarts the broker.
     """
 
     name: ClassVar[str] = "log_dir_failure"
@@ -194,9 +194,9 @@ class DiskFull(LogDirFault):
     """The disk of a log directory has room for only so many more bytes. Retention makes room again.
 
     An append that does not fit fails, and the broker reacts as to any I/O error: it takes the
-    directory offline and continues without the replicas there (KIP-112, from 1.0 on), or exits if it
-    has no other directory, in KRaft also if it is directory 0. Replicas of the same size fill up at
-    the same time. When the fault ends, an operator makes room and restarts the broker.
+    directory offline and continues without the replicas there (KIP-112, from 1.0 on), or exits if
+    it has no other directory, in KRaft also if it is directory 0. Replicas of the same size fill up
+    at the same time. When the fault ends, an operator makes room and restarts the broker.
     """
 
     name: ClassVar[str] = "disk_full"
@@ -209,9 +209,10 @@ class DiskFull(LogDirFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSlow(LastingFault):
-    """The disk of a broker writes slowly: each append waits for those before it, and keeps its I/O thread meanwhile.
+    """The disk of a broker writes slowly.
 
-    Once all `num.io.threads` wait, every other request waits behind them. That includes fetches of
+    Each append waits for those before it, and keeps its I/O thread meanwhile. Once all
+    `num.io.threads` wait, every other request waits behind them. That includes fetches of
     followers, so a leader with a slow disk removes healthy followers from the ISR, and requests of
     the controller unless `control.plane.listener.name` gives those a queue of their own. The broker
     keeps its session, which needs no I/O thread. Delays of several faults on one disk add up.
@@ -232,12 +233,12 @@ class DiskSlow(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleCheckpoint(DiskFault):
-    """The broker dies, and comes back with an old version of one of its checkpoint files, or without it.
+    """The broker crashes, and restarts with an old version of a checkpoint file, or without it.
 
-    `replication-offset-checkpoint` has high watermarks: up to 0.10.2 a follower truncates its log to
-    them. `recovery-point-offset-checkpoint` says from where a log is checked after a crash,
-    `log-start-offset-checkpoint` where a log begins within a segment, `cleaner-offset-checkpoint` up
-    to where it was compacted. `leader-epoch-checkpoint` says where leader epochs begin, by which
+    `replication-offset-checkpoint` has high watermarks: up to 0.10.2 a follower truncates its log
+    to them. `recovery-point-offset-checkpoint` says from where a log is checked after a crash,
+    `log-start-offset-checkpoint` where a log begins within a segment, `cleaner-offset-checkpoint`
+    up to where it was compacted. `leader-epoch-checkpoint` says where leader epochs begin, by which
     followers truncate (KIP-101). Recovery completes it from the batches that it checks, unless the
     broker had shut down cleanly.
     """

@@ -65,7 +65,10 @@ class Undo(FaultEffect):
 
 
 class LastingEffect(FaultEffect):
-    """An effect that stays in force until it is undone, and has no opposite effect. Several of them add up."""
+    """An effect that stays in force until it is undone, and has no opposite effect.
+
+    Several of them add up.
+    """
 
     def undo(self) -> FaultEffect | None:
         return Undo(self)
@@ -77,8 +80,8 @@ class LastingEffect(FaultEffect):
 class BrokerEffect(FaultEffect):
     """An effect on a broker or on a process of the control plane.
 
-    Its class says whether it leaves the process down or paused (None: as before), whether it expires
-    its session, and whether it loses records.
+    Its class says whether it leaves the process down or paused (None: as before), whether it
+    expires its session, and whether it loses records.
     """
 
     leaves_down: ClassVar[bool | None] = None
@@ -130,7 +133,10 @@ class LosePower(ProcessEnd):
 
 
 class TearWrite(LosePower):
-    """A machine loses power during a write: ``after`` unflushed batches of each log are whole, the next is torn."""
+    """A machine loses power during a write.
+
+    ``after`` unflushed batches of each log are whole, and the next one is torn.
+    """
 
     after: int
 
@@ -320,7 +326,7 @@ class DoubleClient(PauseClient):
 
 
 class HoldClient(ClientEffect):
-    """An application is held at a step of its loop, after it has passed that step ``passes`` more times."""
+    """Hold an application at a step of its loop, after it has passed it ``passes`` more times."""
 
     step: str
     passes: int

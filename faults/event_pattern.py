@@ -15,7 +15,7 @@ class EventPattern:
     fields: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        """Sort the fields as in the trace, so that patterns that match the same events are equal."""
+        """Sort the fields as in the trace, so that patterns for the same events are equal."""
         names = list(event_fields(self.event)) if self.event in EVENTS else []
         ordered = sorted(self.fields, key=lambda item: names.index(item[0]) if item[0] in names else -1)
         object.__setattr__(self, "fields", tuple(ordered))

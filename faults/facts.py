@@ -1,6 +1,7 @@
 """The facts that conditions are made of.
 
-Facts are visible from outside: log offsets and epochs, znodes, results of clients, and trace events.
+Facts are visible from outside: log offsets and epochs, znodes, results of clients, and trace
+events.
 """
 
 from abc import ABC, abstractmethod
@@ -80,7 +81,7 @@ _COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaIs(Fact):
-    """Replicas by partition and broker. A list has several such facts about one. Fields left out match anything."""
+    """Replicas by partition and broker, or lists of such facts; omitted fields match anything."""
 
     name: ClassVar[str] = "replicas"
     keyed_by: ClassVar[tuple[str, ...]] = ("partition", "broker")
@@ -169,7 +170,7 @@ class IsrIs(Fact):
 
 @dataclass(frozen=True, slots=True)
 class AssignmentIs(Fact):
-    """The replicas of partitions, preferred leader first, while no reassignment of them is in progress."""
+    """The replicas of partitions, preferred leader first, unless a reassignment is in progress."""
 
     name: ClassVar[str] = "assignment"
     keyed_by: ClassVar[tuple[str, ...]] = ("partition",)
@@ -240,7 +241,7 @@ class BrokerIs(Fact):
 
 @dataclass(frozen=True, slots=True)
 class IsRegistered(Fact):
-    """Whether a broker is registered: in /brokers/ids, or in KRaft with the controller and unfenced."""
+    """Whether a broker is registered: in /brokers/ids, or unfenced in KRaft's controller."""
 
     name: ClassVar[str] = "registered"
     keyed_by: ClassVar[tuple[str, ...]] = ("broker",)

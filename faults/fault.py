@@ -72,7 +72,10 @@ class ClientApplication(Protocol):
 
 
 class Environment(BrokerProcesses, Protocol):
-    """A cluster as a fault sees it: processes, machines, links, clients. Effects change it (`harrow.faults.effects`)."""
+    """A cluster as a fault sees it: processes, machines, links, clients.
+
+    Effects change it (`harrow.faults.effects`).
+    """
 
     def client_names(self) -> tuple[str, ...]:
         """Return the names of the clients."""
@@ -81,25 +84,28 @@ class Environment(BrokerProcesses, Protocol):
         """Return a client."""
 
     def has_logs(self, broker: int) -> bool:
-        """Return whether a process has partition logs. Servers of the control plane alone have none."""
+        """Return whether a process has partition logs.
+
+        Servers of the control plane alone have none.
+        """
 
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
-        """Return whether a broker's disk has a record at an offset of a partition, or any record for None."""
+        """Return whether a broker's disk has a partition's record at an offset; None means any."""
 
     def may_lose_power(self, broker: int) -> bool:
         """Return whether the campaign's budget allows that a broker loses its unflushed records."""
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether a process has data on its disk, and the campaign's budget allows its loss."""
+        """Return whether a process has data on disk, and the campaign's budget allows its loss."""
 
     def controller(self) -> int | None:
         """Return the broker that is controller, as an administrator sees it."""
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
-        """Return the partitions whose ISR is incomplete (``kafka-topics --under-replicated-partitions``)."""
+        """Return the partitions with an incomplete ISR (``--under-replicated-partitions``)."""
 
     def is_link_cut(self, sender: End, receiver: End) -> bool:
         """Return whether nothing passes from one end to the other."""
@@ -109,7 +115,7 @@ class Environment(BrokerProcesses, Protocol):
 
 
 class Fault(Action):
-    """A fault: a frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
+    """A fault: a frozen dataclass whose fields are its syntax (`harrow.cluster_model.fields`).
 
     It is made concrete before it is injected: a reference to a broker becomes the broker's id, a
     range of durations becomes one duration. So `applies` and `effects` see ids, and draw nothing.
@@ -119,7 +125,7 @@ class Fault(Action):
 
     is_recorded: ClassVar[bool] = True
     parts_control_plane: ClassVar[bool] = False
-    """Whether ``zookeeper`` means each ZooKeeper server or KRaft controller as an end of its own."""
+    """Whether each server or controller of ``zookeeper`` is an end of its own."""
 
     def take(self, operator: Operator) -> list[str]:
         """Inject it. A script expects that it finds something to act on."""
@@ -134,7 +140,10 @@ class Fault(Action):
         return self
 
     def applies(self, environment: Environment) -> bool:
-        """Return whether it has something to act on. A crash has nothing if the broker is down already."""
+        """Return whether it has something to act on.
+
+        A crash has nothing if the broker is down already.
+        """
         return self.problem() is None
 
     @abstractmethod
@@ -150,7 +159,10 @@ class Fault(Action):
         return None
 
     def simpler(self) -> Iterator["Fault"]:
-        """Yield simpler faults that may have the same outcome. The shrinker tries defaults of fields itself."""
+        """Yield simpler faults that may have the same outcome.
+
+        The shrinker tries defaults of fields itself.
+        """
         yield from ()
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:
@@ -163,7 +175,10 @@ class Fault(Action):
 
 
 class LastingFault(Fault):
-    """A fault that stays in force for the time in its field of the kind `Lasts`, None for until the cluster is healed."""
+    """A fault that stays in force for the time in its field of the kind `Lasts`.
+
+    None means until the cluster is healed.
+    """
 
     __slots__ = ()
 
@@ -171,16 +186,19 @@ class LastingFault(Fault):
         return True
 
     def lasts_us(self) -> int | None:
-        """Return how long it lasts, after its duration has been drawn; None for until the cluster is healed."""
+        """Return its drawn duration; None means until the cluster is healed."""
         durations = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
         return next((low_us for low_us, _ in filter(None, durations)), None) if self.is_lasting() else None
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
-        """Return whether there is anything to undo. After a crash there is not, if the broker runs again already."""
+        """Return whether there is anything to undo.
+
+        After a crash there is not, if the broker runs again already.
+        """
         return True
 
     def end(self, environment: Environment) -> Effects:
-        """Return the effects that undo what is still in force: by default the undo of each of its effects."""
+        """Return the effects that end it: by default the undo of each of its effects."""
         return [undo for effect in self.effects(environment) if (undo := effect.undo()) is not None]
 
 

@@ -1,4 +1,4 @@
-"""The effects that a kind of target can perform, how it does, and why it cannot perform the others."""
+"""The effects that a kind of target can perform, how, and why not the others."""
 
 from collections import ChainMap
 from collections.abc import Callable
@@ -15,10 +15,10 @@ class NotPerformedError(Exception):
 
 
 class Handler(NamedTuple):
-    """How a target performs and undoes one type of effect. Both functions take the target and the effect.
+    """How a target performs and undoes one type of effect.
 
-    ``perform`` is None if the effect is impossible. ``lack`` returns the reason why the effect is
-    impossible, perhaps only with certain values.
+    Both functions take the target and the effect. ``perform`` is None if the effect is impossible.
+    ``lack`` returns the reason why the effect is impossible, perhaps only with certain values.
     """
 
     perform: Callable[[Any, Any], None] | None
@@ -42,7 +42,7 @@ class Handlers(Generic[T_contra]):
         *,
         undo: Callable[[T_contra, E], None] | None = None,
     ) -> None:
-        """Register how an effect is performed, and how it is undone unless its undo is an effect of its own."""
+        """Register how an effect is performed and undone, unless the undo is itself an effect."""
         self.handlers[effect] = Handler(perform, undo)
 
     def refuse(self, effect: type[E], lack: Callable[[E], str | None]) -> None:

@@ -1,4 +1,7 @@
-"""The ends of links when a fault strikes. A campaign may name them by group, or by what brokers are at that moment."""
+"""The ends of links when a fault strikes.
+
+A campaign may name them by group, or by what brokers are at that moment.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
@@ -14,14 +17,14 @@ BROKERS: Final = "brokers"
 CLIENTS: Final = "clients"
 OTHERS: Final = "others"
 GROUPS: Final = (BROKERS, CLIENTS, OTHERS)
-"""Words for several ends: all brokers, all clients, and all that the fault does not name elsewhere."""
+"""Words for several ends: all brokers, all clients, and all not named elsewhere in the fault."""
 ZOOKEEPER: Final = "zookeeper"
 
 _SEVERAL: Final = ("random ", "rack ", "leaders of ", "followers of ")
 
 
 def may_be_several(end: End) -> bool:
-    """Return whether a campaign's word may be several ends, or another end each time that it is looked up."""
+    """Return whether a campaign's word may mean several ends, or another end at each look-up."""
     return isinstance(end, str) and (
         end in (*GROUPS, "all", "any") or end.endswith("%") or end.startswith((*_SEVERAL, "follower of "))
     )
@@ -56,7 +59,7 @@ def with_link_ends(
     look_up: Callable[[str], Sequence[int]],
     quorum: Sequence[int] = (),
 ) -> F:
-    """Return the fault with the ends that it means now: ids and names, each once, in the order of its words.
+    """Return the fault with its present ends: distinct ids and names, in the order of its words.
 
     *look_up* resolves a reference to brokers, that is a word that is neither a group nor an end.
     For a fault that parts the control plane, ``zookeeper`` is each server of its *quorum* if there

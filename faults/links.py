@@ -1,4 +1,4 @@
-"""Faults of links: partitions, splits, slow links, resets, lost acknowledgements, slow followers."""
+"""Faults of links: partitions, splits, slow links, resets, lost acks, slow followers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ class NetworkAckLoss(MessageFault):
         )
 
     def simpler(self) -> Iterator["NetworkAckLoss"]:
-        """Yield the loss of a single response: of anyone's, and of those that this fault matches."""
+        """Yield the loss of a single response: of any client, then of those that this matches."""
         for single in (NetworkAckLoss(count=1), replace(self, count=1, probability=1.0, duration=None)):
             if single != self:
                 yield single
@@ -88,10 +88,10 @@ class NetworkAckLoss(MessageFault):
 class SlowFollower(MessageFault):
     """A follower cannot keep up: its fetches are stuck, or each of them is slow.
 
-    It still serves the partitions that it leads. `replica.lag.time.max.ms` decides whether it leaves
-    the ISR. On real brokers this affects only the connections of its fetchers. On the model it also
-    affects its other requests to brokers: with ZooKeeper, AlterPartition and ControlledShutdown to
-    the controller; for transactions, WriteTxnMarkers and AddPartitionsToTxn.
+    It still serves the partitions that it leads. `replica.lag.time.max.ms` decides whether it
+    leaves the ISR. On real brokers this affects only the connections of its fetchers. On the model
+    it also affects its other requests to brokers: with ZooKeeper, AlterPartition and
+    ControlledShutdown to the controller; for transactions, WriteTxnMarkers and AddPartitionsToTxn.
     """
 
     name: ClassVar[str] = "slow_follower"
@@ -155,11 +155,12 @@ class NetworkPartition(LinkFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSplit(LinkFault):
-    """The network splits in one of the shapes that Jepsen tests. Which servers are where is drawn when it strikes.
+    """The network splits in one of the shapes that Jepsen tests.
 
-    `halves`: the first half of the nodes, rounded down, cannot reach the others. `bridge`: the same,
-    but the node in the middle still reaches both halves. `majorities_ring`: each node reaches a
-    majority, and no two nodes reach the same one. A ring of fewer than four nodes cuts no link.
+    Which servers are where is drawn when it strikes. `halves`: the first half of the nodes, rounded
+    down, cannot reach the others. `bridge`: the same, but the node in the middle still reaches both
+    halves. `majorities_ring`: each node reaches a majority, and no two nodes reach the same one. A
+    ring of fewer than four nodes cuts no link.
     """
 
     name: ClassVar[str] = "network_split"
@@ -209,7 +210,7 @@ class NetworkSplit(LinkFault):
         return links_between(first, last, one_way=False)
 
     def groups(self) -> tuple[tuple[End, ...], ...]:
-        """Return which nodes stand together: both halves, with the bridge between them; in a ring each node alone."""
+        """Return the groups of nodes: two halves with the bridge, or in a ring each node alone."""
         middle, nodes = len(self.nodes) // 2, self.nodes
         if self.shape == "majorities_ring":
             return tuple((node,) for node in nodes)
@@ -228,11 +229,11 @@ class NetworkSplit(LinkFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSlow(LinkFault):
-    """Messages between two sides take longer: a congested switch, a link over an ocean, `tc qdisc ... netem`.
+    """Messages between two sides take longer, as on a congested or long link.
 
-    Connections keep their order. All connections from one process to another share a limit of
-    `bandwidth`. Nothing is lost. Kafka's settings decide whether a follower keeps up, and whether a
-    request is answered before it times out.
+    On real brokers this is `tc qdisc ... netem`. Connections keep their order. All connections from
+    one process to another share a limit of `bandwidth`. Nothing is lost. Kafka's settings decide
+    whether a follower keeps up, and whether a request is answered before it times out.
     """
 
     name: ClassVar[str] = "link_slow"
@@ -267,7 +268,7 @@ class LinkSlow(LinkFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkReset(Fault):
-    """The connections between two sides are reset (RST), as when a firewall or a load balancer forgets them.
+    """The connections between two sides are reset (RST), as by a firewall that forgets them.
 
     Both ends learn at once, and reconnect. A message in flight may or may not have arrived: a
     producer does not know the outcome of its requests, and sends them again.

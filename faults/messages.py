@@ -14,12 +14,12 @@ from harrow.faults.fault import Environment, Fault, MessageFault, process_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(MessageFault):
-    """Something happens to the next messages of a kind, for example to the next Fetch response from 0 to 1.
+    """Something happens to the next messages of a kind, such as Fetch responses from 0 to 1.
 
     Connections keep their order, so a message that is held or delayed also holds up the messages
     behind it. `reset` breaks the connection instead of delivering the message. A held message is
-    delivered on `release`, or when the cluster is healed. Its sender cannot take it back: it arrives
-    even if the sender has given up and closed the connection.
+    delivered on `release`, or when the cluster is healed. Its sender cannot take it back: it
+    arrives even if the sender has given up and closed the connection.
     """
 
     name: ClassVar[str] = "message"
@@ -68,7 +68,7 @@ class Message(MessageFault):
         )
 
     def messages(self) -> int | None:
-        """A rule that holds messages stays in force until they are released, however many it has held."""
+        """A rule that holds messages stays until they are released, however many it has held."""
         return None if self.action == message_rule.HOLD else self.count
 
 

@@ -47,7 +47,7 @@ class ReplicaView(Protocol):
 
     @property
     def records(self) -> Iterable[tuple[int, str]]:
-        """Return the offset and value of each readable record of its log, without those deleted or compacted away."""
+        """Return offset and value of readable records, without deleted or compacted ones."""
 
 
 class Observer(Protocol):

@@ -67,7 +67,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 
 @pytest.fixture
 def harrow(request: pytest.FixtureRequest) -> "Generator[Harrow]":
-    """Run campaigns from a test: harrow.run(campaign), harrow.expect(campaign), harrow.load(campaign)."""
+    """Run campaigns in a test: harrow.run(campaign), harrow.expect(...), harrow.load(...)."""
     from harrow.pytest_harrow.fixture import Harrow
 
     runs = request.node.stash[_IN_USE] = Harrow(request)

@@ -8,7 +8,10 @@ from harrow.faults.facts import Fact
 
 
 def condition(**facts: Iterable[Any]) -> Condition:
-    """Return a condition. A fact is given as the values of its fields, as its only value, or as itself."""
+    """Return a condition.
+
+    A fact is given as the values of its fields, as its only value, or as itself.
+    """
     return Condition(tuple(_fact(key, value) for key, values in facts.items() for value in values))
 
 

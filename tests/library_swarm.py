@@ -35,7 +35,8 @@ def swarm_with_mutant(name: str) -> Plan:
 
 @cache
 def first_failing_seed(mutant: str, rule: str) -> int:
-    """Return the first seed in which the mutant breaks *rule*, and no rule that is worse for clients."""
+    """Return the first seed in which the mutant breaks *rule*, and no rule that is worse for
+    clients."""
     plan = swarm_with_mutant(mutant)
     for seed in range(SEEDS_MAX):
         broken = signatures(run_plan(plan, seed))

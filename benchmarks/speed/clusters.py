@@ -1,7 +1,7 @@
 """The clusters that are measured, as campaigns in text.
 
-Each commit reads the text with its own loader, so it has only what all of them know. That is why ``standard`` here lacks
-the behaviours which campaigns/library/standard.yaml has got since.
+Each commit reads the text with its own loader, so it has only what all of them know. That is why
+``standard`` here lacks the behaviours which campaigns/library/standard.yaml has got since.
 """
 
 from dataclasses import dataclass
@@ -32,15 +32,15 @@ faults:
 
 _KNOWN_TO_ALL: Final = ("epoch_cache_cut_at_log_end",)
 _SOUND: Final = (*_KNOWN_TO_ALL, "fetch_sessions_keep_epoch")
-"""Without the second one logs of Kafka 2.4 part in some hour of a day, and what is measured is to tell of that."""
+"""The second is set because logs of Kafka 2.4 diverge within a day, which ends the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCluster:
     """A cluster and its workload.
 
-    A measurement runs *seeds* of it, so that a small one takes long enough to be measured: getrusage counts in
-    steps of milliseconds on some kernels.
+    A measurement runs *seeds* of it, so that a small one takes long enough to be measured:
+    getrusage counts in steps of milliseconds on some kernels.
     """
 
     name: str

@@ -40,9 +40,10 @@ class CostComparison:
         return any(cost.over for cost in (*self.work_tree, *self.commit))
 
     def ratios(self) -> tuple[float, float, float] | None:
-        """Return the ratio of the least CPU times, and the least and greatest of a round; None if one is unknown.
+        """Return the ratio of the least CPU times, and its least and greatest value in a round.
 
-        The least counts because other work on the machine only ever adds to a time.
+        It is None if one of the times is unknown. The least counts because other work on the
+        machine only ever adds to a time.
         """
         if self.is_over():
             return None
@@ -50,7 +51,7 @@ class CostComparison:
         return least_cpu(self.work_tree).cpu_s / least_cpu(self.commit).cpu_s, min(rounds), max(rounds)
 
     def bound(self) -> str:
-        """Return what is known of the ratio when a side was stopped: the other one may have ended."""
+        """Return the bound of the ratio if one side was stopped and the other may have ended."""
         if all(side[0].over for side in (self.work_tree, self.commit)):
             return ""
         if self.commit[0].over:

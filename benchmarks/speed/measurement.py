@@ -29,9 +29,10 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a measurement found. Of a run that was stopped at its limit, all but the peak is unknown.
+    """What a measurement found.
 
-    ``bare_events_per_s`` is the speed of the barest event loop in the same process, right before and after.
+    Of a run that was stopped at its limit, all but the peak is unknown. ``bare_events_per_s`` is
+    the speed of the barest event loop in the same process, right before and after.
     """
 
     over: bool
@@ -58,7 +59,8 @@ class Cost:
 def checked_out(commit: str) -> Iterator[Path]:
     """Put the files of a commit into a temporary folder, which goes away again, however this ends.
 
-    `git archive` and not a worktree: git keeps notes of worktrees, and those of one that was killed would stay.
+    `git archive` and not a worktree: git keeps notes of worktrees, and those of one that was killed
+    would stay.
     """
     with TemporaryDirectory(prefix="harrow-compare-") as name:
         archive, root = Path(name) / "commit.tar", Path(name) / "commit"
@@ -88,7 +90,7 @@ def git(*arguments: str) -> str:
 
 
 def measure(root: Path, cluster: MeasuredCluster, limit_s: int) -> Cost:
-    """Run a cluster with the code below *root*, the work tree or what was checked out of a commit."""
+    """Run a cluster with the code below *root*: the work tree or the checkout of a commit."""
     source = root / "src" if (root / "src" / "harrow").is_dir() else root
     asked = {
         "root": str(root),

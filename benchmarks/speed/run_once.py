@@ -1,8 +1,9 @@
 """Runs a campaign with the code of some commit and prints what that cost, as JSON.
 
-It is started as a file, not as a module, by `benchmarks.speed.measurement`: the commit's code has to be first on
-PYTHONPATH, before an installed harrow, and it may be older than this file. So it imports nothing of harrow by
-name: before they stood below ``harrow``, ``campaigns`` and ``cluster_model`` were packages at the top.
+It is started as a file, not as a module, by `benchmarks.speed.measurement`: the commit's code has
+to be first on PYTHONPATH, before an installed harrow, and it may be older than this file. So it
+imports nothing of harrow by name: before they stood below ``harrow``, ``campaigns`` and
+``cluster_model`` were packages at the top.
 """
 
 import gc
@@ -31,7 +32,7 @@ class OverLimit(BaseException):
 
 
 def bare_events_per_s() -> float:
-    """Return how many events a second the barest loop handles here and now: a heap, a tuple, a callback."""
+    """Return the events per second that a minimal loop of heap, tuple and callback handles here."""
     handled = 0
 
     def callback(argument: int) -> None:
@@ -63,7 +64,7 @@ def _first(names: tuple[str, ...], root: Path) -> ModuleType:
 
 
 def _take_any_number_of_partitions() -> None:
-    """Lift the loader's bound on all partitions together, which is there against mistakes in files."""
+    """Lift the loader's limit of partitions, which guards against mistakes in campaign files."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("harrow.campaigns.", "campaigns.")) and hasattr(module, "PARTITIONS_MAX"):
             vars(module)["PARTITIONS_MAX"] = sys.maxsize

@@ -256,7 +256,10 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.TransactionBegun.name: ProbeMemory.transaction_begun,
     events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
 }
-"""The handlers that take an event. Compiled methods have no annotations from which to derive this table."""
+"""The handlers that take an event.
+
+Compiled methods have no annotations from which to derive this table.
+"""
 _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.LeaderElected,
     events.IsrReduced,

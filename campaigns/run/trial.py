@@ -35,7 +35,7 @@ from harrow.faults.fault import Fault
 
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 100_000
-"""A trial that takes this many times the events of its run is caught in a loop and shows nothing."""
+"""A trial with this many times the events of its run is caught in a loop and shows nothing."""
 
 _PATIENCE_US: Final = (30 * US_PER_SECOND, US_PER_SECOND)
 """How much longer than in the run a step may wait. The first is longer than a session timeout or

@@ -37,7 +37,7 @@ _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 10_000
 _RECOVERY_US: Final = 60 * US_PER_SECOND
 _OTHER_SEEDS: Final = (0, 1, 2)
-"""Also tried while latencies are random, because removing an event changes the latencies of others."""
+"""Also tried while latencies are random: removing an event changes the latencies of others."""
 
 _FAULTS_FEW: Final = 4
 """With this few faults left, no other order is tried."""

@@ -75,7 +75,7 @@ def with_fewer_replicas(plan: Plan) -> Iterator[Plan]:
 
 
 def _with_fewer_voters(plan: Plan) -> Plan:
-    """Return the plan with at most as many voters as brokers, so that its campaign file is valid."""
+    """Return the plan with no more voters than brokers, so that its campaign file is valid."""
     cluster = plan.cluster
     return _with_cluster(plan, voters=len(cluster.controller_ids())) if cluster.combined else plan
 

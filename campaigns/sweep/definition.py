@@ -175,8 +175,8 @@ def define(
 
     Raises:
         CampaignError: A value of the grid fits nowhere, or two campaigns have the same name.
-        VaryError: The grid has more than *cells_max* combinations, which is checked before any is loaded,
-            or two of its cells have the same campaign and name.
+        VaryError: The grid has more than *cells_max* combinations, which is checked before any is
+            loaded, or two of its cells have the same campaign and name.
 
     """
     combinations = len(campaigns) * math.prod(len(vary.values) for vary in varies)

@@ -105,7 +105,10 @@ WALL_TIMES: Final = f"""
     SELECT campaign, CAST(floor({STEPS_PER_E} * ln(greatest(wall_us, 1))) AS INT) AS step, count(*) AS runs
     FROM runs GROUP BY campaign, step ORDER BY campaign, step
 """  # noqa: S608 - our own number
-"""Quantiles are computed from these steps. Exact ones would need the times of all runs in memory."""
+"""Quantiles are computed from these steps.
+
+Exact ones would need the times of all runs in memory.
+"""
 
 SERVICE: Final = """
     SELECT campaign, cell, count(*) AS runs, sum(sent) AS sent, sum(acked) AS acked, sum(failed) AS failed,

@@ -19,7 +19,10 @@ ONE_IN: Final = 50
 """One in this many runs is repeated."""
 
 _TRIES_MAX: Final = 6
-"""A run's first worker leaves its repetition to another. After this many tries there is no other."""
+"""A run's first worker leaves its repetition to another.
+
+After this many tries there is no other.
+"""
 _BATCH: Final = 40
 NOTHING: Final[Mapping[int, Collection[int]]] = MappingProxyType({})
 

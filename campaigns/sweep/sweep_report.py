@@ -50,7 +50,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures of the same kind, with the run of the smallest seed and the run with fewest events."""
+    """Failures of one kind, with the run of the smallest seed and the run with fewest events."""
 
     campaign: str
     signature: str

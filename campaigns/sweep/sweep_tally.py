@@ -18,7 +18,7 @@ CellKey = tuple[str, str]
 
 @dataclass(slots=True)
 class FailureTally:
-    """Failures of a campaign with the same signature: their number, and the first by seed and cell."""
+    """Failures of a campaign with one signature: their number, and the first by seed and cell."""
 
     count: int
     seed: int

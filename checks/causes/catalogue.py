@@ -179,7 +179,7 @@ def deleted_too_early(*, value: RecordValue, setting: Text) -> str:
 
 @cause("superseded-by-lost-record", needs=(DELETED.of("value"),))
 def superseded_by_lost_record(*, value: RecordValue, later: RecordValue, committed: Flag) -> str:
-    """Compaction removed a record in favour of a later one with its key, and that is gone as well."""
+    """Compaction removed a record in favour of a later one with its key, which is lost as well."""
     how = "was lost" if committed else "was not committed yet and is gone"
     return f"compaction removed {value} in favour of {later}, a later record with its key, which {how}: neither is left"
 

@@ -84,7 +84,7 @@ def _compacted_before_election(index: Index, partition: str, copies: Sequence[Lo
 
 
 def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
-    """Yield the record that replaced a compacted copy, then that record's replacement, and so on."""
+    """Yield the record that replaced a compacted copy, then its replacement, and so on."""
     later: LogEntry | None = copy
     while later is not None and later.removed is not None and later.removed.cause == COMPACTION:
         later = later_in_log(state, later)

@@ -361,7 +361,7 @@ def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> 
 
 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
-    """Tell how a broker acted as controller after the election of its successor, and return that."""
+    """Tell how a broker acted as controller after its successor's election, and return that."""
     others = [
         line
         for line in story.events(events.ControllerElected)

@@ -71,7 +71,7 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
 
 
 def _parts(suite: Suite) -> list[Suite]:
-    """Split a suite into one suite for each annotation: itself, or one for each independent case."""
+    """Split a suite into one for each annotation: itself, or one for each independent case."""
     if not suite.independent:
         return [suite]
     return [replace(suite, cases=(case,), summary=case.message) for case in suite.not_passed()]

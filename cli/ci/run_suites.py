@@ -109,7 +109,7 @@ class _SuiteSeeds:
 
 
 class RunSuites(RunPrinter):
-    """Passes on the suites of all runs, and their total, after all have finished; keeps no trace until then."""
+    """Keeps the suites of all runs without their traces, and passes them on at the end."""
 
     def __init__(self, write: Callable[[Sequence[Suite], str], None]) -> None:
         self._write = write

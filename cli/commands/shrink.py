@@ -22,7 +22,7 @@ from harrow.cli.session import Refusal, note, reason_of
 
 
 def session(request: ShrinkRequest) -> int:
-    """Shrink a run, write the best candidate even if the search ends early, return the exit code."""
+    """Shrink a run, write the best candidate even if interrupted, and return the exit code."""
     if str(request.output) == "-":
         request = replace(request, output=None)
     time_max_s = parse_time_s(request.time_max)

@@ -185,8 +185,8 @@ class FetchSession(CountedSession):
     """The state of one follower or consumer that fetches from one broker.
 
     ``news`` has the partitions to look at with the next fetch, in the order of their changes. For
-    partitions without news every fetch counts. ``used_us`` is the time of the last fetch, even if it
-    did not count for the ISR. ``came_us`` is the same for fetches that were handled one by one.
+    partitions without news every fetch counts. ``used_us`` is the time of the last fetch, even if
+    it did not count for the ISR. ``came_us`` is the same for fetches that were handled one by one.
     """
 
     __slots__ = (

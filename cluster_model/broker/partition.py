@@ -341,7 +341,7 @@ class Partition:
         ``appendRecordsToFollowerOrFutureReplica``.
 
         Raises:
-            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones are appended.
+            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones stay.
             KafkaStorageError: the log directory has failed.
 
         """

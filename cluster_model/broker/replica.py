@@ -17,7 +17,8 @@ class CountedSession:
     """A fetch session, each of whose fetches may count for a replica.
 
     ``last_fetch_us`` is the time of the last fetch that counted for the ISR. It follows an ``idle``
-    fetch, which repeats itself. ``counted_us`` is the same for fetches that were handled one by one.
+    fetch, which repeats itself. ``counted_us`` is the same for fetches that were handled one by
+    one.
     """
 
     __slots__ = ("counted_us", "idle")

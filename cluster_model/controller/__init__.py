@@ -1,1 +1,1 @@
-"""What control planes share: their interface, assignment, elections, and the way to the controller."""
+"""Shared by control planes: interface, assignment, elections, the channel to the controller."""

@@ -1,6 +1,7 @@
 """How a leader has the controller change its ISRs (``DefaultAlterPartitionManager``, KIP-497).
 
-With ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself (`zookeeper.alter_partition_manager`).
+With ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself
+(`zookeeper.alter_partition_manager`).
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ _RETRY_US: Final = 50 * US_PER_MS
 
 
 class DefaultAlterPartitionManager:
-    """The changes of one broker: one request is under way, for all the partitions that have waited for the one before."""
+    """The ISR changes of a broker: one request is in flight, and the next takes all that wait."""
 
     def __init__(
         self,
@@ -53,7 +54,8 @@ class DefaultAlterPartitionManager:
         members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
         wanted = AlterPartition(state.leader_epoch, state.partition_epoch, members)
         if partition in self._unsent:
-            # What was wanted before the partition changed is not answered yet (OPERATION_NOT_ATTEMPTED).
+            # What was wanted before the partition changed is not answered yet
+            # (OPERATION_NOT_ATTEMPTED).
             on_altered(INELIGIBLE)
             return
         self._unsent[partition] = (wanted, on_altered)
@@ -85,8 +87,9 @@ class DefaultAlterPartitionManager:
 def _outcome(error: str, partition_epoch: int) -> int:
     """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
 
-    A leader that was refused by a controller that knows more of the partition hears of that by the metadata log, or from the
-    controller. A controller that knows less is no longer the controller, which the channel sees to.
+    A leader that was refused by a controller that knows more of the partition hears of that by the
+    metadata log, or from the controller. A controller that knows less is no longer the controller,
+    which the channel sees to.
     """
     if error == errors.INELIGIBLE_REPLICA:
         return INELIGIBLE

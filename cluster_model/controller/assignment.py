@@ -7,7 +7,7 @@ from harrow.cluster_model.topology import ClusterSpec
 
 
 def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return the replicas of each topic's partitions: as the topic gives them, else as Kafka assigns them."""
+    """Return the replicas of each topic's partitions: the topic's own, or Kafka's assignment."""
     initial = spec.initial_brokers()
     brokers = [broker.id for broker in initial]
     racks = {broker.id: broker.rack for broker in initial if broker.rack is not None}
@@ -63,7 +63,10 @@ def assign_replicas(
 
 
 def refusal_of_partitions(live: Collection[int], first: Sequence[int], existing: int, total: int) -> str:
-    """Return why a topic with so many *existing* partitions, the first of them on *first*, does not get more, or `errors.NONE`."""
+    """Return why a topic gets no more partitions, or `errors.NONE`.
+
+    It has *existing* partitions, the first of them on *first*.
+    """
     if not existing:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     if total <= existing:
@@ -74,9 +77,10 @@ def refusal_of_partitions(live: Collection[int], first: Sequence[int], existing:
 def assign_partitions(
     brokers: Sequence[int], racks: Mapping[int, str], first: Sequence[int], existing: int, total: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of the partitions that a topic gets beside its *existing* ones (``AdminZkClient.addPartitions``).
+    """Return the replicas of a topic's additional partitions (``AdminZkClient.addPartitions``).
 
-    Each has as many as partition 0, whose replicas are *first*, and the assignment goes on from there.
+    Each has as many as partition 0, whose replicas are *first*, and the assignment goes on from
+    there.
     """
     start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
     known = racks if all(broker in racks for broker in brokers) else {}
@@ -125,7 +129,7 @@ def _rack_replica_index(first: int, shift: int, replica: int, brokers: int) -> i
 
 
 def _alternate_racks(brokers: Sequence[int], racks: Mapping[int, str]) -> list[int]:
-    """Return the brokers so that neighbours are in different racks (``getRackAlternatedBrokerList``)."""
+    """Return the brokers with neighbours in different racks (``getRackAlternatedBrokerList``)."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(racks[broker], []).append(broker)

@@ -30,17 +30,20 @@ REASSIGNMENT_API: Final = "AlterPartitionReassignments"
 CREATE_PARTITIONS_API: Final = "CreatePartitions"
 
 INELIGIBLE: Final = -1
-"""An ISR has an ineligible member (INELIGIBLE_REPLICA), or was not requested: the partition is unchanged."""
+"""The ISR has an ineligible member (INELIGIBLE_REPLICA); the partition is unchanged."""
 OUTDATED: Final = -2
-"""The partition has changed (FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION). The metadata log brings the change."""
+"""The partition has changed (FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION).
+
+The metadata log brings the change.
+"""
 
 
 @dataclass(slots=True, frozen=True)
 class MetadataDelta:
     """A change of the cluster from the metadata log (``MetadataDelta.java``).
 
-    ``broker_epoch`` is the receiver's own. ``live_brokers`` are unfenced, ``active_brokers`` may join ISRs;
-    both have broker epochs. ``partition_states`` has the changed partitions.
+    ``broker_epoch`` is the receiver's own. ``live_brokers`` are unfenced, ``active_brokers`` may
+    join ISRs; both have broker epochs. ``partition_states`` has the changed partitions.
     """
 
     broker_epoch: int
@@ -63,12 +66,13 @@ class AlterPartitionManager(Protocol):
         on_altered: Callable[[int | None], None],
         broker_epochs: Mapping[int, int],
     ) -> None:
-        """Have a new ISR written, if the partition has not been written since its partition epoch.
+        """Request a new ISR, which is written unless the partition has a later partition epoch.
 
-        *broker_epochs* are those in which followers have fetched, as far as they say so.
+        *broker_epochs* are those that followers have named in their fetches.
 
-        *on_altered* gets the new partition epoch, None when it was refused, `INELIGIBLE` when it will never be written,
-        `OUTDATED` when the answer is not known before the next change of the partition.
+        *on_altered* gets the new partition epoch. It gets None after a refusal, `INELIGIBLE` if the
+        ISR can never be written, and `OUTDATED` if only the partition's next change brings the
+        outcome.
         """
 
 
@@ -77,13 +81,16 @@ class LifecycleListener(Protocol):
 
     @property
     def known_controller(self) -> int:
-        """The controller that last sent it a request, -1 for none. Only ZooKeeper controllers send requests."""
+        """The controller that last sent it a request, -1 for none.
+
+        Only ZooKeeper controllers send requests.
+        """
 
     def has_failed_log_dirs(self) -> bool:
         """Return whether a log directory has failed, so that it proves no clean shutdown."""
 
     def registered(self, broker_epoch: int) -> None:
-        """Handle requests from now on: the broker is registered and has the metadata that it needs."""
+        """Start to handle requests: the broker is registered and has the necessary metadata."""
 
     def unfenced(self) -> None:
         """Lead from now on. Called again after each registration."""
@@ -93,7 +100,7 @@ class LifecycleListener(Protocol):
 
 
 class BrokerLifecycle(Protocol):
-    """A broker's part in the control plane, from its start to its end (``BrokerLifecycleManager.scala``)."""
+    """A broker's membership of the control plane (``BrokerLifecycleManager.scala``)."""
 
     @property
     def alter_partition_manager(self) -> AlterPartitionManager:
@@ -144,7 +151,7 @@ class ControlPlane(Protocol):
 
     @property
     def servers(self) -> Mapping[int, Process]:
-        """The processes that are its own, by node id: ZooKeeper servers, or controllers that are no brokers."""
+        """Its own processes by node id: ZooKeeper servers, or controllers that are not brokers."""
 
     def start_server(self, node: int) -> None:
         """Start a server, whose process has just started."""
@@ -174,10 +181,13 @@ class ControlPlane(Protocol):
         """Ask for preferred leader election, as ``kafka-preferred-replica-election`` does."""
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask for other replicas of a partition, or with None cancel its reassignment (KIP-455, from 2.4 on)."""
+        """Request other replicas for a partition (KIP-455, from 2.4 on).
+
+        None cancels its reassignment.
+        """
 
     def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
-        """Ask to raise a topic's partitions to a total (KIP-195; ``kafka-topics --alter`` before 1.0)."""
+        """Raise a topic's partitions to a total (KIP-195; before 1.0 ``kafka-topics --alter``)."""
 
     def expire_session(self, broker: int) -> None:
         """Expire a broker's session, as after its session timeout."""
@@ -212,10 +222,13 @@ class ControlPlane(Protocol):
         """Return the replicas of a partition, None before it is created."""
 
     def electable(self, partition: str) -> tuple[int, ...]:
-        """Return the replicas that can lead a partition without losing committed records, alive or not."""
+        """Return the replicas, alive or not, that can lead without losing committed records."""
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return sets of brokers. One broker of each set must be alive before a partition gets a leader."""
+        """Return sets of brokers.
+
+        One broker of each set must be alive before a partition gets a leader.
+        """
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
         """Return the longest time to notice a broker's death, or to register one that is back."""

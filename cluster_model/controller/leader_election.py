@@ -1,4 +1,4 @@
-"""Who becomes leader: the election algorithms (``Election.scala``, ``PartitionStateMachine.scala``).
+"""The election algorithms for leaders (``Election.scala``, ``PartitionStateMachine.scala``).
 
 Replicas are asked in the order of the assignment, not of the ISR and not of their LEO.
 """
@@ -30,10 +30,11 @@ def elect_for_controlled_shutdown(
     live_brokers: frozenset[int],
     shutting_down: frozenset[int],
 ) -> LeaderAndIsr | None:
-    """Return the state without the brokers that shut down; None when no other member of the ISR can lead.
+    """Return the state without brokers that shut down; None if no other ISR member can lead.
 
-    After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before 1.1. It is never
-    unclean: a leader that no replica can replace goes on leading until it has stopped.
+    After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before
+    1.1. It is never unclean: a leader that no replica can replace goes on leading until it has
+    stopped.
     """
     isr = tuple(member for member in current.isr if member not in shutting_down)
     for broker in assignment:
@@ -52,7 +53,8 @@ def elect_preferred(
 ) -> LeaderAndIsr | None:
     """Return the state with the preferred replica as leader; None unless it is live and in the ISR.
 
-    Without *from_isr* one outside the ISR will do (a mutant). One that leads already is elected *once more*, or is not.
+    Without *from_isr* one outside the ISR will do (a mutant). One that leads already is elected
+    *once more*, or is not.
     """
     preferred = assignment[0]
     is_eligible = preferred in current.isr or not from_isr
@@ -64,9 +66,10 @@ def elect_preferred(
 def elect_for_reassignment(
     current: LeaderAndIsr, target: tuple[int, ...], live_brokers: frozenset[int]
 ) -> LeaderAndIsr | None:
-    """Return the state with a leader of the target replicas of a reassignment; None when none is live and in the ISR.
+    """Return the state led by a target replica of a reassignment; None if the ISR has no live one.
 
-    The ISR stays as it is (``reassignPartitionLeaderElection``): replicas that are to go leave it afterwards.
+    The ISR stays as it is (``reassignPartitionLeaderElection``): replicas that are to go leave it
+    afterwards.
     """
     for broker in target:
         if broker in live_brokers and broker in current.isr:

@@ -21,10 +21,11 @@ OnAnswer = Callable[[Any], None]
 
 
 class NodeToControllerChannel:
-    """Requests in their order, one under way, each repeated until the active controller has answered it.
+    """Ordered requests, one in flight, each retried until the active controller has answered.
 
-    *server_of* is what a controller listens as, *listener* on what; *active_controller* who that is, as far as is known. With
-    *retry_timeout_us* none is repeated any more after so long.
+    *server_of* returns a controller's server name, and *listener* is its listener.
+    *active_controller* returns the active controller that the broker knows. After
+    *retry_timeout_us* a request is no longer retried.
     """
 
     def __init__(
@@ -100,7 +101,10 @@ class NodeToControllerChannel:
 
 
 def _is_of_other_controller(response: Any) -> bool:
-    """Return whether somebody answers who is not, or is behind, the active controller (``errorCounts`` has both)."""
+    """Return whether the sender of an answer is not the active controller, or is behind it.
+
+    ``errorCounts`` of a response has both errors.
+    """
     return bool(response.error == errors.NOT_CONTROLLER) or (
         isinstance(response, AlterPartitionResponse)
         and any(error == errors.NOT_CONTROLLER for error, _ in response.partitions.values())

@@ -1,4 +1,4 @@
-"""The active controller's record of each broker's last heartbeat (``BrokerHeartbeatManager.java``)."""
+"""The active controller's record of brokers' last heartbeats (``BrokerHeartbeatManager.java``)."""
 
 from typing import Final
 
@@ -68,14 +68,14 @@ class BrokerHeartbeats:
     # Controlled shutdown
 
     def begin_shutdown(self, broker: int, offset: int) -> None:
-        """Record the metadata offset that every other broker must reach before this one may stop."""
+        """Record the metadata offset that all other brokers must reach before this one may stop."""
         self._shutdowns.setdefault(broker, offset)
 
     def shutdown_offset(self, broker: int) -> int | None:
         return self._shutdowns.get(broker)
 
     def lowest_offset(self, broker: int, metadata_offset: int) -> int:
-        """Return the lowest metadata offset of the other brokers with sessions that do not shut down."""
+        """Return the lowest metadata offset of the other live brokers that do not shut down."""
         others = (
             offset
             for other, offset in self._offsets.items()

@@ -34,9 +34,9 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 _RESEND_BACKOFF_US: Final = 100 * US_PER_MS
-"""The wait after a failure, doubled each time up to ``broker.session.timeout.ms``, with a jitter of 2 %."""
+"""The wait after a failure, doubled up to ``broker.session.timeout.ms``, with 2 % jitter."""
 _STARTING_INTERVAL_US: Final = 10 * US_PER_MS
-"""The heartbeat interval of a broker that has not caught up with the metadata, so that it starts fast."""
+"""The heartbeat interval of a broker that catches up with metadata, so that it starts fast."""
 _FIRST_SHUTDOWN_INTERVAL_US: Final = 50 * US_PER_MS
 _PRODUCER_IDS_RETRY_US: Final = 50 * US_PER_MS
 
@@ -138,12 +138,15 @@ class KRaftBrokerLifecycle:
         self._communicate()
 
     def _give_up(self, _: None) -> None:
-        """End the process because no controller has registered it in time (``RegistrationTimeoutEvent``)."""
+        """End the process, unregistered for too long (``RegistrationTimeoutEvent``)."""
         if self._gives_up_us is not None:
             self._host.halt()
 
     def _communicate(self) -> None:
-        """Register, or send a heartbeat if registered. With a request in flight, do so after its answer."""
+        """Register, or send a heartbeat if registered.
+
+        With a request in flight, do so after its answer.
+        """
         if self._communication_in_flight:
             self._next_is_immediate = True
         elif self._state is BrokerPhase.SHUTTING_DOWN:
@@ -175,7 +178,7 @@ class KRaftBrokerLifecycle:
             self._communicate()
 
     def _schedule_after_failure(self) -> None:
-        """After ``ExponentialBackoff``, whose jitter keeps brokers from retrying at the same time."""
+        """After ``ExponentialBackoff``, whose jitter keeps brokers from retrying together."""
         backoff_us = min(
             _RESEND_BACKOFF_US << min(self._failed_attempts, 30), self._config.broker_session_timeout_us
         )
@@ -185,7 +188,7 @@ class KRaftBrokerLifecycle:
         self._schedule_communication(max(backoff_us * jitter // 1000, 1))
 
     def _registered(self, response: kraft.BrokerRegistrationResponse | None) -> None:
-        """Start heartbeats, or retry: an earlier incarnation's session blocks registration until it expires."""
+        """Start heartbeats, or retry: an earlier incarnation's session blocks registration."""
         self._communication_in_flight = False
         if response is None or response.error != errors.NONE:
             self._schedule_after_failure()
@@ -237,7 +240,7 @@ class KRaftBrokerLifecycle:
         self._schedule_communication(interval_us)
 
     def _become_ready(self) -> None:
-        """Open the logs, accept requests and ask to be unfenced: the metadata includes the registration."""
+        """Open the logs, accept requests and ask to be unfenced, once metadata has caught up."""
         self._state = BrokerPhase.RECOVERY
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
         self._publish(tuple(self._image.partitions))
@@ -324,7 +327,7 @@ class KRaftBrokerLifecycle:
     # Stopping
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Request shutdown in heartbeats, and stop when the controller permits it or after five minutes."""
+        """Request shutdown in heartbeats, and stop when permitted or after five minutes."""
         self._on_shutdown = on_ended
         self._state = BrokerPhase.PENDING_CONTROLLED_SHUTDOWN
         self._host.set_timer(kraft.CONTROLLED_SHUTDOWN_MAX_US, lambda _: self._shut_down())

@@ -1,4 +1,4 @@
-"""The state that the metadata log's records describe (``MetadataImage.java``, the controller's hash maps)."""
+"""The state described by the metadata log (``MetadataImage.java``, the controller's hash maps)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -40,7 +40,7 @@ class CommittedChanges:
         # The state after the records that the latest snapshot covers.
         self._snapshot_image = ClusterImage()
         self.may_diverge = False
-        """Whether too many voters lost their disks, so that a later leader may lack committed records."""
+        """Whether too many voters lost their disks: a later leader may lack committed records."""
         trace.subscribe(events.ElectionDecided, self._note_decision)
         trace.subscribe(events.LastKnownLeaderChosen, self._note_last_known)
         trace.subscribe(events.MetadataSnapshotWritten, self._snapshot_written)

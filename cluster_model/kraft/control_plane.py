@@ -154,7 +154,7 @@ class QuorumControlPlane:
     # What administrators and faults do
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Send CreateTopics, and retry until a controller is active and every replica can join its ISR."""
+        """Send CreateTopics until a controller is active and every replica can join its ISR."""
         replicas = {replica for partition in assignment for replica in partition}
 
         def create(_: None) -> None:
@@ -285,7 +285,7 @@ class QuorumControlPlane:
         return still_runs or self._broker_logs[broker].clean_shutdown_epoch == registered
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return the longest time until a dead broker's session expires, so that it can register again.
+        """Return how long a dead broker's session can block its next registration at most.
 
         A quorum that has lost its leader may have to elect one first, which gives every broker a
         whole session.

@@ -1,4 +1,4 @@
-"""Fetches of the metadata log that wait at the quorum's leader for news (``FuturePurgatory.java``)."""
+"""Metadata fetches that wait for news at the quorum's leader (``FuturePurgatory.java``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ FETCH_WAIT_MAX_US: Final = 500 * US_PER_MS
 
 @dataclass(slots=True, eq=False)
 class DelayedRaftFetch:
-    """A waiting fetch. While it is idle, it repeats itself (`harrow.cluster_model.sim.idle_fetch`)."""
+    """A waiting fetch.
+
+    While it is idle, it repeats itself (`harrow.cluster_model.sim.idle_fetch`).
+    """
 
     number: int
     exchange: Exchange[RaftFetchRequest]
@@ -81,7 +84,8 @@ class DelayedRaftFetch:
 class RaftFetchPurgatory:
     """The waiting fetches, in order of arrival.
 
-    *on_left* is called when a fetch leaves, with its replica, its last arrival and the time of its answer.
+    *on_left* is called when a fetch leaves, with its replica, its last arrival and the time of its
+    answer.
     """
 
     __slots__ = ("_host", "_idle", "_next", "_of_connection", "_on_left", "_waiting")
@@ -116,7 +120,7 @@ class RaftFetchPurgatory:
             self._idle[exchange.connection.id] = fetch.idle
 
     def _wake(self, fetches: list[DelayedRaftFetch]) -> None:
-        """Stop the repetition on a connection with another request: each fetch times out by itself."""
+        """End the repetition on a connection with another request: each fetch times out alone."""
         idle = self._idle.get(fetches[0].exchange.connection.id)
         if idle is not None:
             idle.wake(is_tried=True)

@@ -29,7 +29,7 @@ class MetadataSnapshot:
 
 
 class MetadataLog:
-    """Records with the quorum epochs that appended them, the last known leader, and this node's vote.
+    """Records with the quorum epochs that appended them, the last leader, and this node's vote.
 
     ``records`` start at ``start_offset``. Snapshots cover older records; the first snapshot ends
     there or later. Everything is flushed before it is acknowledged (``KafkaRaftClient``), so a
@@ -136,7 +136,7 @@ class MetadataLog:
         return self.snapshots[-1] if is_before else None
 
     def divergence(self, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
-        """Return the epoch and end offset to truncate to, None if the follower's log is a prefix."""
+        """Return the epoch and offset to truncate to, None if the follower's log is a prefix."""
         if fetch_offset == 0 and last_fetched_epoch == 0:
             return None
         epoch, end_offset = self._end_offset_for(last_fetched_epoch)
@@ -151,7 +151,7 @@ class MetadataLog:
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def truncate_to_divergence(self, epoch: int, end_offset: int) -> int:
-        """Truncate this log where it diverges from the leader's, and return where (``truncateToEndOffset``)."""
+        """Truncate where the leader's log diverges, and return that (``truncateToEndOffset``)."""
         own_epoch, own_end = self._end_offset_for(epoch)
         offset = min(end_offset, own_end) if own_epoch == epoch else max(own_end, 0)
         self._truncate_to(offset)
@@ -176,7 +176,7 @@ class MetadataLog:
     # Snapshots
 
     def add_snapshot(self, snapshot: MetadataSnapshot) -> bool:
-        """Keep a snapshot that this node has taken, and return whether it is new (``createNewSnapshot``)."""
+        """Keep a snapshot by this node, and return whether it is new (``createNewSnapshot``)."""
         latest = self.latest_snapshot
         if snapshot.end_offset < self.start_offset or (latest is not None and latest.id >= snapshot.id):
             return False
@@ -215,7 +215,7 @@ class MetadataLog:
         return self._size_bytes + sum(snapshot.size_bytes for snapshot in self.snapshots) > retention_bytes
 
     def _delete_first_snapshot(self) -> None:
-        """Delete the oldest snapshot, and the records that the next one covers (``deleteBeforeSnapshot``)."""
+        """Delete the oldest snapshot and its records (``deleteBeforeSnapshot``)."""
         del self.snapshots[0]
         start_offset = self.snapshots[0].end_offset
         del self.records[: start_offset - self.start_offset]

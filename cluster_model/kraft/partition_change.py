@@ -1,4 +1,4 @@
-"""Changes of a partition's leader, ISR and eligible leader replicas (``PartitionChangeBuilder.java``)."""
+"""Changes of a partition's leader, ISR and eligible replicas (``PartitionChangeBuilder.java``)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ NO_LEADER: Final = -1
 
 @unique
 class Election(Enum):
-    """The candidates: the preferred replica first, the members of the ISR or ELR, or any replica."""
+    """The candidates: the preferred replica first, members of the ISR or ELR, or any replica."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -22,7 +22,7 @@ class Election(Enum):
 
 @unique
 class Elected(Enum):
-    """The kind of leader: an eligible replica, or uncleanly the last known leader or any replica."""
+    """The kind of leader: eligible, or unclean, which is the last known leader or any replica."""
 
     CLEAN = "clean"
     LAST_KNOWN = "last known"
@@ -124,11 +124,12 @@ def reassignment(partition: PartitionRecord, target: tuple[int, ...]) -> Replica
 def recovery_sets(
     partition: PartitionRecord, stays_eligible: Callable[[int], bool]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return sets of brokers. One of each set has to be alive before a partition with ELRs gets a leader.
+    """Return sets of brokers.
 
-    One member of the ISR or ELR suffices if it *stays eligible*, because it still runs or shut down
-    cleanly. Any other member loses its eligibility when it registers again, and the partition waits
-    until then. If none remains, the last leader leads.
+    One of each set has to be alive before a partition with ELRs gets a leader. One member of the
+    ISR or ELR suffices if it *stays eligible*, because it still runs or shut down cleanly. Any
+    other member loses its eligibility when it registers again, and the partition waits until then.
+    If none remains, the last leader leads.
     """
     elr = tuple(member for member in partition.elr if member in partition.replicas)
     for members in (partition.isr, elr):

@@ -21,7 +21,7 @@ CONTROLLED_SHUTDOWN_MAX_US: Final = 300 * US_PER_SECOND
 
 
 def server_name(controller: int) -> str:
-    """Return the server name of a controller, in its own process or in that of the broker with its id."""
+    """Return the server name of a controller, in a process of its own or in a broker's."""
     return f"controller-{controller}"
 
 
@@ -125,7 +125,10 @@ class FetchSnapshotRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class FetchSnapshotResponse:
-    """The snapshot. Kafka sends it in chunks of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
+    """The snapshot.
+
+    Kafka sends it in chunks of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``).
+    """
 
     api: ClassVar[str] = "FetchSnapshot"
     error: str
@@ -161,10 +164,11 @@ class BrokerRegistrationResponse:
 
 @dataclass(slots=True, frozen=True)
 class BrokerHeartbeatRequest(Request):
-    """A broker is alive and has the metadata up to an offset. It may want to be fenced or to shut down.
+    """A broker is alive and has the metadata up to an offset.
 
-    ``offline`` are its replicas in failed log directories. Kafka's brokers name the directories
-    instead, and controllers know the replicas in each (KIP-858).
+    It may want to be fenced or to shut down. ``offline`` are its replicas in failed log
+    directories. Kafka's brokers name the directories instead, and controllers know the replicas in
+    each (KIP-858).
     """
 
     api: ClassVar[str] = "BrokerHeartbeat"

@@ -1,4 +1,4 @@
-"""The KRaft controller (``QuorumController.java``): the quorum's leader is active, the others stand by.
+"""The KRaft controller (``QuorumController.java``): the quorum's leader is active.
 
 The active controller decides by its image, which runs ahead of the committed records, and answers
 when its own records are committed. When it loses leadership, it rebuilds its image from committed
@@ -117,7 +117,10 @@ class QuorumController:
         self.raft.start()
 
     def shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Shut down cleanly. A quorum leader waits for a successor first (``ControllerServer.shutdown``)."""
+        """Shut down cleanly.
+
+        A quorum leader waits for a successor first (``ControllerServer.shutdown``).
+        """
         self.raft.shutdown(on_ended)
 
     # Requests
@@ -156,9 +159,9 @@ class QuorumController:
     def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
         """Append and apply records, and call back with whether they were committed.
 
-        They are not if this controller loses leadership. A call without records waits too, because the
-        answer may depend on uncommitted records.
-        (``appendReadEvent`` reads committed state, ``appendWriteEvent`` waits.)
+        They are not if this controller loses leadership. A call without records waits too, because
+        the answer may depend on uncommitted records. (``appendReadEvent`` reads committed state,
+        ``appendWriteEvent`` waits.)
         """
         for record in records:
             self._image.apply(record)
@@ -174,7 +177,7 @@ class QuorumController:
     # The quorum
 
     def committed(self, high_watermark: int) -> None:
-        """Answer waiting requests as active controller; as standby apply the records of the leader."""
+        """Answer waiting requests as active controller; as standby, apply the leader's records."""
         if self.is_active:
             self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
@@ -199,13 +202,13 @@ class QuorumController:
         self._image = self._log.replayed(self._image, end_offset)
 
     def _committed_image(self) -> ClusterImage:
-        """Return the committed state; the image of an active controller is ahead of it (``MetadataLoader``)."""
+        """Return the committed state; an active controller's image is ahead of it."""
         if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
         return self._log.replayed(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
-        """Become active, because all earlier epochs are committed, and give every broker a whole session."""
+        """Become active, as earlier epochs are committed, and restart every broker's session."""
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
@@ -335,7 +338,10 @@ class QuorumController:
         return records, answer
 
     def _offline_replica_changes(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
-        """Remove replicas in failed log directories from ISRs (``handleDirectoriesOffline``, KIP-858)."""
+        """Remove replicas in failed log directories from ISRs (KIP-858).
+
+        After ``handleDirectoriesOffline``.
+        """
         registration = self._image.brokers[broker]
         if partitions == registration.offline:
             return ()
@@ -354,7 +360,7 @@ class QuorumController:
         return any(self._image.is_active(other) for other in self._image.brokers if other != broker)
 
     def _may_shut_down(self, broker: int, metadata_offset: int) -> bool:
-        """Return whether a broker leads no partition and all others know it, or there are no others."""
+        """Return whether a broker leads no partition, and all others, if any, know that."""
         if not self._others_are_active(broker):
             return True
         shutdown_offset = self._heartbeats.shutdown_offset(broker)
@@ -364,7 +370,10 @@ class QuorumController:
         return self._heartbeats.lowest_offset(broker, metadata_offset) >= shutdown_offset
 
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Let a broker lead and join ISRs again. It leads leaderless partitions at once if it may."""
+        """Let a broker lead and join ISRs again.
+
+        It leads leaderless partitions at once if it may.
+        """
         registration = self._image.brokers[broker]
         # The record keeps a controlled shutdown, which lasts until the next registration
         # (``BrokerRegistration.cloneWith``).
@@ -404,7 +413,7 @@ class QuorumController:
             self._write(self._fence(broker, expired=True), lambda _: None)
 
     def _watch_sessions(self, epoch: int) -> None:
-        """Fence brokers without a heartbeat for ``broker.session.timeout.ms``, one after the other."""
+        """Fence brokers without a heartbeat for ``broker.session.timeout.ms``, one at a time."""
         if epoch != self._active_epoch:
             return
         now_us = self._host.clock.now_us
@@ -417,7 +426,7 @@ class QuorumController:
     def _without(
         self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
     ) -> tuple[MetadataRecord, ...]:
-        """Return the changes that remove a broker from ISRs, with other leaders for its partitions."""
+        """Return the changes that remove a broker from ISRs and replace it as leader."""
         return self._changes(
             self._image.with_in_isr(broker), reason, excluded=broker, has_lost_records=has_lost_records
         )
@@ -432,7 +441,7 @@ class QuorumController:
         has_lost_records: bool = False,
         election: Election | None = None,
     ) -> tuple[MetadataRecord, ...]:
-        """Return the changes of partitions (``ReplicationControlManager.generateLeaderAndIsrUpdates``)."""
+        """Return the changes of partitions (``generateLeaderAndIsrUpdates``)."""
 
         def is_acceptable(partition: str, replica: int) -> bool:
             if replica == also_acceptable:
@@ -490,7 +499,7 @@ class QuorumController:
         return min(self._topic_config(topic).min_insync_replicas, len(first.replicas))
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
-        """Create a topic if every partition can have a leader, and return whether it was created."""
+        """Create a topic if every partition can have a leader, and return whether it did."""
         if not all(any(map(self._image.is_active, replicas)) for replicas in assignment):
             return False
         records = tuple(self._new_partition(f"{topic}-{n}", r) for n, r in enumerate(assignment))
@@ -535,7 +544,7 @@ class QuorumController:
         self._write(records, lambda _: None)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Reassign a partition, or with None cancel its reassignment (``alterPartitionReassignment``)."""
+        """Reassign a partition; None cancels its reassignment (``alterPartitionReassignment``)."""
         record = self._image.partitions.get(partition)
         error = (
             errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)
@@ -587,7 +596,7 @@ class QuorumController:
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
     def _alter_partitions(self, request: AlterPartitionRequest) -> Handled[AlterPartitionResponse]:
-        """Write the valid ISRs that a leader requests (``ReplicationControlManager.alterPartition``)."""
+        """Write the valid ISRs of a request (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
             self._publish_refusal(request.api, request.broker, errors.STALE_BROKER_EPOCH)

@@ -105,7 +105,7 @@ class RaftListener(Protocol):
         """Apply the records below this offset, which are committed and in this node's log."""
 
     def truncated(self, offset: int) -> None:
-        """Handle a truncation of this node's log, which keeps all records below the high watermark."""
+        """Handle a truncation of this node's log, which keeps all below the high watermark."""
 
     def leader_changed(self) -> None:
         """Handle a change of the leader or the epoch that this node knows."""
@@ -201,7 +201,7 @@ class RaftClient:
         return self.is_leader and self.high_watermark > self._epoch_start
 
     def start(self) -> None:
-        """Resume the role from disk: a follower of the same leader, or a candidate in the same epoch.
+        """Resume from disk: follow the same leader, or be a candidate in the same epoch.
 
         A former leader resigns, because it may not lead again in its epoch. From 4.0 on the vote of
         a follower is on disk too, so that a former candidate asks for votes again before it follows
@@ -226,7 +226,10 @@ class RaftClient:
             self._transition_to_unattached(self.log.epoch)
 
     def shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Shut down cleanly. A leader resigns, and waits 5 s for a successor (``GracefulShutdown``)."""
+        """Shut down cleanly.
+
+        A leader resigns, and waits 5 s for a successor (``GracefulShutdown``).
+        """
         self._on_shutdown = on_ended
         self._host.set_timer(SHUTDOWN_MAX_US, lambda _: self._complete_shutdown())
         if self.is_leader:
@@ -363,7 +366,10 @@ class RaftClient:
         self._listener.leader_changed()
 
     def _maybe_transition(self, epoch: int, leader: int) -> bool:
-        """Adopt a later epoch, or the leader of this one, from another node. Return whether it was news."""
+        """Adopt a later epoch, or the leader of this one, from another node.
+
+        Return whether it was news.
+        """
         if leader == self.node:
             return False
         if epoch > self.log.epoch and leader == NO_NODE:
@@ -488,7 +494,7 @@ class RaftClient:
         self._after(timeout_us, self._check_fetch_timeout)
 
     def _check_fetch_timeout(self, _: int) -> None:
-        """Stand for election, or as observer find a leader, after ``controller.quorum.fetch.timeout.ms``."""
+        """Stand for election, or find a leader, after ``controller.quorum.fetch.timeout.ms``."""
         repeated_us = None if self._fetched_from is None else self._fetched_from.repeated_us
         deadline_us = self._deadline_us
         assert deadline_us is not None
@@ -549,9 +555,10 @@ class RaftClient:
         peer.send(request, answered)
 
     def _snapshot_fetched(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
-        """Replace the log by a snapshot. If the leader has deleted it, fetch to learn of a later one.
+        """Replace the log by a snapshot.
 
-        After ``handleFetchSnapshotResponse``.
+        If the leader has deleted it, fetch to learn of a later one. After
+        ``handleFetchSnapshotResponse``.
         """
         if response is None or response.error not in (errors.NONE, errors.SNAPSHOT_NOT_FOUND):
             self._fetch_failed(source, response)
@@ -612,7 +619,7 @@ class RaftClient:
     # Leading
 
     def _begin_quorum_epoch_timeout_us(self) -> int:
-        """Return how often a leader announces itself (``LeaderState.beginQuorumEpochTimeoutMs``)."""
+        """Return the interval of a leader's announcements (``beginQuorumEpochTimeoutMs``)."""
         return self._config.fetch_timeout_us // 2
 
     def _await_begin_quorum_epoch(self) -> None:
@@ -671,7 +678,10 @@ class RaftClient:
         self._peers[voter].send(request, answered)
 
     def _send_end_quorum_epoch(self, voter: int, turn: int) -> None:
-        """Announce the resignation to a voter. Retry until it answers or there is another leader."""
+        """Announce the resignation to a voter.
+
+        Retry until it answers or there is another leader.
+        """
         request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
 
         def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
@@ -686,7 +696,7 @@ class RaftClient:
             self._peers[voter].send(request, answered)
 
     def _check_quorum_timeout_us(self) -> int:
-        """Return how long a leader stays without fetches (``LeaderState.CHECK_QUORUM_TIMEOUT_FACTOR``)."""
+        """Return how long a leader stays without fetches (``CHECK_QUORUM_TIMEOUT_FACTOR``)."""
         return self._config.fetch_timeout_us * 3 // 2
 
     def _check_quorum(self, _: int) -> None:
@@ -765,7 +775,7 @@ class RaftClient:
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
     def _handle_end_quorum_epoch(self, request: protocol.EndQuorumEpochRequest) -> protocol.QuorumResponse:
-        """Schedule an election after a resignation: at once if preferred as successor, otherwise later."""
+        """Schedule an election after a resignation: at once for its preferred successor."""
         self._maybe_transition(request.epoch, request.leader)
         if (
             self.role is Role.FOLLOWER
@@ -788,7 +798,7 @@ class RaftClient:
         return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
     def _handle_fetch(self, exchange: Exchange[protocol.RaftFetchRequest]) -> None:
-        """Answer with records, a snapshot id or the point of divergence, or wait if there is no news."""
+        """Answer with records, a snapshot id or the divergence, or wait if there is no news."""
         request = exchange.request
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:

@@ -52,7 +52,7 @@ class BrokerRegistrationChangeRecord:
 
 @dataclass(slots=True, frozen=True)
 class PartitionRecord:
-    """The whole state of a new or changed partition (``PartitionRecord``, ``PartitionChangeRecord``).
+    """The whole state of a partition (``PartitionRecord``, ``PartitionChangeRecord``).
 
     ``elr`` are the eligible leader replicas (KIP-966). ``altered_by`` is the leader that requested
     the change, -1 if the controller made it. ``adding`` and ``removing`` are the replicas that a

@@ -60,7 +60,10 @@ class SnapshotGenerator:
         self._await_interval()
 
     def _await_interval(self) -> None:
-        """Check again when the interval ends. In Kafka the next NoOpRecord causes the snapshot then."""
+        """Check again when the interval ends.
+
+        In Kafka the next NoOpRecord causes the snapshot then.
+        """
         if self._interval_us and not self._timer_is_set:
             self._timer_is_set = True
             self._host.set_timer(

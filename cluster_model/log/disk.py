@@ -83,7 +83,7 @@ class LogFile:
     log_start_offset: int = 0
     """The log start offset in the last process that opened the log, whatever the checkpoint has."""
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
-    """The transaction indexes of the segments (``TransactionIndex.java``), in order of the markers."""
+    """The transaction indexes of the segments (``TransactionIndex.java``), in marker order."""
 
     @property
     def intact_end(self) -> int:

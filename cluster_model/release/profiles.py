@@ -1,4 +1,4 @@
-"""Release profiles: the behaviour of each Kafka release as named switches, and catalogues derived from them.
+"""Release profiles: each Kafka release's behaviour as switches, and the derived catalogues.
 
 A campaign names a release, and may set single switches (``behaviours:``).
 """
@@ -59,7 +59,7 @@ class Behaviours:
         )
 
     def elects_uncleanly(self, metadata: str) -> bool:
-        """Return whether the controller applies unclean.leader.election.enable in a metadata mode."""
+        """Return whether the controller applies unclean.leader.election.enable in a mode."""
         return metadata != "kraft" or self.kraft.kraft_elects_uncleanly
 
 
@@ -122,7 +122,7 @@ class ReleaseProfile:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Its metadata modes, the default first: KRaft since 3.3, and nothing else since 4.0 (KIP-833)."""
+        """Its metadata modes, default first: KRaft from 3.3, the only one from 4.0 (KIP-833)."""
         if self.version < (3, 3):
             return ("zookeeper",)
         return ("kraft", "zookeeper") if self.version < (4,) else ("kraft",)
@@ -185,7 +185,7 @@ REPAIRED_SINCE: Final[dict[str, Any]] = {
     for name, switch in SWITCHES.items()
     if switch.is_repair and switch.value_in(DEFAULT_RELEASE) != switch.latest == switch.safe
 }
-"""The switches whose flaws in the default release have been repaired since, with their newest values."""
+"""The switches whose flaws in the default release are repaired now, with their newest values."""
 
 
 def swarm_of(mutant: Mutant) -> str:

@@ -9,8 +9,8 @@ class Subject:
     """A subject of switches, and the library campaign that exercises it.
 
     The first ``seeds`` seeds of that campaign, in all variants or in one ``variant``, read every
-    switch of the subject, unless the switch says otherwise (``is_met``). ``in_kraft`` marks subjects
-    that only KRaft has, ``of_coordinators`` those that need groups or transactions.
+    switch of the subject, unless the switch says otherwise (``is_met``). ``in_kraft`` marks
+    subjects that only KRaft has, ``of_coordinators`` those that need groups or transactions.
     """
 
     name: str

@@ -26,11 +26,12 @@ def version_of(release: str) -> Version:
 class Mutant:
     """A known flaw: a switch set to a bad value, in most cases False.
 
-    ``doc`` says what goes wrong and with which consequence. ``source`` says where Kafka had the flaw,
-    or which class prevents it; by default that is the source of the switch. ``noticed_by`` names the
-    rules that notice it. It is empty if only the expectations of a script can tell the flaw from
-    allowed behaviour. ``kafka`` is the release that gets the flaw in tests, if the default release
-    has it already or does not have the affected feature. ``switch`` is filled in by the declaration.
+    ``doc`` says what goes wrong and with which consequence. ``source`` says where Kafka had the
+    flaw, or which class prevents it; by default that is the source of the switch. ``noticed_by``
+    names the rules that notice it. It is empty if only the expectations of a script can tell the
+    flaw from allowed behaviour. ``kafka`` is the release that gets the flaw in tests, if the
+    default release has it already or does not have the affected feature. ``switch`` is filled in by
+    the declaration.
     """
 
     name: str
@@ -49,9 +50,9 @@ class Repair:
 
     ``text`` is by default the meaning of the switch. ``since`` is the first release that has the
     repair, by default the last one that changed the switch. ``needs`` is another switch without
-    which it has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no release brings
-    it by itself. For all others the declaration fills in ``switch``, its ``value`` since then, and
-    its ``former`` values.
+    which it has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no release
+    brings it by itself. For all others the declaration fills in ``switch``, its ``value`` since
+    then, and its ``former`` values.
     """
 
     name: str
@@ -79,14 +80,14 @@ class Switch:
     """A switch: its effect, its history and its source.
 
     ``home`` is the field of `Behaviours` that has it, ``of`` its subject. ``is_met`` is False if no
-    run of the subject's campaign reads it, only tests and single requests. ``before`` has the values
-    of earlier releases, oldest first, each with the release that replaced it; ``latest`` is the value
-    since the last of them. ``meaning`` says in a few words what the ``safe`` value ensures. A switch
-    that ``is_repair`` must have its safe value, or a promise may be broken. Other switches only change
-    how a promise is kept. ``guards`` names the rules whose promise the safe value keeps, and the kinds
-    of causes that it rules out (`harrow.checks.prevention.by_switches`). While a switch in
-    ``hidden_by`` is on, the value of this one has no effect. A switch that ``is_always_in_kraft``
-    only affects ZooKeeper: KRaft has always behaved that way.
+    run of the subject's campaign reads it, only tests and single requests. ``before`` has the
+    values of earlier releases, oldest first, each with the release that replaced it; ``latest`` is
+    the value since the last of them. ``meaning`` says in a few words what the ``safe`` value
+    ensures. A switch that ``is_repair`` must have its safe value, or a promise may be broken. Other
+    switches only change how a promise is kept. ``guards`` names the rules whose promise the safe
+    value keeps, and the kinds of causes that it rules out (`harrow.checks.prevention.by_switches`).
+    While a switch in ``hidden_by`` is on, the value of this one has no effect. A switch that
+    ``is_always_in_kraft`` only affects ZooKeeper: KRaft has always behaved that way.
     """
 
     name: str = ""
@@ -108,7 +109,7 @@ class Switch:
     repairs: tuple[Repair, ...]
 
     def value_in(self, release: str) -> Any:
-        """Return the value in a release's last bug fix release, so that 2.0 includes changes of 2.0.1."""
+        """Return the value in a release's last bug fix release: 2.0 includes changes of 2.0.1."""
         version = version_of(release)
         for first, value in self.before:
             if version < version_of(first)[: len(version)]:
@@ -124,7 +125,7 @@ class Switch:
         return tuple(zip(releases, [*(value for _, value in self.before), self.latest], strict=True))
 
     def declared_as(self, name: str, home: str) -> "Switch":
-        """Return the switch with its name and home, and its mutants and repairs with all that follows from it."""
+        """Return the switch with name, home, and its mutants and repairs in full."""
         return replace(
             self,
             name=name,

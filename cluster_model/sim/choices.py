@@ -1,8 +1,9 @@
 """The source of all nondeterminism of a run: one object, `Choices`.
 
-It has separate streams, so that one more draw from one does not affect the others: a fault that draws
-a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`) or,
-through the `Stream` protocol, by anything that can pick a number below *n*, such as a recording.
+It has separate streams, so that one more draw from one does not affect the others: a fault that
+draws a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`)
+or, through the `Stream` protocol, by anything that can pick a number below *n*, such as a
+recording.
 """
 
 import hashlib
@@ -32,15 +33,15 @@ class Stream(Protocol):
 class SeededStream:
     """Choices from a seed: SHAKE-128 of the seed, the stream's name and a block counter.
 
-    The numbers depend only on (seed, name), so they are the same in every process, on every platform
-    and in every Python version.
+    The numbers depend only on (seed, name), so they are the same in every process, on every
+    platform and in every Python version.
     """
 
     __slots__ = ("_draw",)
 
     def __init__(self, seed: int, name: str) -> None:
-        # Python checks for signals when it multiplies long integers. Typed as int, compiled code would
-        # swallow an interrupt that is raised there.
+        # Python checks for signals when it multiplies long integers. Typed as int, compiled code
+        # would swallow an interrupt that is raised there.
         self._draw: Callable[[], Any] = _draws(f"{seed}/{name}").__next__
 
     def below(self, bound: int) -> int:

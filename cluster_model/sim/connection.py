@@ -127,12 +127,14 @@ class Connection:
     to_client: Direction = field(default_factory=Direction)
     # Server side: a broker handles one request of a connection at a time.
     muted: bool = False
-    # How long the server mutes the connection after the next response, for an exceeded quota (KIP-219).
+    # How long the server mutes the connection after the next response, for an exceeded quota
+    # (KIP-219).
     throttle_us: int = 0
     draining: bool = False
     waiting: deque[Exchange[Body]] = field(default_factory=deque)
-    # The only request in flight, while it repeats itself. Any other use of the connection wakes it first.
+    # The only request in flight, while it repeats itself. Any other use of the connection wakes it
+    # first.
     idle: Idle | None = None
-    # Tells the client how many more requests it has sent, and when the last one. Set while the client
-    # would react to an empty response by sending the same request again.
+    # Tells the client how many more requests it has sent, and when the last one. Set while the
+    # client would react to an empty response by sending the same request again.
     on_repeated: Callable[[int, int], None] | None = None

@@ -1,7 +1,7 @@
 """The machine of an actor: a clock, timers, connections, the trace.
 
-Actors are state machines without I/O. They receive messages and timers, and hand messages and timers
-to their host. A test can be a host too.
+Actors are state machines without I/O. They receive messages and timers, and hand messages and
+timers to their host. A test can be a host too.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,10 @@ class Host:
     choices: Choices
     name: str
     skew_us: int
-    """Offset of the machine's wall clock. Timers ignore it; record timestamps and retention use it."""
+    """Offset of the machine's wall clock.
+
+    Timers ignore it; record timestamps and retention use it.
+    """
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call back after *delay_us*, unless the process has died by then."""
@@ -65,7 +68,7 @@ class Host:
         raise NotImplementedError
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself until it is woken; None if it must wait like any other."""
+        """Let a waiting fetch repeat itself until it is woken; None if it must wait normally."""
         return None
 
 

@@ -1,23 +1,23 @@
 """Idle fetches repeat themselves without events, so an idle cluster costs nothing.
 
 The fetch of a follower or consumer that has read everything waits at the leader for
-``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, gets an empty response, and the client
-sends the same incremental fetch again (KIP-227). Such a cycle changes nothing but takes time to
-simulate: twelve brokers have 132 of them every half second.
+``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, gets an empty response, and the
+client sends the same incremental fetch again (KIP-227). Such a cycle changes nothing but takes time
+to simulate: twelve brokers have 132 of them every half second.
 
 So a fetch that is about to wait becomes an `IdleFetch`, if its session has no news and its client
-would repeat it unchanged. It has no timer and no messages. Each cycle has the same length: the wait,
-and twice the minimum latency of the network, which is a latency that the network may choose. So
-arithmetic tells at any time whether the fetch waits, or which message is in flight.
+would repeat it unchanged. It has no timer and no messages. Each cycle has the same length: the
+wait, and twice the minimum latency of the network, which is a latency that the network may choose.
+So arithmetic tells at any time whether the fetch waits, or which message is in flight.
 
 `IdleFetch.wake` makes that real, and from then on it is a fetch like any other. It must be called
 before anything that a cycle would notice: a change of a partition of the session, the end of the
-session, a process that stops, pauses or dies, a connection that closes or carries another request, a
-client with another request, or a fault that may affect the next message. Whatever is due at the time
-of waking has happened before.
+session, a process that stops, pauses or dies, a connection that closes or carries another request,
+a client with another request, or a fault that may affect the next message. Whatever is due at the
+time of waking has happened before.
 
-`SteppedIdleFetch` takes each cycle event by event, through the code of both ends, for campaigns with
-conditions on messages or on waiting fetches. A run is the same with either, which
+`SteppedIdleFetch` takes each cycle event by event, through the code of both ends, for campaigns
+with conditions on messages or on waiting fetches. A run is the same with either, which
 `tests/properties/test_idle_fetches.py` checks.
 """
 
@@ -42,7 +42,7 @@ class RepeatableFetch(Protocol):
         """When it expires."""
 
     def repeated(self, cycles: int, since_us: int) -> None:
-        """Become the request of a later cycle, which has waited since *since_us*, and is no longer idle."""
+        """Become the request of a later cycle, no longer idle, which waits since *since_us*."""
 
     def wait(self) -> None:
         """Wait for the deadline like any fetch."""
@@ -111,7 +111,7 @@ class IdleFetch:
 
     @property
     def repeated_us(self) -> int | None:
-        """When the client last received an empty response and repeated its request; None before the first time."""
+        """When the client last repeated its request after an empty response; None if never."""
         since_us = self.since_us
         answered_us = since_us + self._wait_us + self._latency_us
         if answered_us <= self._simulator.now_us:
@@ -127,8 +127,8 @@ class IdleFetch:
     def wake(self, *, is_tried: bool = False) -> None:
         """Turn into the messages and timers of the present moment.
 
-        A waiting fetch gets a timer. With *is_tried* the server tries it at once, and sets the timer
-        itself if the fetch still has to wait.
+        A waiting fetch gets a timer. With *is_tried* the server tries it at once, and sets the
+        timer itself if the fetch still has to wait.
         """
         self._forget(self._connection)
         cycles, into_us = divmod(self._simulator.now_us - self._since_us, self._period_us)
@@ -155,7 +155,7 @@ class IdleFetch:
             self._deliver(Exchange(self._connection, correlation_id + 1, fetch.repetition()))
 
     def _tell_client(self, requests: int, sent_us: int) -> None:
-        """Tell the client how many requests it has sent, and when the last one, unless it is dead."""
+        """Tell a live client how many requests it has sent, and when it sent the last one."""
         on_repeated = self._connection.on_repeated
         assert on_repeated is not None, "a client that does not repeat its fetch"
         if self._connection.client.incarnation == self._client_life:
@@ -193,7 +193,10 @@ class IdleFetch:
 
 
 class SteppedIdleFetch(IdleFetch):
-    """An idle fetch that takes each cycle event by event. Of simultaneous events its own come first."""
+    """An idle fetch that takes each cycle event by event.
+
+    Of simultaneous events its own come first.
+    """
 
     __slots__ = ("_step", "_under_way")
 

@@ -1,4 +1,4 @@
-"""The quality of links: latency, jitter, bandwidth, and the time that a slow server takes for a request.
+"""The quality of links: latency, jitter, bandwidth, and the request time of a slow server.
 
 A quality applies to one direction of a link, as `tc qdisc ... netem` does on an interface. Several
 qualities of a link add up; of several bandwidths the lowest applies.
@@ -22,8 +22,8 @@ class LinkQuality:
     """A degradation of a link.
 
     Each message takes ``latency_us`` longer, and up to ``jitter_us`` on top. All messages share
-    ``bytes_per_second``. Each request takes the receiver ``request_us``, while the next one on the same
-    connection waits.
+    ``bytes_per_second``. Each request takes the receiver ``request_us``, while the next one on the
+    same connection waits.
     """
 
     latency_us: int = 0
@@ -67,7 +67,7 @@ class LinkQualities:
         return any(name in link for link in self.by_link)
 
     def delay_us(self, link: LinkName, now_us: int, size_bytes: int, draw: Stream) -> int:
-        """Return how much longer a message takes that is sent now, and mark the link busy for it."""
+        """Return how much longer a message sent now takes, and mark the link busy for it."""
         qualities = self.by_link.get(link)
         if qualities is None:
             return 0

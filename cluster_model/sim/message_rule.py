@@ -43,11 +43,11 @@ class MessageRule:
 
     ``api`` None matches every API; ``senders`` and ``receivers`` are names of processes, None for
     anyone. With ``znode`` only messages about that znode or one below it match. The first ``skip``
-    matches pass; then the rule acts on ``count`` matches (None: on all), each with a ``probability`` in
-    millionths. Connections keep their order: a held or delayed message holds up the later ones of its
-    direction. A held message that ``is_on_the_way`` arrives after its release even if its client has
-    closed the connection meanwhile; otherwise the close drops it. ``strike`` numbers the strike of the
-    fault that made the rule, None if no fault did.
+    matches pass; then the rule acts on ``count`` matches (None: on all), each with a
+    ``probability`` in millionths. Connections keep their order: a held or delayed message holds up
+    the later ones of its direction. A held message that ``is_on_the_way`` arrives after its release
+    even if its client has closed the connection meanwhile; otherwise the close drops it. ``strike``
+    numbers the strike of the fault that made the rule, None if no fault did.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The network: ordered connections with latency, links that can be cut, rules for single messages.
 
-A connection keeps its order in each direction, like TCP: a held or delayed message holds up the later
-ones. Messages over a cut link wait until the link is restored, unless an end has closed the connection
-by then. A process that dies closes its connections; a machine that loses power does not.
+A connection keeps its order in each direction, like TCP: a held or delayed message holds up the
+later ones. Messages over a cut link wait until the link is restored, unless an end has closed the
+connection by then. A process that dies closes its connections; a machine that loses power does not.
 """
 
 from collections import deque
@@ -82,7 +82,10 @@ class Network:
     # Connections
 
     def add(self, process: Process, name: str | None = None) -> None:
-        """Register a starting process, by its own name or another. It refuses connections until it listens."""
+        """Register a starting process, by its own name or another.
+
+        It refuses connections until it listens.
+        """
         self._endpoints[name or process.name] = (process, None)
 
     def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
@@ -90,7 +93,7 @@ class Network:
         self._endpoints[name or process.name] = (process, endpoint)
 
     def stop_listening(self, process: Process) -> None:
-        """Close the connections that a process has accepted under its own name, and accept no more of them.
+        """Close the connections accepted under a process's own name, and accept no more.
 
         A controller in a broker's process listens under another name, and is not affected.
         """
@@ -123,7 +126,10 @@ class Network:
             self._send(connection, True, Close(connection))
 
     def close_by_server(self, connection: Connection) -> None:
-        """Close a connection from the server's side. The client learns after earlier messages have arrived."""
+        """Close a connection from the server's side.
+
+        The client learns after earlier messages have arrived.
+        """
         if connection.is_open:
             _wake(connection)
             self._send(connection, False, Close(connection))
@@ -179,10 +185,11 @@ class Network:
             self._flush()
 
     def restore_all_but(self, outside: frozenset[str]) -> None:
-        """Undo every cut and end every rule, except for links with an end among the processes *outside*.
+        """End every cut and rule, except for links with an end among the processes *outside*.
 
-        A rule that names processes concerns those (`disturbs`), and ends if none of them is outside,
-        whatever its other end. If it continued, it would disturb a healed process that counts as well.
+        A rule that names processes concerns those (`disturbs`), and ends if none of them is
+        outside, whatever its other end. If it continued, it would disturb a healed process that
+        counts as well.
         """
         self._outside = outside
         self._qualities.keep(outside)
@@ -199,7 +206,7 @@ class Network:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule names it or names no process."""
+        """Return whether a link of a process is cut or slow, or a rule names it or no process."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
@@ -218,7 +225,10 @@ class Network:
         self._note_disturbance()
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two processes. Both ends learn at once, even over a cut link."""
+        """Break the connections between two processes.
+
+        Both ends learn at once, even over a cut link.
+        """
         for connection in list(self._connections.values()):
             if {connection.client.name, connection.server.name} == {one, other}:
                 _wake(connection)
@@ -327,14 +337,15 @@ class Network:
             self._simulator.schedule(at_us, receiver, self._deliver_close_to_client, message)
 
     def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
-        """Return the arrival time of a message, which a slow link or receiver moves later than *at_us*."""
+        """Return a message's arrival time, which slow links or receivers delay past *at_us*."""
         link = self._ends(connection, to_server)
         body = _body(message)
         size = MESSAGE_BYTES + _record_bytes(body)
         at_us += self._qualities.delay_us(link, self._simulator.now_us, size, self._choices)
         direction = connection.to_server if to_server else connection.to_client
         at_us = max(at_us, direction.arrival_us + 1)
-        # A broker handles the requests of a connection one by one (KafkaChannel is muted meanwhile).
+        # A broker handles the requests of a connection one by one (KafkaChannel is muted
+        # meanwhile).
         return at_us + self._qualities.request_us(link) if to_server and body is not None else at_us
 
     def _deliver_close_to_client(self, close: Close) -> None:
@@ -446,7 +457,7 @@ class Network:
     # Idle fetches
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself, if its client would and no fault may affect the next messages."""
+        """Let a waiting fetch repeat itself, if its client would and no fault may interfere."""
         connection = fetch.exchange.connection
         if connection.idle is not None:
             idle = self._idle_fetches[connection.id]
@@ -476,7 +487,7 @@ class Network:
         self._note_disturbance()
 
     def watch_fetches(self) -> None:
-        """Record every fetch that waits or expires, from the beginning of the run, which is otherwise the same."""
+        """Record all fetches that wait or expire from the start; the run is otherwise the same."""
         self.step_idle_fetches()
         self._traces_idle_fetches = True
 
@@ -499,7 +510,7 @@ class Network:
         )
 
     def _disturbs_fetches(self, connection: Connection, api: str) -> bool:
-        """Return whether a cut, a quality or a rule may affect a fetch of a connection or its response."""
+        """Return whether a cut, a quality or a rule may affect a connection's fetch or response."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
         if not self._cuts and not self._rules and not self._qualities.by_link:
@@ -558,8 +569,8 @@ class Network:
             queue.popleft()
             has_left = has_left or (rule is not None and rule.is_on_the_way)
             if to_server:
-                # A client that has closed the connection drops its own queue, but not messages that were
-                # on their way already, nor those behind them.
+                # A client that has closed the connection drops its own queue, but not messages that
+                # were on their way already, nor those behind them.
                 if connection.is_open or has_left or isinstance(message, Close):
                     if self._server_lives(connection):
                         self._transmit(connection, True, message, 0)

@@ -13,10 +13,10 @@ def _refuse_to_exit() -> None:
 class Process:
     """A process on a machine of its own.
 
-    ``incarnation`` counts its starts; events that were scheduled for an earlier one are dropped. A paused
-    process (SIGSTOP, or a long garbage collection) keeps its sockets and its memory, and its events wait
-    in ``backlog``. ``on_exit`` is called when it shuts itself down, ``on_halt`` when it ends itself at
-    once.
+    ``incarnation`` counts its starts; events that were scheduled for an earlier one are dropped. A
+    paused process (SIGSTOP, or a long garbage collection) keeps its sockets and its memory, and its
+    events wait in ``backlog``. ``on_exit`` is called when it shuts itself down, ``on_halt`` when it
+    ends itself at once.
     """
 
     name: str

@@ -37,8 +37,8 @@ class Simulator(Clock):
         self.events_handled = 0
         self.events_limit = events_limit
         self._queue: list[Event] = []
-        # For each event its time, doubled and negative so that the list ascends. Those that come first at
-        # a time have the odd number between.
+        # For each event its time, doubled and negative so that the list ascends. Those that come
+        # first at a time have the odd number between.
         self._keys: list[int] = []
 
     def schedule(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
@@ -46,7 +46,7 @@ class Simulator(Clock):
         self._insert(-2 * at_us, (at_us, process, process.incarnation, callback, argument))
 
     def schedule_first(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
-        """Schedule an event before all others at that time, but after those that this method scheduled."""
+        """Schedule an event before all others at its time, except earlier ones of this method."""
         self._insert(1 - 2 * at_us, (at_us, process, process.incarnation, callback, argument))
 
     def _insert(self, key: int, event: Event) -> None:
@@ -64,7 +64,7 @@ class Simulator(Clock):
         return self._handle(end_us, 1) == 1
 
     def _handle(self, end_us: int, events_max: int) -> int:
-        """Handle events up to and at *end_us*, so many at the most, and return how many there were."""
+        """Handle at most *events_max* events until *end_us*, and return how many there were."""
         queue, keys = self._queue, self._keys
         handled = 0
         while queue and handled < events_max:

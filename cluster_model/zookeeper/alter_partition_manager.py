@@ -1,4 +1,7 @@
-"""ISR changes that a leader writes itself (``ZkAlterPartitionManager.scala``, ``ReplicaManager.maybePropagateIsrChanges``)."""
+"""ISR changes that a leader writes itself (``ZkAlterPartitionManager.scala``).
+
+Also after ``ReplicaManager.maybePropagateIsrChanges``.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -19,8 +22,9 @@ PROPAGATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
 class IsrChangePropagation:
     """The ISR changes of one broker that it has not announced to the controller yet.
 
-    After ``ReplicaManager.maybePropagateIsrChanges``: the changed partitions go into one sequential znode
-    under ``/isr_change_notification``, 5 s after the last change, or 60 s after the last announcement.
+    After ``ReplicaManager.maybePropagateIsrChanges``: the changed partitions go into one sequential
+    znode under ``/isr_change_notification``, 5 s after the last change, or 60 s after the last
+    announcement.
     """
 
     __slots__ = ("_changed", "_host", "_last_change_us", "_last_propagation_us", "_task", "_zookeeper")
@@ -96,7 +100,7 @@ class ZkAlterPartitionManager:
 
 
 def _version(state: zk.TopicPartitionState, response: zk.ZooKeeperResponse) -> int | None:
-    """Return the version that a write created; None if it was refused or the session has expired."""
+    """Return the version that a write created; None if it was refused, or without a session."""
     if response.error != zk.OK:
         return None
     written, read = response.results

@@ -1,4 +1,4 @@
-"""A broker on ZooKeeper: its session, its registration, its part in the controller election (``KafkaServer.scala``)."""
+"""A broker's session, registration and controller election (``KafkaServer.scala``)."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -119,12 +119,12 @@ class ZkBrokerLifecycle:
         self._controller.alter_partition_reassignment(partition, target)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Create a znode for which the controller watches (``KafkaZkClient.propagateLogDirEvent``)."""
+        """Create a znode for the controller to notice (``KafkaZkClient.propagateLogDirEvent``)."""
         note = zk.Create(f"{zk.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", self._broker, sequential=True)
         self._zookeeper.submit((note,), lambda _: None)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Resign, then close the session, which deletes the registration and perhaps ``/controller``."""
+        """Resign and close the session, which deletes the registration and ``/controller``."""
         self._controller.shutdown()
         if self._channel is not None:
             self._channel.close()
@@ -137,7 +137,7 @@ class ZkBrokerLifecycle:
         self._register(None)
 
     def session_expired(self) -> None:
-        """Resign as controller: the registration is gone, and so is ``/controller`` if it was ours."""
+        """Resign as controller: the registration is gone, and ``/controller`` if it was ours."""
         self._controller.session_expired()
 
     def watch_fired(self, event: zk.WatchEvent) -> None:

@@ -112,7 +112,7 @@ class ZkControlPlane:
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def lose_disk(self, broker: int) -> None:
-        """Do nothing: what a broker knows of the cluster is in ZooKeeper, whose servers keep their disks."""
+        """Do nothing: the cluster's metadata is in ZooKeeper, whose servers keep their disks."""
 
     def has_metadata_log(self, node: int) -> bool:
         return False
@@ -156,7 +156,7 @@ class ZkControlPlane:
         return (self.electable(partition),)
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return how long a session may outlive its broker, whose next life waits for its end and then tries again."""
+        """Return how long a session can outlive its broker, and so delay the next registration."""
         return (
             self._election_time_max_us()
             + config.zookeeper_session_timeout_us

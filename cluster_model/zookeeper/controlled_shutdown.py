@@ -1,4 +1,4 @@
-"""A broker that shuts down asks the controller to move its leaderships (``KafkaServer.controlledShutdown``)."""
+"""A broker's controlled shutdown by the controller (``KafkaServer.controlledShutdown``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,10 +21,11 @@ INTER_BROKER_LISTENER: Final = "replication"
 class ControlledShutdown:
     """The attempts of one broker, each of which looks up the controller again.
 
-    An attempt fails without a controller, without its answer within ``controller.socket.timeout.ms``,
-    with an error, or while the broker still leads a partition with other replicas. After each failure,
-    the last one included, the broker waits for ``controlled.shutdown.retry.backoff.ms``. After
-    ``controlled.shutdown.max.retries`` failures it stops anyway. Its broker epoch may change meanwhile.
+    An attempt fails without a controller, without its answer within
+    ``controller.socket.timeout.ms``, with an error, or while the broker still leads a partition
+    with other replicas. After each failure, the last one included, the broker waits for
+    ``controlled.shutdown.retry.backoff.ms``. After ``controlled.shutdown.max.retries`` failures it
+    stops anyway. Its broker epoch may change meanwhile.
     """
 
     broker: int

@@ -1,4 +1,4 @@
-"""Producer ids, of which each broker allocates blocks in ZooKeeper (``ProducerIdManager.scala``)."""
+"""Producer ids, allocated by brokers from blocks in ZooKeeper (``ProducerIdManager.scala``)."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Translates writes of znodes into trace events: registrations, elections and ISRs take effect with the write.
+"""Translates writes of znodes into trace events: registrations, elections and ISR changes.
 
 The broker that asked for a write may die, or lose the answer, before it knows the result, and its
 successor uses the state in ZooKeeper. So only the write tells when a change happened, but ZooKeeper
@@ -84,7 +84,8 @@ class StateChanges:
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
     ) -> None:
         if state.leader_epoch <= before.leader_epoch:
-            # A leader, or a controller on its behalf, keeps the leader epoch. Other writes of controllers raise it.
+            # A leader, or a controller on its behalf, keeps the leader epoch. Other writes of
+            # controllers raise it.
             self._trace.emit(events.IsrWritten, state.leader, partition, state.leader_epoch, state.isr)
             return
         decision = self._decided.pop((broker, partition, state.leader_epoch), None)

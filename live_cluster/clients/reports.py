@@ -128,7 +128,7 @@ class ClientReports:
         return value in self._failed
 
     def operations(self) -> list[Operation]:
-        """Return all operations in order of time, and at equal times in the order of the reports."""
+        """Return all operations by time, and at equal times in the order of the reports."""
         with self._lock:
             rows = sorted(self._rows, key=lambda row: row[0])
         return [

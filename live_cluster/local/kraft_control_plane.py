@@ -29,7 +29,7 @@ from harrow.live_cluster.wire.quorum import depose_leader
 
 _LISTENER: Final = "CONTROLLER"
 _REGISTRATION_MS: Final = 300_000
-"""How long a broker that starts before the controllers waits for them: longer than they may take."""
+"""How long a broker waits for controllers that start after it: longer than they take."""
 _FIRST_WITH_ADVERTISED_CONTROLLERS: Final = (3, 9)
 """Since 3.9 the quorum's answers contain the address of its leader (KIP-853), and a controller may
 advertise one; earlier ones refuse the setting."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 WANTED: Final = 17
-"""The version with which all releases were tested, and the oldest for the newest ones (KIP-1013)."""
+"""The version that all releases were tested with, and that the newest require (KIP-1013)."""
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 
 

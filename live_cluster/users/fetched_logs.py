@@ -14,7 +14,10 @@ from harrow.live_cluster.wire.replicas import DEBUGGING, replica_offsets
 from harrow.live_cluster.wire.stored_batches import as_batches, next_offset
 
 _PATIENCE_S: Final = 3.0
-"""How long a follower may take to learn the last high watermark. Without more writes it never does."""
+"""How long a follower may take to learn the last high watermark.
+
+Without more writes it never does.
+"""
 _LOOK_S: Final = 0.25
 _VERSIONS: Final = (4, 11)
 """Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392); before,

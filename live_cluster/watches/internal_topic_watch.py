@@ -84,7 +84,8 @@ class InternalTopicWatch:
             return False
         for name, (_, batches) in answer.items():
             for batch in batches if name in self._offsets else ():
-                # The first batch may begin before the requested offset, as brokers return whole batches.
+                # The first batch may begin before the requested offset, as brokers return whole
+                # batches.
                 if next_offset(batch) > self._offsets[name]:
                     self._offsets[name] = next_offset(batch)
                     self.take(leader, name, batch)

@@ -46,8 +46,8 @@ from harrow.live_cluster.wire.schemas import (
 from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
 
 _TRANSACTIONS_V2: Final = 5
-"""The first version of EndTxn with transactions v2, in which leaders add partitions to a transaction
-(KIP-890)."""
+"""The first version of EndTxn with transactions v2, in which leaders add partitions to a
+transaction (KIP-890)."""
 _UNUSED_PORT: Final = 1
 """A port on which nothing listens."""
 _FEATURES: Final = (
@@ -393,7 +393,7 @@ class _LeaveError:
 
 
 class _RegistrationFields:
-    """The registration of a process that accepts no connections and supports every feature level."""
+    """The registration of a process without listeners that supports every feature level."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         broker = naming.names.broker(message.broker)
@@ -447,7 +447,7 @@ def _fill_in_offsets(answer: Any, request: Any) -> None:
 
 
 def _is_from_leader(request: messages.AddPartitionsToTxnRequest, connection: BrokerConnection) -> bool:
-    """Return whether a leader sends the request: to verify a transaction, or for transactions v2."""
+    """Return whether a leader sends the request: to verify, or in transactions v2."""
     return request.verify_only or connection.speaks(producer.EndTxnRequest, _TRANSACTIONS_V2)
 
 

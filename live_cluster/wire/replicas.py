@@ -31,8 +31,9 @@ of its epoch does not report an end offset (KIP-207, ``Partition.fetchOffsetForT
 answers LEADER_NOT_AVAILABLE, since version 5 OFFSET_NOT_AVAILABLE. Any other error means that the
 broker does not lead."""
 _FETCH: Final = (3, 5, 11)
-"""Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392). Before 2.4 it
-answers every version. Since version 5, of 0.11, answers contain the log start offset (KIP-107)."""
+"""Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392). Before 2.4
+it answers every version. Since version 5, of 0.11, answers contain the log start offset
+(KIP-107)."""
 
 
 @dataclass(frozen=True, slots=True)

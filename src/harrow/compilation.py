@@ -1,7 +1,7 @@
-"""Whether the core runs compiled: the modules that `hatch_build.py` compiled are imported from one library.
+"""Whether the core runs compiled: all compiled modules are imported from one library.
 
-Compiled modules know each other's layout, so it is all of them or none: none when a source is no longer what
-it was when they were compiled, and none with HARROW_PURE=1.
+Compiled modules know each other's layout, so it is all of them or none: none when a source is no
+longer what it was when they were compiled, and none with HARROW_PURE=1.
 """
 
 import os
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # What the import system asks of both stands here. `importlib.abc` would load archives, temporary files and
-    # URLs for what it says of resources, each time that harrow starts.
+    # What the import system asks of both stands here. `importlib.abc` would load archives,
+    # temporary files and URLs for what it says of resources, each time that harrow starts.
     Loader = MetaPathFinder = object
 
 NAME: Final = "harrow__mypyc"
 HOME: Final = Path(__file__).parent
 LIBRARY: Final = HOME / f"{NAME}{EXTENSION_SUFFIXES[0]}"
 SOURCES: Final = LIBRARY.with_name(f"{LIBRARY.name}.sources")
-"""What the library was made of: a line for each file, with its digest and, if it was compiled, its module."""
+"""The sources of the library: a line per file with its digest and, if compiled, its module."""
 
 COMPILED: Final = "compiled"
 PURE: Final = "pure Python"
@@ -59,7 +59,7 @@ def mangled(module: str) -> str:
 
 
 class _Library(Loader):
-    """Makes modules from the library, which has a function for each: ``PyInit_`` with the whole name."""
+    """Makes modules from the library, which has a function ``PyInit_...`` for each."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = mangled(spec.name)

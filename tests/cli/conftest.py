@@ -183,7 +183,8 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
 def on_terminal(
     processes: ExitStack, folder: Path, environment: dict[str, str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs the command on a terminal, and returns its exit code and what is shown.
+    """Return a function that runs the command on a terminal, and returns its exit code and what is
+    shown.
 
     It interrupts the command as soon as *interrupt_at* is shown.
     """

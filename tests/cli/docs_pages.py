@@ -1,14 +1,14 @@
-"""Reads the pages of the project: the files that they give, the commands that they show, and what these print.
+"""Reads the pages of the project: their files, their commands, and the output of these.
 
-What a page says of itself:
+The markup of a page:
 
-- A line ``$ harrow ...`` in a block ``console``, ``bash`` or ``sh`` is a command; what follows up to
-  the next one is what it prints. A line ``...`` stands for any number of lines, and one that ends with
-  ``...`` for the rest of the line. ``# ... exit code 1`` behind a command says how it ends, otherwise
-  it ends with 0.
-- ``console {columns=100}`` says how wide the terminal is.
-- A block with a title (``yaml title="my-first.yaml"``) is a file that is there from the start; a command
-  that writes it has to write the same.
+- A line ``$ harrow ...`` in a block ``console``, ``bash`` or ``sh`` is a command, and the lines up
+  to the next one are its output. A line ``...`` stands for any number of lines, and a line that
+  ends with ``...`` for the rest of the line. ``# ... exit code 1`` behind a command is its exit
+  code, which is otherwise 0.
+- ``console {columns=100}`` sets the width of the terminal.
+- A block with a title (``yaml title="my-first.yaml"``) is a file that exists from the start. A
+  command that writes it must write the same content.
 - Steps of a CI job in a block ``yaml`` (``- harrow run ...``) are commands too.
 - `` `harrow list faults` `` in the text is a command, unless it has a placeholder such as ``RUN``.
 """
@@ -36,7 +36,10 @@ _BARE: Final = re.compile(r"harrow [a-z]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command that a page shows. ``shown`` is what stands below it; ``columns`` how wide that is."""
+    """A command that a page shows.
+
+    ``shown`` is what stands below it; ``columns`` how wide that is.
+    """
 
     page: str
     line: int

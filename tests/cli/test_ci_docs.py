@@ -1,4 +1,5 @@
-"""The workflow of docs/how-to/ci.md can be run as it stands there; test_docs_commands.py runs what the page shows."""
+"""The workflow of docs/how-to/ci.md can be run as it stands there; test_docs_commands.py runs what
+the page shows."""
 
 import re
 import shlex

@@ -49,7 +49,8 @@ def properties(case: Any) -> dict[str, str]:
 
 
 def annotations(text: str) -> list[tuple[str, dict[str, str], str]]:
-    """Return workflow commands as the runner of GitHub Actions reads them: level, properties, message."""
+    """Return workflow commands as the runner of GitHub Actions reads them: level, properties,
+    message."""
     found = []
     for line in text.splitlines():
         if match := re.fullmatch(r"::(\w+) (.*?)::(.*)", line):

@@ -1,4 +1,5 @@
-"""`harrow conform --requests`: what it prints, and with what it ends; a broker of the model stands for the real one."""
+"""`harrow conform --requests`: what it prints, and with what it ends; a broker of the model stands
+for the real one."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +41,8 @@ def broker(**switches: Any) -> ModelBroker:
 
 
 class StandIns:
-    """Brokers that *make* makes, in place of real ones, with a controller of KRaft where *control* makes one."""
+    """Brokers that *make* makes, in place of real ones, with a controller of KRaft where *control*
+    makes one."""
 
     def __init__(
         self, make: Callable[[], ModelBroker], control: Callable[[], ModelController] | None = None
@@ -69,7 +71,8 @@ Session = Callable[..., int]
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Return a function that compares requests with brokers that it is given, and returns the exit code."""
+    """Return a function that compares requests with brokers that it is given, and returns the exit
+    code."""
 
     def compare(make: Callable[[], ModelBroker], **asked: Any) -> int:
         nowhere = Path("nowhere")

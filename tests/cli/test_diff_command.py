@@ -183,7 +183,8 @@ def test_a_run_without_named_clients_can_be_read(harrow: Harrow, run: Path) -> N
 
 
 def test_a_finding_that_is_still_to_come_is_announced(harrow: Harrow, run: Path) -> None:
-    """The judge looks at the whole run: before the last event of its chain a loss is told as what follows."""
+    """The judge looks at the whole run: before the last event of its chain a loss is told as what
+    follows."""
     (note,) = diff_of(harrow)["notes"]
     assert (note["kind"], note["rule"], note["permitted_by"]) == ("lost", "lost-write", None)
     (truncated,) = [
@@ -209,7 +210,8 @@ def diff_of(harrow: Harrow, *options: str) -> dict[str, Any]:
 
 
 def test_the_tables_of_the_textbook_can_be_read_off(harrow: Harrow, folder: Path) -> None:
-    """What hw-two-rounds asserts of each step, ``[leader LEO, remote LEO, leader HW, B LEO, B HW]``."""
+    """What hw-two-rounds asserts of each step, ``[leader LEO, remote LEO, leader HW, B LEO, B
+    HW]``."""
     harrow("run", "hw-two-rounds", "--variant", "base")
     table = [
         [a["leo"], b["remote_leo"], a["hw"], b["leo"], b["hw"]]

@@ -1,4 +1,5 @@
-"""Every command that README.md and the pages of docs/ show is run, in order, in a folder for each page.
+"""Every command that README.md and the pages of docs/ show is run, in order, in a folder for each
+page.
 
 It has to end as the page says, and print what the page shows. What cannot be run here, or only in a
 smaller form, stands in `docs_exceptions.py`, with the reason.

@@ -1,4 +1,5 @@
-"""The examples of docs/how-to/extending*.md work as the pages say, once they are registered as it says."""
+"""The examples of docs/how-to/extending*.md work as the pages say, once they are registered as it
+says."""
 
 import json
 import subprocess

@@ -51,7 +51,8 @@ HISTORY = '{"process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0
 def without(
     *arguments: str, folder: Path, hidden: tuple[str, ...] = ALL, program: str = COMMAND
 ) -> tuple[int, str]:
-    """Run the command where none of the *hidden* modules can be imported; return its exit code and messages."""
+    """Run the command where none of the *hidden* modules can be imported; return its exit code and
+    messages."""
     variables = {"HARROW_CACHE": str(folder / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         [sys.executable, "-c", f"{WITHOUT}{program}", ",".join(hidden), *arguments],
@@ -154,7 +155,8 @@ def test_every_command_is_tried_without_extras() -> None:
 
 
 def test_the_extras_are_those_of_the_project() -> None:
-    """A library that only pyproject.toml adds to an extra would end in an internal error; one that only `EXTRAS` adds, in bad advice."""
+    """A library that only pyproject.toml adds to an extra would end in an internal error; one that
+    only `EXTRAS` adds, in bad advice."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     brings: dict[str, set[str]] = {}
     for module, distributions in packages_distributions().items():

@@ -1,4 +1,5 @@
-"""Standard streams that are closed or full, and disks that are: a clear line, the right exit code, and no half of a file."""
+"""Standard streams that are closed or full, and disks that are: a clear line, the right exit code,
+and no half of a file."""
 
 import errno
 import os

@@ -1,7 +1,9 @@
-"""Kills at any moment, of every process that a command is made of: nothing stays behind, and no exit code says what is not true.
+"""Kills at any moment, of every process that a command is made of: nothing stays behind, and no
+exit code says what is not true.
 
-A moment is a number of things that the command has done to files and heard from other processes, so it is the same one on a slow
-machine. What is killed is drawn from the number of the test; `make soak` draws thirty.
+A moment is a number of things that the command has done to files and heard from other processes, so
+it is the same one on a slow machine. What is killed is drawn from the number of the test; `make
+soak` draws thirty.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""How output looks: plain and whole on pipes, readable in 80 columns, colours only where they are wanted."""
+"""How output looks: plain and whole on pipes, readable in 80 columns, colours only where they are
+wanted."""
 
 import re
 from collections.abc import Callable

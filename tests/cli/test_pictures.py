@@ -1,4 +1,5 @@
-"""The pictures of the pages show what harrow prints today, small and without anything from elsewhere."""
+"""The pictures of the pages show what harrow prints today, small and without anything from
+elsewhere."""
 
 import pytest
 

@@ -63,7 +63,8 @@ def test_results_may_be_in_another_folder(harrow: Harrow, run: Path, folder: Pat
     ],
 )
 def test_every_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tuple[str, ...]) -> None:
-    """Variants, options and what a swarm drew are in the folder, not in the command that made it."""
+    """Variants, options and what a swarm drew are in the folder, not in the command that made
+    it."""
     harrow("run", *arguments)
     for file in folder.glob("*.yaml"):
         file.write_text("name: something else by now\n", encoding="utf-8")

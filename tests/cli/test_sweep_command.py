@@ -261,7 +261,8 @@ def descendants(of: int) -> list[int]:
 
 
 def workers(of: int) -> list[int]:
-    """The children of the fork server: they live as long as the sweep, unlike a `git` of the sweep."""
+    """The children of the fork server: they live as long as the sweep, unlike a `git` of the
+    sweep."""
     return [pid for child in children(of) for pid in children(child)]
 
 

@@ -1,4 +1,5 @@
-"""What `harrow target check` looks through where no campaign is named: as much of the library as the options suit."""
+"""What `harrow target check` looks through where no campaign is named: as much of the library as
+the options suit."""
 
 import io
 

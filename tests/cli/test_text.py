@@ -1,4 +1,5 @@
-"""Text on a console: nothing that comes from data begins a line, moves the cursor or is a command to a CI system."""
+"""Text on a console: nothing that comes from data begins a line, moves the cursor or is a command
+to a CI system."""
 
 from io import StringIO
 

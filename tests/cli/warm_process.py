@@ -29,7 +29,8 @@ class _ForkServer:
 
     @classmethod
     def context(cls) -> multiprocessing.context.ForkServerContext:
-        """Return the context whose processes come from a warm server; one that a pool has started is not."""
+        """Return the context whose processes come from a warm server; one that a pool has started
+        is not."""
         context = multiprocessing.get_context("forkserver")
         server: Any = multiprocessing.forkserver
         if cls.warm_pid is None or server._forkserver._forkserver_pid != cls.warm_pid:
@@ -49,7 +50,8 @@ def run(
     *,
     prepare: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, and return what it printed and its exit code; *prepare* is called before it."""
+    """Run a command in a folder, and return what it printed and its exit code; *prepare* is called
+    before it."""
     context = _ForkServer.context()
     with TemporaryDirectory() as place:
         streams = Path(place)

@@ -1,4 +1,5 @@
-"""What a process does before it is forked for each command: it imports harrow and makes the models of a campaign file.
+"""What a process does before it is forked for each command: it imports harrow and makes the models
+of a campaign file.
 
 All of it stays; frozen, it is not scanned by the garbage collector of every command.
 """

@@ -1,4 +1,5 @@
-"""Stand-ins for what actors run on: a host that keeps what it is given, and a clock moved by hand."""
+"""Stand-ins for what actors run on: a host that keeps what it is given, and a clock moved by
+hand."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +134,8 @@ class FakeHost(Host):
         return self._timer_number
 
     def requests(self, api: str | None = None) -> list[Sent]:
-        """Return what is under way, of one API or of any: sent over an open connection and not taken."""
+        """Return what is under way, of one API or of any: sent over an open connection and not
+        taken."""
         return [sent for sent in self.sent if sent.connection.is_open and api in (None, sent.body.api)]
 
     def take(self, api: str | None = None) -> Sent:

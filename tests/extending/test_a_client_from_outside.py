@@ -1,4 +1,5 @@
-"""One file and one registration add a kind of client, which workloads can have like producers and consumers."""
+"""One file and one registration add a kind of client, which workloads can have like producers and
+consumers."""
 
 from collections.abc import Callable
 from types import ModuleType

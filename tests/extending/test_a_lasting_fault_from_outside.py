@@ -47,7 +47,8 @@ def test_the_fault_strikes_and_ends() -> None:
 
 
 def active_times(result: Any) -> list[tuple[int, int]]:
-    """Return the times during which the outage was active, as diff, watch, trace and page see it."""
+    """Return the times during which the outage was active, as diff, watch, trace and page see
+    it."""
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     spans: list[tuple[int, int]] = []
     for event in result.evidence.trace:

@@ -1,4 +1,5 @@
-"""One file and one registration add a rule with its own kinds of links, which work everywhere like others."""
+"""One file and one registration add a rule with its own kinds of links, which work everywhere like
+others."""
 
 import json
 import subprocess

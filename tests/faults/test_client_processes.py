@@ -1,4 +1,5 @@
-"""Clients that crash, stand still, or are taken for dead: which of them, what is done, how it ends."""
+"""Clients that crash, stand still, or are taken for dead: which of them, what is done, how it
+ends."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Clocks that jump: what goes by them, what does not, and what is right again when all is healed."""
+"""Clocks that jump: what goes by them, what does not, and what is right again when all is
+healed."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Handlers decide what is possible on a target: what none of them performs is impossible, for a reason."""
+"""Handlers decide what is possible on a target: what none of them performs is impossible, for a
+reason."""
 
 import pytest
 

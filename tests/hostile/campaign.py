@@ -32,7 +32,10 @@ _WARM = (
 
 
 class Campaign:
-    """Creates the inputs of cases, and runs cases in a *folder*. Files of failed cases stay in *keep*."""
+    """Creates the inputs of cases, and runs cases in a *folder*.
+
+    Files of failed cases stay in *keep*.
+    """
 
     def __init__(self, folder: Path, keep: Path | None = None) -> None:
         for name in _WARM:

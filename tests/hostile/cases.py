@@ -1,4 +1,7 @@
-"""Cases: a folder with hostile files, and a command that reads them. The number decides the case."""
+"""Cases: a folder with hostile files, and a command that reads them.
+
+The number decides the case.
+"""
 
 import contextlib
 import gzip
@@ -110,7 +113,10 @@ class Case:
 
 
 class Cases:
-    """Creates cases. *intact* has a run and a sweep as harrow writes them; *broker* answers for clusters."""
+    """Creates cases.
+
+    *intact* has a run and a sweep as harrow writes them; *broker* answers for clusters.
+    """
 
     def __init__(self, intact: Path, broker: FakeBroker) -> None:
         self._intact = intact

@@ -1,4 +1,5 @@
-"""Invalid files and failing streams for each parameter of each command: ``python -m tests.hostile.edges``.
+"""Invalid files and failing streams for each parameter of each command: ``python -m
+tests.hostile.edges``.
 
 The parameters come from the command line itself, so that new commands and options are included.
 Each case runs in a fork of a process that has imported harrow. It succeeds if the command exits
@@ -135,7 +136,8 @@ STREAMS: Final = ("full-disk", "closed-stdout", "full-stdout", "no-reader")
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A case: a command, one of its parameters or None, and the fault of its value or of the streams."""
+    """A case: a command, one of its parameters or None, and the fault of its value or of the
+    streams."""
 
     command: str
     parameter: str | None
@@ -288,7 +290,10 @@ class _Pipe:
 
 
 def _read(pid: int, *pipes: _Pipe) -> bool:
-    """Read pipes to their ends, and return whether they ended in time. Otherwise kill the process."""
+    """Read pipes to their ends, and return whether they ended in time.
+
+    Otherwise kill the process.
+    """
     until_s = time.monotonic() + WALL_MAX_S
     with selectors.DefaultSelector() as selector:
         for pipe in pipes:
@@ -343,7 +348,8 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
 
 
 def template_in(folder: Path) -> Path:
-    """Write the files that the samples name: campaigns, a corpus, a recorded run, a silent cluster."""
+    """Write the files that the samples name: campaigns, a corpus, a recorded run, a silent
+    cluster."""
     from tests.written_runs import written_run
 
     (folder / "corpus").mkdir(parents=True)

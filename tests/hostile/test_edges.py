@@ -1,4 +1,5 @@
-"""With invalid files and failing streams each command exits with 0 to 3, and explains itself briefly."""
+"""With invalid files and failing streams each command exits with 0 to 3, and explains itself
+briefly."""
 
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""With hostile texts in any field of any file, commands end cleanly and print no control characters or commands."""
+"""With hostile texts in any field of any file, commands end cleanly and print no control characters
+or commands."""
 
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """Tests on real brokers: `make live` runs them on all releases, or on those that it is given.
 
-They need Java, and Kafka in the cache or Maven to get it; ``HARROW_REQUIRE_KAFKA=1`` makes it a failure that something is not there.
+They need Java, and Kafka in the cache or Maven to get it; ``HARROW_REQUIRE_KAFKA=1`` makes it a
+failure that something is not there.
 """
 
 import os
@@ -28,7 +29,8 @@ from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 TRIED: Final = "HARROW_LIVE"
-"""Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces between them."""
+"""Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces
+between them."""
 REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
 KILLS: Final = int(os.environ.get("HARROW_LIVE_KILLS", "4"))
 """How often a process is killed in the middle of a run."""
@@ -54,7 +56,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have tests that share a cluster come one after the other, in one process of a parallel run."""
+    """Have tests that share a cluster come one after the other, in one process of a parallel
+    run."""
     for item in items:
         given = getattr(item, "callspec", None)
         if given is not None and "clusters" in given.params:
@@ -64,7 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _tried() -> list[tuple[str, str]]:
-    """Return the releases that are tried, each with each of its modes, or with the one that was named with it."""
+    """Return the releases that are tried, each with each of its modes, or with the one that was
+    named with it."""
     named = os.environ.get(TRIED, "").split()
     return [
         (release.name, mode)

@@ -1,4 +1,5 @@
-"""A cluster as somebody has one who runs brokers by a shell script: harrow knows nothing of its processes."""
+"""A cluster as somebody has one who runs brokers by a shell script: harrow knows nothing of its
+processes."""
 
 import os
 import shlex
@@ -51,7 +52,8 @@ commands:
 
 
 class HandStarted:
-    """Three brokers below a folder, each with its process's number in ``broker-N/pid``; with this context they end.
+    """Three brokers below a folder, each with its process's number in ``broker-N/pid``; with this
+    context they end.
 
     With a *mechanism* they let in who has a password, over TLS.
     """
@@ -65,7 +67,8 @@ class HandStarted:
         self._listener = PLAINTEXT if protection is None else LISTENER
         # The certificate is that of the loopback.
         self._network = network(folder) if mechanism is None else Loopback(folder)
-        # A run that harrow started itself has left an archive of classes, or the brokers here start as slowly as anybody's.
+        # A run that harrow started itself has left an archive of classes, or the brokers here start
+        # as slowly as anybody's.
         shared = brokers.shared_classes()
         archive = [] if shared is None else [f"-XX:SharedArchiveFile={shared.archive}"]
         self._java = (str(brokers.java), *OPTIONS, *archive, "-cp", class_path(brokers.jars))
@@ -77,7 +80,8 @@ class HandStarted:
         ):
             (folder / name).write_text(text, encoding="utf-8")
             (folder / name).chmod(0o755)
-        # Another cluster would take a port that a broker has not bound yet, or has left while it is down.
+        # Another cluster would take a port that a broker has not bound yet, or has left while it is
+        # down.
         self._held = Ports()
         self.ports = {broker: self._held.take() for broker in BROKERS}
         self._control_port = self._held.take()
@@ -117,7 +121,8 @@ class HandStarted:
                     "offsets.topic.num.partitions": 3,
                     "log.cleaner.dedupe.buffer.size": 4_194_304,
                     "replica.lag.time.max.ms": 10_000,
-                    # A request for metadata that a client left behind would create a topic again that harrow has deleted.
+                    # A request for metadata that a client left behind would create a topic again
+                    # that harrow has deleted.
                     "auto.create.topics.enable": False,
                     **own,
                     **shared,
@@ -136,7 +141,8 @@ class HandStarted:
         self.file.write_text(text + security, encoding="utf-8")
 
     def start_missing(self) -> None:
-        """Start brokers that have ended: of several that start at once on an empty ZooKeeper one may fail."""
+        """Start brokers that have ended: of several that start at once on an empty ZooKeeper one
+        may fail."""
         for broker in self.ports:
             self._start(f"broker-{broker}", "kafka.Kafka")
 

@@ -1,8 +1,8 @@
 """Where brokers that were started by hand listen, and how links between them are cut there.
 
-With network namespaces (Linux, as root) each broker is a machine of its own on a bridge: what one sends to another is dropped by
-a route of the sender. Elsewhere all listen on the loopback, where no system can tell the brokers apart, and a cut is
-only written down.
+With network namespaces (Linux, as root) each broker is a machine of its own on a bridge: what one
+sends to another is dropped by a route of the sender. Elsewhere all listen on the loopback, where no
+system can tell the brokers apart, and a cut is only written down.
 """
 
 import os
@@ -66,7 +66,8 @@ class Loopback:
 
 
 class Namespaces:
-    """A network namespace for each host, all on one bridge, on which the machine itself is a host as well."""
+    """A network namespace for each host, all on one bridge, on which the machine itself is a host
+    as well."""
 
     really_cuts = True
 
@@ -115,7 +116,8 @@ class Namespaces:
         )
 
     def end(self) -> None:
-        """Remove the outer end of each host's link as well: its namespace stays while a process in it ends."""
+        """Remove the outer end of each host's link as well: its namespace stays while a process in
+        it ends."""
         for name, address in self._hosts.items():
             with suppress(subprocess.CalledProcessError):
                 _ip("link", "del", self._outer(address))
@@ -125,7 +127,8 @@ class Namespaces:
             _ip("link", "del", self._name)
 
     def _outer(self, address: str) -> str:
-        """Return the name of the end of a host's link that is on the bridge; what has both ends goes with one."""
+        """Return the name of the end of a host's link that is on the bridge; what has both ends
+        goes with one."""
         return f"{self._name}-{address.rpartition('.')[2]}"
 
     def _space(self, name: str) -> str:

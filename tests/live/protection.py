@@ -1,6 +1,8 @@
-"""What keeps strangers away from brokers that were started by hand: TLS with a certificate of their own, a name and a password.
+"""What keeps strangers away from brokers that were started by hand: TLS with a certificate of their
+own, a name and a password.
 
-Brokers know each other by PLAIN. Passwords of PLAIN are in their settings, those of SCRAM where the cluster keeps its metadata.
+Brokers know each other by PLAIN. Passwords of PLAIN are in their settings, those of SCRAM where the
+cluster keeps its metadata.
 """
 
 import subprocess
@@ -20,7 +22,8 @@ _ADMIN: Final = "admin"
 
 
 class Protection:
-    """Keys and a certificate below a folder, made by the ``keytool`` of Java, and the user whom brokers let in by a *mechanism*."""
+    """Keys and a certificate below a folder, made by the ``keytool`` of Java, and the user whom
+    brokers let in by a *mechanism*."""
 
     def __init__(self, folder: Path, java: Path, mechanism: str) -> None:
         self.mechanism = mechanism
@@ -53,7 +56,8 @@ class Protection:
         }
 
     def in_zookeeper(self, address: str) -> list[str]:
-        """Return a program of Kafka, with its arguments, that writes the password there which is kept in metadata."""
+        """Return a program of Kafka, with its arguments, that writes the password there which is
+        kept in metadata."""
         user = ("--entity-type", "users", "--entity-name", USER)
         given = f"{self.mechanism}=[password={PASSWORD}]"
         return ["kafka.admin.ConfigCommand", "--zookeeper", address, "--alter", "--add-config", given, *user]

@@ -72,7 +72,8 @@ def _sockets_of(pid: int) -> Iterator[int]:
 
 
 def _established() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield each end of a connection of this machine: its inode, its own port, and that of its peer."""
+    """Yield each end of a connection of this machine: its inode, its own port, and that of its
+    peer."""
     # Java opens sockets of IPv6 for addresses of IPv4.
     for name in ("tcp", "tcp6"):
         for line in (_PROC / "net" / name).read_text().splitlines()[1:]:

@@ -1,4 +1,5 @@
-"""Applications on real brokers that die at a step of their loop: what they have written is there as often as they were promised."""
+"""Applications on real brokers that die at a step of their loop: what they have written is there as
+often as they were promised."""
 
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from harrow.cluster_model.history import origin_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
 
-# The last step waits for the restart: what was noticed while the one before waited, a former commit, counts for it on real brokers.
+# The last step waits for the restart: what was noticed while the one before waited, a former
+# commit, counts for it on real brokers.
 APPLICATIONS = """
 name: applications
 kafka: "{release}"

@@ -1,4 +1,5 @@
-"""Campaigns of the library on real brokers come out as their authors expect, and as on the model."""
+"""Campaigns of the library on real brokers come out as their authors expect, and as on the
+model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +151,8 @@ def test_another_voter_leads_when_the_active_controller_is_killed_and_when_it_is
     assert (BrokerStopped.name, first, KILLED) in events
     assert later
     assert later[0] != first
-    # A core is healed first, which is without the broker that was killed: another can do what it did.
+    # A core is healed first, which is without the broker that was killed: another can do what it
+    # did.
     killed = {event[1] for event in events if event[0] == BrokerStopped.name} - {first}
     core = result.evidence.core
     assert core is not None
@@ -171,5 +173,6 @@ def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(
     assert (BrokerStopped.name, FIRST_CONTROLLER_ID, KILLED) in events
     epochs = [event[2] for event in events if event[0] == ControllerElected.name]
     resigned = [event[2] for event in events if event[0] == ControllerResigned.name]
-    # Killed, it is back in the next epoch; deposed, in the one after that of the candidate that nobody has voted for.
+    # Killed, it is back in the next epoch; deposed, in the one after that of the candidate that
+    # nobody has voted for.
     assert (epochs, resigned) == ([1, 2, 4, 6], [2, 4])

@@ -73,7 +73,8 @@ def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
             }
 
         def is_all_read() -> bool:
-            """Return whether both have what the reader has: what the sender sent last may still be under way."""
+            """Return whether both have what the reader has: what the sender sent last may still be
+            under way."""
             ends = [offsets["t-0"].leo for b in (1, 2) if (offsets := cluster.offsets(b))]
             return bool(read[-1]["at_end"]) and ends == [read[-1]["positions"]["t-0"]] * 2
 

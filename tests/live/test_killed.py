@@ -1,6 +1,7 @@
 """Whatever ends harrow in the middle of a run on brokers, nothing of it is left behind.
 
-``HARROW_LIVE_KILLS`` says how often something is killed; each time it is another process, and the run has come a little further.
+``HARROW_LIVE_KILLS`` says how often something is killed; each time it is another process, and the
+run has come a little further.
 """
 
 import json
@@ -80,7 +81,8 @@ def started(
     command: str = "run",
     temporary: Path | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start harrow in the background with a run that takes minutes; what it leaves goes below ``results`` in the folder."""
+    """Start harrow in the background with a run that takes minutes; what it leaves goes below
+    ``results`` in the folder."""
     file = folder / "long.yaml"
     file.write_text(LONG.replace("name: long", f'name: long\nkafka: "{brokers.release.model_release}"'))
     target = f"kafka:{brokers.release.name}-{brokers.metadata}"
@@ -118,7 +120,10 @@ COMMANDS: Final = ("run", "conform")
 
 
 def victims(name: str, harrow: int, folder: Path) -> list[int]:
-    """Return the processes with a role in a run below a folder. The proxies are threads of harrow itself."""
+    """Return the processes with a role in a run below a folder.
+
+    The proxies are threads of harrow itself.
+    """
     if name == PARENT:
         return [harrow]
     if name == SUPERVISOR:
@@ -149,7 +154,10 @@ def working_folder(pid: int) -> str:
 def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, kill: int
 ) -> None:
-    """No process, no pause, no link and nothing in the cache. What a run has seen is there unless harrow itself gets SIGKILL."""
+    """No process, no pause, no link and nothing in the cache.
+
+    What a run has seen is there unless harrow itself gets SIGKILL.
+    """
     victim, number = VICTIMS[kill % len(VICTIMS)]
     reached = STAGES[kill % len(STAGES)]
     command = COMMANDS[kill // len(VICTIMS) % len(COMMANDS)]
@@ -175,7 +183,8 @@ def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
             time.sleep(1)
             harrow.send_signal(signal.SIGTERM)
         code = harrow.wait(PATIENCE_S)
-        # A process that is paused would be there still, and so would those that start others. Proxies end with harrow.
+        # A process that is paused would be there still, and so would those that start others.
+        # Proxies end with harrow.
         wait_until(lambda: not marked_processes(tmp_path))
         assert begun or victim == PARENT
         left = [*brokers.jars.glob(".*"), *brokers.jars.parent.glob(f".{brokers.jars.name}*")]

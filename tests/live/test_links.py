@@ -1,4 +1,5 @@
-"""What faults do to links they do to all that passes: no process that harrow has started talks past a proxy."""
+"""What faults do to links they do to all that passes: no process that harrow has started talks past
+a proxy."""
 
 import os
 import sys
@@ -18,7 +19,8 @@ from tests.live.sockets import command_of, connections_among, count_connections,
 
 _LOOK_S: Final = 0.1
 
-# Whoever has been cut off, or has waited for an answer, looks for another way, which takes a broker of 4.3 two seconds.
+# Whoever has been cut off, or has waited for an answer, looks for another way, which takes a broker
+# of 4.3 two seconds.
 DISTURBED: Final = """
 name: disturbed
 kafka: "{release}"
@@ -68,7 +70,8 @@ def test_nothing_that_harrow_has_started_talks_past_a_proxy(brokers: StartedBrok
 
 
 class WatchedSockets:
-    """The connections ``past`` the proxies that were seen, and how many there were at the ``most`` of any kind."""
+    """The connections ``past`` the proxies that were seen, and how many there were at the ``most``
+    of any kind."""
 
     def __init__(self) -> None:
         self.past: dict[str, str] = {}
@@ -87,7 +90,8 @@ class WatchedSockets:
 
 @contextmanager
 def watched_sockets() -> Iterator[WatchedSockets]:
-    """Look at the sockets of all that is started in this context, again and again, in a thread of its own."""
+    """Look at the sockets of all that is started in this context, again and again, in a thread of
+    its own."""
     watched, over = WatchedSockets(), threading.Event()
 
     def repeat() -> None:

@@ -1,4 +1,5 @@
-"""What an administrator asks for real brokers do, and it is seen: records are deleted, partitions added, replicas moved."""
+"""What an administrator asks for real brokers do, and it is seen: records are deleted, partitions
+added, replicas moved."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Single requests to a real broker and to the model's: a few hundred of each release, where `harrow conform --requests` tries thousands."""
+"""Single requests to a real broker and to the model's: a few hundred of each release, where `harrow
+conform --requests` tries thousands."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,5 @@
-"""A cluster that was started by hand, and a file of shell commands: campaigns run there, and nothing of them stays."""
+"""A cluster that was started by hand, and a file of shell commands: campaigns run there, and
+nothing of them stays."""
 
 import json
 import os
@@ -46,13 +47,15 @@ Run = Callable[..., "subprocess.Popen[str]"]
 
 
 def on(*mechanisms: str | None) -> pytest.MarkDecorator:
-    """Have a test run on a cluster that lets in everybody (None), or who has a password, by a *mechanism*."""
+    """Have a test run on a cluster that lets in everybody (None), or who has a password, by a
+    *mechanism*."""
     names = [mechanism or "open" for mechanism in mechanisms]
     return pytest.mark.parametrize("clusters", mechanisms, indirect=True, ids=names, scope="module")
 
 
 class Clusters:
-    """Has a cluster for one test after the other: the same one, as long as each leaves it as it was."""
+    """Has a cluster for one test after the other: the same one, as long as each leaves it as it
+    was."""
 
     def __init__(
         self, folders: pytest.TempPathFactory, brokers: StartedBrokers, mechanism: str | None
@@ -80,7 +83,8 @@ class Clusters:
 
 
 def is_up(cluster: HandStarted) -> bool:
-    """Return whether each broker answers, and knows all of them: a broker is registered before it answers."""
+    """Return whether each broker answers, and knows all of them: a broker is registered before it
+    answers."""
     cluster.start_missing()
     file = load_cluster_file(cluster.file)
     try:
@@ -91,7 +95,8 @@ def is_up(cluster: HandStarted) -> bool:
 
 
 def is_as_it_was(cluster: HandStarted) -> bool:
-    """Return whether a cluster is as before the first test: a run heals what it has done, and deletes its topics."""
+    """Return whether a cluster is as before the first test: a run heals what it has done, and
+    deletes its topics."""
     if cluster.cuts() or any(cluster.state(broker) != "up" for broker in BROKERS):
         return False
     try:
@@ -190,7 +195,8 @@ def test_who_has_the_password_is_let_in(
 
 @on(None)
 def test_all_brokers_come_back_after_they_died_at_once(by_hand: HandStarted, harrow: Run) -> None:
-    """With ZooKeeper nobody tells then who is registered, and a broker that is started too early ends at once."""
+    """With ZooKeeper nobody tells then who is registered, and a broker that is started too early
+    ends at once."""
     ran = harrow(
         "run", "any-blackout", "--variant", "base", "--target", by_hand.file, "--yes", "--format", "json"
     )

@@ -1,4 +1,5 @@
-"""A newcomer's first pages: the package page, `make help`, and consistent addresses of the project."""
+"""A newcomer's first pages: the package page, `make help`, and consistent addresses of the
+project."""
 
 import re
 import subprocess

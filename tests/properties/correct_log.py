@@ -40,7 +40,10 @@ class Micro:
 
 @dataclass(frozen=True)
 class Step:
-    """A client's next action. ``waits`` are the steps of others before it polls, appends and returns."""
+    """A client's next action.
+
+    ``waits`` are the steps of others before it polls, appends and returns.
+    """
 
     slot: int
     action: int
@@ -208,7 +211,10 @@ class CorrectLog:
         self.record("nemesis", "info", f, values[step.number % 7 % 5])
 
     def assign(self, client: Client, step: Step, outcome: str) -> None:
-        """Assign other keys. Keys that stay assigned keep their positions, others start anywhere."""
+        """Assign other keys.
+
+        Keys that stay assigned keep their positions, others start anywhere.
+        """
         f = "subscribe" if client.subscribes else "assign"
         keys = self.some(self.setup.keys, step.micros[0].keys)
         if client.assigned and step.number % 3 == 0:

@@ -132,11 +132,15 @@ class Recording:
         return operation.type == "ok"
 
     def read_records(self, key: str) -> list[tuple[int, Value]]:
-        """Return the start of the version order that ok polls cover. Correct histories skip nothing."""
+        """Return the start of the version order that ok polls cover.
+
+        Correct histories skip nothing.
+        """
         return [record for record in self.order.get(key, ()) if record[1] in self.read[key]]
 
     def is_all_read(self, key: str) -> bool:
-        """Return whether the next appended record is also next in the version order and skips nothing."""
+        """Return whether the next appended record is also next in the version order and skips
+        nothing."""
         ordered = {value for _, value in self.order.get(key, ())}
         committed = {
             value
@@ -208,7 +212,10 @@ class Recording:
 
 
 def operations(history: History) -> list[Operation]:
-    """Match completions to invocations. With several in flight in a process, compare their sends."""
+    """Match completions to invocations.
+
+    With several in flight in a process, compare their sends.
+    """
     all_operations: list[Operation] = []
     pending: dict[int, list[Operation]] = defaultdict(list)
     for line in history:

@@ -16,11 +16,15 @@ from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.runner import run_plan
 
 OPEN = ("swarm", "standard")
-"""Campaigns with a different run for each seed. The scripts of the others leave little to chance."""
+"""Campaigns with a different run for each seed.
+
+The scripts of the others leave little to chance.
+"""
 
 
 def record(results: Path, numbers: range) -> list[tuple[Path, str]]:
-    """Write the runs of these numbers: half with new seeds, half of all campaigns and variants in turn."""
+    """Write the runs of these numbers: half with new seeds, half of all campaigns and variants in
+    turn."""
     runs = []
     for campaign, plan, seed in islice(_runs(), numbers.start, numbers.stop):
         result = run_plan(plan, seed)

@@ -1,4 +1,5 @@
-"""Causal chains of findings from random schedules: lawful, never empty, ordered by time, plain data."""
+"""Causal chains of findings from random schedules: lawful, never empty, ordered by time, plain
+data."""
 
 import json
 from dataclasses import replace

@@ -53,9 +53,9 @@ SWITCHES: Final = {
 }
 """Repairs that these releases lack, without which some of these runs lose records.
 
-- Before KAFKA-7415 a new leader records its epoch only with its first append, and before KIP-279 its
-  answer does not name an epoch. So a follower truncates to its own high watermark while in the ISR
-  (4 of 260 of these runs).
+- Before KAFKA-7415 a new leader records its epoch only with its first append, and before KIP-279
+  its answer does not name an epoch. So a follower truncates to its own high watermark while in the
+  ISR (4 of 260 of these runs).
 - Before KIP-380 the controller does not notice a broker that is back before it looks, and sends it
   nothing. The broker neither leads nor follows anything until it restarts (KAFKA-1120).
 - Before KAFKA-9338 a follower that missed two elections continues to fetch from its former leader,

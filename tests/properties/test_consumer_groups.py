@@ -1,4 +1,5 @@
-"""Laws of groups with assignment by the coordinator (KIP-848), for any actions of members in any order."""
+"""Laws of groups with assignment by the coordinator (KIP-848), for any actions of members in any
+order."""
 
 from random import Random
 
@@ -134,7 +135,8 @@ class SteppedGroup:
         group.target_epoch = group.epoch
 
     def heartbeat(self, name: str, *, reports: bool, obeys: bool) -> None:
-        """Let a member send a heartbeat, and *report* its partitions and *obey* the answer, or not."""
+        """Let a member send a heartbeat, and *report* its partitions and *obey* the answer, or
+        not."""
         member = self.group.members.get(name)
         if member is None:
             return

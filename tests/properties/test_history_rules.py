@@ -1,4 +1,5 @@
-"""Rules for histories accept correct logs, find exactly the planted anomaly, and ignore irrelevant changes."""
+"""Rules for histories accept correct logs, find exactly the planted anomaly, and ignore irrelevant
+changes."""
 
 import json
 from collections import defaultdict

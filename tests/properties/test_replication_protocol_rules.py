@@ -1,4 +1,5 @@
-"""Kafka's rules between leaders and followers: high watermarks, ISRs, truncation, acks, checkpoints."""
+"""Kafka's rules between leaders and followers: high watermarks, ISRs, truncation, acks,
+checkpoints."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -48,7 +49,10 @@ def until_isr_write(replicas: Replicas, steps: Iterable[T]) -> Iterator[T]:
 def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_leo(
     release: str, answers: list[tuple[int, int]]
 ) -> None:
-    """The leader's high watermark never falls. It may be behind sent records or ahead of received ones."""
+    """The leader's high watermark never falls.
+
+    It may be behind sent records or ahead of received ones.
+    """
     follower = follower_with(release=release)
     leader_hw = leo = 0
     for records, ahead in answers:
@@ -77,7 +81,8 @@ def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_le
 def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_one_that_of_its_end(
     release: str, isr: tuple[int, ...], actions: list[tuple[str, int, int]]
 ) -> None:
-    """ReplicaManager.readFromLocalLog, then updateFollowerLogReadResults; DelayedFetch.onComplete reads again."""
+    """ReplicaManager.readFromLocalLog, then updateFollowerLogReadResults; DelayedFetch.onComplete
+    reads again."""
     replicas = Replicas(isr=isr, release=release)
     log = replicas.manager.partitions[P].log
     position = dict.fromkeys(FOLLOWERS, 0)
@@ -128,10 +133,10 @@ def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_
 def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_write_starts(
     isr: tuple[int, ...], release: str, history: list[Step], ineligible: bool
 ) -> None:
-    """KIP-497: PendingExpandIsr and PendingShrinkIsr. INELIGIBLE_REPLICA restores the former state (KIP-841).
+    """KIP-497: PendingExpandIsr and PendingShrinkIsr.
 
-    After any other refusal a joining replica still counts, because an earlier attempt may have
-    arrived.
+    INELIGIBLE_REPLICA restores the former state (KIP-841). After any other refusal a joining
+    replica still counts, because an earlier attempt may have arrived.
     """
     leader = TrackedLeader(isr, release)
     is_refused = False
@@ -195,7 +200,8 @@ def log_of(common: list[int], rest: list[int], mark: str, first_epoch: int) -> l
 def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
     release: str, common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> None:
-    """Common records stay, as each epoch has one leader (Partition.readRecords, truncateOnFetchResponse)."""
+    """Common records stay, as each epoch has one leader (Partition.readRecords,
+    truncateOnFetchResponse)."""
     leaders, followers, cache = diverged_logs(common, leader_suffix, follower_suffix)
     follower = follower_with(*followers, release=release, epoch=90)
     shared = sum(common)
@@ -223,7 +229,8 @@ def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
 def diverged_logs(
     common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> tuple[list[tuple[int, str]], list[tuple[int, str]], LeaderEpochCache]:
-    """Return the diverged logs of a leader and a follower, and the leader's epochs up to its own, 90."""
+    """Return the diverged logs of a leader and a follower, and the leader's epochs up to its own,
+    90."""
     begin = len(common)
     leaders = log_of(common, leader_suffix, "l", begin)
     followers = log_of(common, follower_suffix, "f", begin + 1)
@@ -341,7 +348,8 @@ def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points
 def test_the_request_queue_is_limited_and_its_threads_work_in_order(
     io_threads: int, network_threads: int, requests_max: int, arrivals: list[tuple[int, int, int]]
 ) -> None:
-    """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer, RequestChannel)."""
+    """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer,
+    RequestChannel)."""
     host = FakeHost("broker-0")
     connections = [host.connect("broker-0", "listener", FakeEndpoint(host.clock)) for _ in range(4)]
     started: list[int] = []

@@ -1,4 +1,5 @@
-"""With `survivable: true` and durable settings, no loss of power or of a disk costs an acked record."""
+"""With `survivable: true` and durable settings, no loss of power or of a disk costs an acked
+record."""
 
 from typing import Final
 

@@ -21,7 +21,10 @@ BUDGET = 4_000
 TABLE = (ROOT / "docs" / "evidence" / "zoo.md").read_text(encoding="utf-8")
 MEASURED = {name: int(seeds) - 1 for name, seeds in re.findall(r"(?m)^\| `([\w-]+)` \| (\d+) \|", TABLE)}
 MEASURED |= {name: int(seed) for name, seed in re.findall(r"(?m)^\| `([\w-]+)` \| seed (\d+) \|", TABLE)}
-"""The seeds that found mutants when the table was made. They are tried first, as changes may move them."""
+"""The seeds that found mutants when the table was made.
+
+They are tried first, as changes may move them.
+"""
 
 
 def runs(plan: Plan, seeds: Iterable[int]) -> Iterator[RunResult]:

@@ -1,4 +1,5 @@
-"""The yardstick with many more faults, which reaches in a few seeds what standard.yaml does in hundreds."""
+"""The yardstick with many more faults, which reaches in a few seeds what standard.yaml does in
+hundreds."""
 
 from dataclasses import replace
 from functools import cache

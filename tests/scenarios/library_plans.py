@@ -31,7 +31,10 @@ TRIED_RUNS_CACHED: Final = 2
 
 @cache
 def library_plans(brokers: BrokerRelease | None = None) -> Mapping[str, Plan]:
-    """Return the plans by ``campaign[variant]``. *brokers* decides the release of campaigns without one."""
+    """Return the plans by ``campaign[variant]``.
+
+    *brokers* decides the release of campaigns without one.
+    """
     plans = [
         plan
         for name in library_names()
@@ -79,7 +82,10 @@ def _tried_run(name: str, seed: int) -> TriedRun:
 
 
 def names_with_findings() -> list[str]:
-    """Return the names of plans that may have findings. `test_library` checks that the others have none."""
+    """Return the names of plans that may have findings.
+
+    `test_library` checks that the others have none.
+    """
     return [name for name, plan in library_plans().items() if plan.expect.verdict != HELD]
 
 

@@ -1,4 +1,5 @@
-"""The control plane is replaceable: a cluster, its clients and its observers work with another one."""
+"""The control plane is replaceable: a cluster, its clients and its observers work with another
+one."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,5 @@
-"""Controllers that die or pause between a write to ZooKeeper and its answer: their decisions hold."""
+"""Controllers that die or pause between a write to ZooKeeper and its answer: their decisions
+hold."""
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan

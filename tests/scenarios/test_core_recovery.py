@@ -214,7 +214,8 @@ def test_a_run_without_a_core_is_not_judged_for_availability() -> None:
 
 
 def test_a_consumer_that_stays_with_a_former_leader_causes_no_finding() -> None:
-    """Broker 2, in the core, sends the first consumer to broker 0, which does not know its successor.
+    """Broker 2, in the core, sends the first consumer to broker 0, which does not know its
+    successor.
 
     Broker 0 can no longer remove broker 1 from the ISR, so it commits nothing, but refuses no
     fetch.
@@ -287,7 +288,10 @@ def test_a_disturbed_leader_that_keeps_its_leadership_belongs_to_the_core(
 
 @pytest.mark.parametrize("action", ["drop", "hold", "delay"])
 def test_a_fault_that_names_only_brokers_of_the_core_ends_at_the_healing(action: str) -> None:
-    """The controller works and stays outside. Its LeaderAndIsr requests reach the broker that it elects."""
+    """The controller works and stays outside.
+
+    Its LeaderAndIsr requests reach the broker that it elects.
+    """
     plan = plan_of(f"""
         settings: {{acks: all, controller.socket.timeout.ms: 1500}}
         cluster: {{brokers: 3, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}

@@ -1,4 +1,5 @@
-"""From 2.1 on fetches with another leader epoch are refused (KIP-320), with an event in the trace."""
+"""From 2.1 on fetches with another leader epoch are refused (KIP-320), with an event in the
+trace."""
 
 from dataclasses import replace
 from itertools import chain

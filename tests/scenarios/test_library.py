@@ -1,4 +1,5 @@
-"""Every campaign of the library has its expected outcome, in each variant and with any latencies."""
+"""Every campaign of the library has its expected outcome, in each variant and with any
+latencies."""
 
 from dataclasses import replace
 

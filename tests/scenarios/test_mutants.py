@@ -1,4 +1,5 @@
-"""Every mutant is noticed by a library campaign, its own campaign, or random faults in a few seeds."""
+"""Every mutant is noticed by a library campaign, its own campaign, or random faults in a few
+seeds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -75,7 +76,8 @@ def library() -> Mapping[str, Plan]:
 
 
 def early_isr_write_plan() -> Plan:
-    """Return a plan where latencies decide whether an ISR is written before its new member has caught up."""
+    """Return a plan where latencies decide whether an ISR is written before its new member has
+    caught up."""
     return library()["slow-follower[back-by-the-high-watermark]"]
 
 

@@ -1,4 +1,5 @@
-"""A cluster with only visible metadata gets the same judgement of losses as one with full evidence."""
+"""A cluster with only visible metadata gets the same judgement of losses as one with full
+evidence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""Rules about transactions and commits: only one rule notices each change to the evidence of a sound run."""
+"""Rules about transactions and commits: only one rule notices each change to the evidence of a
+sound run."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -21,7 +21,8 @@ def run(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False
 
 
 def statuses(result: RunResult) -> dict[str, str]:
-    """Return the statuses of rules with findings, except interleaved writes, which are always permitted."""
+    """Return the statuses of rules with findings, except interleaved writes, which are always
+    permitted."""
     return {
         name: rule.status
         for name, rule in result.verdict.rules.items()

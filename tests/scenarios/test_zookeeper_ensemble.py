@@ -1,4 +1,5 @@
-"""Brokers with a ZooKeeper ensemble whose servers are killed, paused and isolated during ISR changes."""
+"""Brokers with a ZooKeeper ensemble whose servers are killed, paused and isolated during ISR
+changes."""
 
 import pytest
 

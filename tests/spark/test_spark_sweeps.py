@@ -1,4 +1,5 @@
-"""Sweeps on a real Spark: embedded, with separate executors, through Connect, and with killed processes."""
+"""Sweeps on a real Spark: embedded, with separate executors, through Connect, and with killed
+processes."""
 
 import os
 import re
@@ -220,7 +221,10 @@ def test_an_executor_without_its_dependencies_is_reported_at_once(
 
 @pytest.fixture
 def linux() -> None:
-    """Skip a test without /proc. A mark would split the report of tests without Java into two lines."""
+    """Skip a test without /proc.
+
+    A mark would split the report of tests without Java into two lines.
+    """
     if not Path("/proc/self/stat").exists():
         pytest.skip("looks for processes in /proc")
 

@@ -84,14 +84,14 @@ class ModelEnvironment(TargetEnvironment):
             cluster.start_broker(broker)
 
     def is_held_back(self, broker: int) -> bool:
-        """Return whether a dead broker could be elected without committed records of a partition."""
+        """Return whether a dead broker that lacks committed records could be elected."""
         return not self.is_running(broker) and self.could_lead_hollow(broker)
 
     def has_logs(self, broker: int) -> bool:
         return broker in self.cluster.disks
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether enough copies of records remain, and metadata on a majority of the quorum."""
+        """Return whether enough copies of records remain, and a majority of the metadata."""
         plane = self.cluster.control_plane
         if not self.has_logs(broker) and not plane.has_metadata_log(broker):
             return False

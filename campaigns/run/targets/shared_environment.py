@@ -138,7 +138,7 @@ class TargetEnvironment(ABC):
         )
 
     def could_lead_hollow(self, broker: int) -> bool:
-        """Return whether a broker without a committed record could be elected while others have it."""
+        """Return whether a broker could be elected although it lacks a committed record."""
         return any(broker in copies.hollow and copies.whole for copies in self.committed_copies().values())
 
     def links(self, sender: End, receiver: End) -> Iterator[tuple[Any, Any]]:

@@ -53,7 +53,7 @@ class RunObserver(Observer, Protocol):
         """Return the brokers that a partition is assigned to."""
 
     def quorum(self) -> tuple[int, ...]:
-        """Return the node ids of the ZooKeeper servers or KRaft controllers that faults can strike."""
+        """Return the ids of the ZooKeeper servers or KRaft controllers that faults can strike."""
 
     def quorum_leader(self) -> int | None:
         """Return the one that leads a majority of the quorum, None if none does."""

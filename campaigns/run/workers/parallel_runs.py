@@ -97,7 +97,7 @@ def tried_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult |
 
 
 def timed_run(plan: Plan, seed: int, end_s: float = float("inf")) -> RunResult:
-    """Run a plan until *end_s* at most, try remedies for its findings, and measure the run's time."""
+    """Run a plan until *end_s* at most, try remedies for its findings, and measure its time."""
     check = _until(end_s)
     begun_s = time.monotonic()
     result = run_plan(plan, seed, check=check)

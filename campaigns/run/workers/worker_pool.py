@@ -32,7 +32,7 @@ def losses_noticed() -> Iterator[None]:
     """Submit work to a pool, or wait for it, in this context.
 
     Raises:
-        WorkerLostError: A process of the pool is gone, or the work itself raised one of the same errors.
+        WorkerLostError: A process of the pool is gone, or the work itself raised such an error.
 
     """
     try:

@@ -20,7 +20,7 @@ ANY: Final = "any"
 
 
 def usual_kinds() -> tuple[str, ...]:
-    """Return the default kinds: all but faults that refer to a message rule, which need its name."""
+    """Return the default kinds: all but those that refer to a message rule, which need its name."""
     return tuple(
         name
         for name, kind in FAULTS.items()

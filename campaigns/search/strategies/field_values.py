@@ -15,7 +15,7 @@ from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 Values = Mapping[Any, st.SearchStrategy[Any]]
-"""Strategies by marker (`harrow.cluster_model.fields`) or plain type, which replace the usual ones."""
+"""Strategies by marker (`harrow.cluster_model.fields`) or type, in place of the usual ones."""
 
 DURATIONS_US: Final = st.integers(0, 120).map(lambda tenths: tenths * 100 * US_PER_MS)
 """Up to twelve seconds, which exceeds most default timeouts of brokers."""

@@ -51,7 +51,7 @@ def producers(
     duration_us: int = DURATION_US,
     options: Options | None = SAFE_PRODUCER,
 ) -> ProducerSpec:
-    """Draw a producer that sends all the time; *options* are its settings, None for any settings."""
+    """Draw a producer that sends all the time; *options* are its settings, None for any."""
     return ProducerSpec(
         name=name,
         settings=draw(settings(PRODUCER, kafka=kafka, options=options)),

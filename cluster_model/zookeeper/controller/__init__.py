@@ -1,1 +1,1 @@
-"""The controller of a ZooKeeper cluster: its events, its state machines, its requests to brokers."""
+"""The controller on ZooKeeper: its events, state machines, and requests to brokers."""

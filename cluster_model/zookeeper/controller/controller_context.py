@@ -1,4 +1,4 @@
-"""What the controller knows: live brokers, assignments, leaders and ISRs (``ControllerContext.scala``)."""
+"""The controller's cache of brokers, assignments and leaders (``ControllerContext.scala``)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionSta
 class ControllerContext:
     """The cache of one controller's term of office.
 
-    Brokers in controlled shutdown are live, and told everything, but lead nothing that they do not lead already
-    (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
+    Brokers in controlled shutdown are live, and told everything, but lead nothing that they do not
+    lead already (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
     """
 
     epoch: int = 0
@@ -28,21 +28,21 @@ class ControllerContext:
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
     offline_partitions: set[str] = field(default_factory=set)
     offline_replicas: dict[int, dict[str, None]] = field(default_factory=dict)
-    """The partitions of each live broker whose log directory has failed there (``replicasOnOfflineDirs``)."""
+    """The partitions in failed log directories by live broker (``replicasOnOfflineDirs``)."""
 
     def live(self) -> tuple[int, ...]:
         """Return the live brokers' ids, sorted."""
         return tuple(sorted(self.live_brokers))
 
     def can_lead(self, partition: str | None = None) -> frozenset[int]:
-        """Return the live brokers that are not shutting down, of a *partition* those that have its log."""
+        """Return the live brokers that are not shutting down; with a *partition*, with its log."""
         found = frozenset(self.live_brokers.keys() - self.shutting_down)
         if partition is None or not self.offline_replicas:
             return found
         return frozenset(b for b in found if partition not in self.offline_replicas.get(b, ()))
 
     def is_online(self, broker: int, partition: str, online: Collection[int]) -> bool:
-        """Return whether a broker is one of those that are *online*, and has a partition's log (``isReplicaOnline``)."""
+        """Return whether a broker in *online* has a partition's log (``isReplicaOnline``)."""
         return broker in online and partition not in self.offline_replicas.get(broker, ())
 
     def dead_brokers(self) -> tuple[int, ...]:
@@ -101,7 +101,7 @@ class ControllerContext:
         return {partition: self.state(partition) for partition in partitions if partition in self.leadership}
 
     def imbalanced_partitions(self, percentage: int) -> list[str]:
-        """Return partitions to move back to preferred leaders that have lost more than *percentage*."""
+        """Return the partitions of preferred leaders that lost more than *percentage*."""
         preferred: dict[int, list[str]] = {}
         for partition, replicas in self.assignments.items():
             preferred.setdefault(replicas[0], []).append(partition)
@@ -113,7 +113,7 @@ class ControllerContext:
         return found
 
     def replicated(self, broker: int) -> tuple[list[str], list[str]]:
-        """Return the partitions with other replicas that a broker leads, and those that it follows."""
+        """Return the replicated partitions that a broker leads, and those that it follows."""
         led: list[str] = []
         followed: list[str] = []
         for partition, replicas in self.assignments.items():

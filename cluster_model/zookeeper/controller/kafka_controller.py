@@ -118,7 +118,7 @@ class KafkaController:
         self._resign()
 
     def _clear_events(self) -> None:
-        """Drop what has not begun; the broker that waits for it is told so, if the release does that."""
+        """Drop the events that wait, and tell the brokers behind them if the release does so."""
         self._events.clear()
         waiting, self._shutdowns_queued = self._shutdowns_queued, []
         for on_handled in waiting if self._switches.shutdown_request_preempted else ():
@@ -222,7 +222,8 @@ class KafkaController:
         try:
             yield from self._on_controller_failover()
         except StateChangeFailed:
-            # It has failed because there is a newer one (``KafkaController.elect``, triggerControllerMove).
+            # It has failed because there is a newer one (``KafkaController.elect``,
+            # triggerControllerMove).
             raise ControllerMoved from None
 
     def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
@@ -373,10 +374,11 @@ class KafkaController:
     def _process_controlled_shutdown(
         self, request: ControlledShutdownRequest, on_handled: OnHandled
     ) -> Processing:
-        """Relieve a broker of what it leads, as far as somebody else can lead it, and answer with the rest.
+        """Move a broker's leaderships to others where possible, and answer with the remaining ones.
 
-        What it follows it stops fetching, and leaves the ISR (``KafkaController.doControlledShutdown``,
-        ``shutdownBroker`` before 0.11). From now on it is elected nowhere, until it has been gone.
+        What it follows it stops fetching, and leaves the ISR
+        (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). From now on it
+        is elected nowhere, until it has been gone.
         """
         self._shutdowns_queued.remove(on_handled)
         context, broker = self._context, request.broker
@@ -396,7 +398,8 @@ class KafkaController:
     def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
         """Return why a broker is not relieved.
 
-        Since KIP-380 one that this controller does not know is an unforeseen error: its epoch is looked up first.
+        Since KIP-380 one that this controller does not know is an unforeseen error: its epoch is
+        looked up first.
         """
         if not self.is_active:
             return errors.STALE_CONTROLLER_EPOCH
@@ -422,7 +425,10 @@ class KafkaController:
         yield from self._partitions.trigger_online_partitions("topic creation")
 
     def _process_partition_modifications(self, topic: str) -> Processing:
-        """A topic's znode has been written, by this controller or because it has more partitions: give new ones leaders."""
+        """Elect leaders for new partitions after a write to a topic's znode.
+
+        The controller itself may have written it.
+        """
         if not self.is_active:
             return
         yield from self._read_topics((topic,))
@@ -448,7 +454,7 @@ class KafkaController:
         yield Submission(_delete_all(path, notifications), guarded=True)
 
     def _read_notifications(self, path: str) -> Generator[Submission, zk.ZooKeeperResponse, _Notifications]:
-        """Return the sequential znodes below a path, which is watched from now on, and what reading each came to."""
+        """Watch a path, and return its sequential znodes with the results of reading them."""
         response = yield Submission((zk.GetChildren(path, watch=True),))
         children = response.results[0].children
         if not children:
@@ -459,7 +465,10 @@ class KafkaController:
     # Log directories fail
 
     def _process_log_dir_event_notification(self) -> Processing:
-        """Log directories of brokers have failed: ask which replicas are gone, by telling them again what they have (KIP-112)."""
+        """Ask brokers with failed log directories which replicas are offline (KIP-112).
+
+        The question is a LeaderAndIsr with the replicas that they already have.
+        """
         if not self.is_active:
             return
         path = zk.LOG_DIR_EVENT_NOTIFICATION
@@ -480,7 +489,10 @@ class KafkaController:
     def _process_leader_and_isr_response(
         self, broker: int, asked: tuple[str, ...], offline: tuple[str, ...]
     ) -> Processing:
-        """Note which replicas of a broker are gone, and elect others where they led (``onReplicasBecomeOffline``)."""
+        """Mark a broker's offline replicas, and elect others that it led.
+
+        After ``onReplicasBecomeOffline``.
+        """
         context = self._context
         if not self.is_active or broker not in context.live_brokers:
             return
@@ -503,9 +515,10 @@ class KafkaController:
         self._put(lambda: self._process_alter_partition(request, on_handled))
 
     def _process_alter_partition(self, request: AlterPartitionRequest, on_handled: OnAltered) -> Processing:
-        """Write the ISRs that may be had, answer, and let the brokers know (``processAlterPartition``).
+        """Write a request's valid ISRs, answer, and update brokers (``processAlterPartition``).
 
-        A request that is dropped from the queue, or cut off, is not answered: who has asked asks again after its timeout.
+        A request that is dropped from the queue, or cut off, is not answered: who has asked asks
+        again after its timeout.
         """
         context = self._context
         error = errors.NONE if self.is_active else errors.NOT_CONTROLLER
@@ -555,8 +568,9 @@ class KafkaController:
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write the ISRs that leaders want; return the partitions written, and those refused.
 
-        A write is refused, too, where the answer to an earlier attempt was lost. Up to 2.6 the leader, which wrote itself, compared
-        what stood in the znode (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not: the leader gets
+        A write is refused, too, where the answer to an earlier attempt was lost. Up to 2.6 the
+        leader, which wrote itself, compared what stood in the znode
+        (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not: the leader gets
         INVALID_UPDATE_VERSION, and waits for metadata that nobody sends.
         """
         written, refused = yield from self._partitions.write_states(wanted)
@@ -570,7 +584,7 @@ class KafkaController:
         return written, [partition for partition in refused if partition not in written]
 
     def _alteration(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
-        """Return what is answered to a leader without anything being written; None where its ISR is to be written."""
+        """Return the immediate answer to a leader; None if its ISR must be written first."""
         known = self._context.leadership.get(partition)
         error: str | None = None
         if known is None:
@@ -594,7 +608,10 @@ class KafkaController:
     # Reassignments
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """An administrator asks for other replicas of a partition, or with None that a reassignment be cancelled."""
+        """Queue an administrator's request for other replicas of a partition.
+
+        None cancels its reassignment.
+        """
         self._put(lambda: self._process_reassignment(partition, target))
 
     def _process_reassignment(self, partition: str, target: tuple[int, ...] | None) -> Processing:

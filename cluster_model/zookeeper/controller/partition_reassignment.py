@@ -1,7 +1,8 @@
-"""Partitions get other replicas (KIP-455): the part of the controller on ZooKeeper (``KafkaController.onPartitionReassignment``).
+"""Reassignments by the controller (KIP-455, ``KafkaController.onPartitionReassignment``).
 
-Every method that is a part of the processing of a controller event yields ZooKeeper operations and goes on with their
-results (see `kafka_controller`). Letters such as A1 are those of Kafka's own description.
+Every method that is a part of the processing of a controller event yields ZooKeeper operations and
+goes on with their results (see `kafka_controller`). Letters such as A1 are those of Kafka's own
+description.
 """
 
 from collections.abc import Callable, Generator
@@ -42,11 +43,12 @@ class PartitionReassignments:
         self._context = context
         self._channels = channels
         self._partitions = partitions
-        # Where leaders write ISRs themselves: else the controller knows (``isAlterPartitionEnabled``).
+        # Where leaders write ISRs themselves: else the controller knows
+        # (``isAlterPartitionEnabled``).
         self._watches_isrs = watches_isrs
 
     def alter(self, partition: str, target: tuple[int, ...] | None) -> Processing:
-        """Have a partition get these replicas, in place of what another reassignment wants; None cancels that."""
+        """Reassign a partition, in place of any reassignment in progress; None cancels that."""
         context = self._context
         error = self._refusal(partition, target)
         if error != errors.NONE:
@@ -58,7 +60,10 @@ class PartitionReassignments:
         )
 
     def _refusal(self, partition: str, target: tuple[int, ...] | None) -> str:
-        """Return why a partition is not reassigned (``replicasAreValid``): new replicas have to be on live brokers."""
+        """Return why a partition is not reassigned: new replicas need live brokers.
+
+        After ``replicasAreValid``.
+        """
         context = self._context
         if partition not in context.leadership:
             return errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,7 +75,7 @@ class PartitionReassignments:
         return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
 
     def resume(self, concerns: Callable[[ReplicaAssignment], bool]) -> Processing:
-        """Go on with reassignments: a new controller with all of them, with those of a broker when it is back."""
+        """Continue reassignments: all in a new controller, or those of a returned broker."""
         context = self._context
         for partition in tuple(context.reassigning):
             assignment = context.assignment(partition)
@@ -78,7 +83,7 @@ class PartitionReassignments:
                 yield from self._reassign(partition, assignment)
 
     def complete(self, partition: str) -> Processing:
-        """The ISR of a partition has changed: complete its reassignment if the target replicas are in it."""
+        """Complete a partition's reassignment if all target replicas have joined the ISR."""
         context = self._context
         if partition in context.reassigning:
             assignment = context.assignment(partition)
@@ -91,26 +96,32 @@ class PartitionReassignments:
         yield from self._take_over(partition, wanted)
         is_complete = yield from self._is_complete(partition, wanted)
         if not is_complete:
-            # A1: those that lead, follow and are to follow hear of it; the new ones begin to fetch (A2).
+            # A1: those that lead, follow and are to follow hear of it; the new ones begin to fetch
+            # (A2).
             yield from self._partitions.raise_leader_epoch(partition)
             return
         # B2: from now on only the target replicas count, as far as this controller knows.
         context.assign(partition, ReplicaAssignment(wanted.target))
         leader = context.leadership[partition].leader
-        # B3: another leader if the present one is to go. Where none can be elected the rest is done all the same.
+        # B3: another leader if the present one is to go. Where none can be elected the rest is done
+        # all the same.
         if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
             yield from self._partitions.raise_leader_epoch(partition)
         else:
             yield from self._partitions.elect_leaders([partition], REASSIGNMENT, REASSIGNMENT)
         # B4, B5: the others leave the ISR, and are deleted.
         yield from self._stop(partition, wanted.removing)
-        # B6: if this controller goes before, the next one begins again with what stands in ZooKeeper.
+        # B6: if this controller goes before, the next one begins again with what stands in
+        # ZooKeeper.
         yield Submission(self._write(partition), guarded=True)
         context.reassigning.pop(partition, None)
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
 
     def _take_over(self, partition: str, wanted: ReplicaAssignment) -> Processing:
-        """Write who is to have a replica, and stop those that a former reassignment has added in vain (``updateCurrentReassignment``)."""
+        """Write the assignment, and stop replicas that an earlier reassignment added in vain.
+
+        After ``updateCurrentReassignment``.
+        """
         context = self._context
         current = context.assignment(partition)
         if current != wanted:
@@ -123,7 +134,7 @@ class PartitionReassignments:
     def _is_complete(
         self, partition: str, assignment: ReplicaAssignment
     ) -> Generator[Submission, zk.ZooKeeperResponse, bool]:
-        """Return whether all target replicas are in the ISR; until they are, be told when that changes."""
+        """Return whether the ISR has all target replicas, and watch it until it has."""
         if not assignment.is_being_reassigned:
             return True
         response = yield Submission((zk.GetData(zk.state_path(partition), watch=self._watches_isrs),))
@@ -131,10 +142,11 @@ class PartitionReassignments:
         return state.error == zk.OK and set(assignment.target) <= set(state.data.isr)
 
     def _stop(self, partition: str, replicas: tuple[int, ...]) -> Processing:
-        """Take replicas out of the ISR, and have them deleted (``stopRemovedReplicasOfReassignedPartition``).
+        """Remove replicas from the ISR and delete them.
 
-        Nothing is deleted before all are out, and no replica that could not be taken out: it has not become offline, from
-        which alone its deletion starts (``ReplicaDeletionStarted.validPreviousStates``).
+        After ``stopRemovedReplicasOfReassignedPartition``. Nothing is deleted before all are out,
+        and no replica that could not be taken out: it has not become offline, from which alone its
+        deletion starts (``ReplicaDeletionStarted.validPreviousStates``).
         """
         deletable = []
         for replica in replicas:
@@ -146,7 +158,7 @@ class PartitionReassignments:
         batch.send(self._context.live())
 
     def _write(self, partition: str) -> tuple[zk.ZooKeeperOperation, ...]:
-        """Return what writes the assignment of a partition's topic (``updateReplicaAssignmentForPartition``)."""
+        """Return the writes of a topic's assignment (``updateReplicaAssignmentForPartition``)."""
         topic = partition.rpartition("-")[0]
         return (zk.SetData(zk.topic_path(topic), self._context.topic_assignment(topic)),)
 

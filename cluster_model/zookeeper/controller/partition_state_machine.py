@@ -42,7 +42,8 @@ Operations = tuple[zk.ZooKeeperOperation, ...]
 class Submission:
     """Operations that the processing of an event wants of ZooKeeper.
 
-    With ``atomic`` all of them happen or none; ``guarded`` ones fail once another controller has been elected.
+    With ``atomic`` all of them happen or none; ``guarded`` ones fail once another controller has
+    been elected.
     """
 
     operations: Operations
@@ -57,12 +58,13 @@ Processing = Generator[Submission, zk.ZooKeeperResponse, None]
 class ControllerMoved(Exception):
     """Another controller has been elected: the guard of a write did not hold.
 
-    The processing of an event gets it where it waits for the write, as from ``KafkaZkClient.retryRequestsUntilConnected``.
+    The processing of an event gets it where it waits for the write, as from
+    ``KafkaZkClient.retryRequestsUntilConnected``.
     """
 
 
 class StateChangeFailed(Exception):
-    """A partition's znode is missing, or a newer controller has written it: the event goes no further."""
+    """Ends an event: a partition's znode is missing, or a newer controller has written it."""
 
 
 class PartitionStateMachine:
@@ -147,7 +149,8 @@ class PartitionStateMachine:
             written, remaining = yield from self.write_states(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
-                # Of an election for offline partitions those that shut down are not told; of others they are.
+                # Of an election for offline partitions those that shut down are not told; of others
+                # they are.
                 told = context.can_lead() if strategy == OFFLINE else context.live_brokers
                 replicas = [b for b in context.assignments[partition] if b in told]
                 batch.add_leader_and_isr(replicas, partition, context.state(partition))
@@ -174,7 +177,10 @@ class PartitionStateMachine:
         return elect_for_offline(current, assignment, live, unclean=unclean)
 
     def raise_leader_epoch(self, partition: str) -> Processing:
-        """Tell a partition's replicas that they are others, which takes a new leader epoch (``updateLeaderEpochAndSendRequest``)."""
+        """Send a partition's replicas their new assignment, in a new leader epoch.
+
+        After ``updateLeaderEpochAndSendRequest``.
+        """
         context = self._context
         batch = self._batch()
         remaining = [partition]
@@ -195,7 +201,7 @@ class PartitionStateMachine:
     def remove_from_isrs(
         self, broker: int, partitions: list[str] | None = None
     ) -> Generator[Submission, zk.ZooKeeperResponse, list[str]]:
-        """A broker is gone, or about to stop: take it out of the ISRs that it is in, of all partitions or of these.
+        """Remove a broker that is dead or shuts down from the ISRs of all or some partitions.
 
         Returns where it is out; not what a newer controller has written, which is left alone.
         """

@@ -1,1 +1,1 @@
-"""An ensemble of ZooKeeper servers: election, leader, followers, and what each keeps on its disk."""
+"""A ZooKeeper ensemble: election, leader, followers, and each server's disk."""

@@ -1,4 +1,4 @@
-"""The ZooKeeper of a cluster: one server, or an ensemble of them, as those see it who stand outside."""
+"""A cluster's ZooKeeper as its users see it: one server, or an ensemble."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from harrow.cluster_model.zookeeper.service.standalone_server import StandaloneS
 
 _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 _STANDALONE_ID: Final = 0
-"""What a server without others has for an id where it makes sessions (``ZooKeeperServer.getServerId``)."""
+"""The server part of session ids without an ensemble (``ZooKeeperServer.getServerId``)."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class ZooKeeperEnsemble:
     # What administrators and faults do
 
     def write(self, operation: zk.ZooKeeperOperation) -> None:
-        """Do what an administrator does with zkCli or a script, again and again until there is a server that takes it."""
+        """Write like an administrator with zkCli, and retry until a server accepts it."""
         deciding = self._deciding()
         if deciding is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.write(operation))
@@ -116,9 +116,10 @@ class ZooKeeperEnsemble:
         return bool(mine)
 
     def _deciding(self) -> StandaloneServer | QuorumPeer | None:
-        """Return the server that decides: the one that there is, or the leader of a majority; None while there is none.
+        """Return the server that decides: the only one, or the leader of a majority; None without.
 
-        A leader that does not know yet that it has lost its majority is one, unless there is a later one.
+        A leader that does not know yet that it has lost its majority is one, unless there is a
+        later one.
         """
         deciding = [
             (member.life.epoch, member.life)

@@ -17,9 +17,12 @@ _RETRY_US: Final = US_PER_SECOND
 
 
 class EnsembleFollower:
-    """The time with one leader, from finding it to losing it. It decides for its server what the leader decides.
+    """The time with one leader, from finding it to losing it.
 
-    *commit* applies so much of the log, *on_synced* lets the server take clients, *on_lost* ends it all.
+    Its server decides nothing itself: the leader does.
+
+    *commit* applies the log up to a position, *on_synced* lets the server accept clients, and
+    *on_lost* ends the following.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class EnsembleFollower:
         self._on_lost()
 
     def _watch_leader(self, limit_us: int) -> None:
-        """Give the leader up once it has said nothing for so long: `initLimit`, and later `syncLimit`."""
+        """Give up a leader that has been silent for *limit_us*: `initLimit`, later `syncLimit`."""
         self._limit_us = limit_us
         self._watches += 1
         self._watch(self._watches)
@@ -129,7 +132,8 @@ class EnsembleFollower:
                 self._lose()
                 return
             self._is_accepted = True
-            # One that had promised it before, to a leader that got no further, does not count twice.
+            # One that had promised it before, to a leader that got no further, does not count
+            # twice.
             known = -1 if body.epoch == store.accepted_epoch else store.current_epoch
             store.accepted_epoch = body.epoch
             self._send(protocol.AckEpoch(store.server_id, known, store.position(), store.applied))

@@ -1,7 +1,8 @@
 """A server that leads its ensemble (``Leader.java``, ``LearnerHandler.java``).
 
-It agrees on an epoch with a majority, gives each follower the log that it has itself, and takes clients when a majority has that
-log. From then on it puts the transactions of all servers in order, and those that a majority has logged are applied.
+It agrees on an epoch with a majority, gives each follower the log that it has itself, and takes
+clients when a majority has that log. From then on it puts the transactions of all servers in order,
+and those that a majority has logged are applied.
 """
 
 from collections.abc import Callable
@@ -42,9 +43,10 @@ class _Learner:
 
 
 class EnsembleLeader:
-    """A term as leader. It decides for its own server, and for those that follow it.
+    """A term as leader, which decides for its own server and for its followers.
 
-    *commit* applies so much of the log, *on_formed* lets the server take clients, *on_lost* ends it all.
+    *commit* applies the log up to a position, *on_formed* lets the server accept clients, and
+    *on_lost* ends the term.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class EnsembleLeader:
         self._is_active = True
         self._learners: dict[int, _Learner] = {}
         self._epoch = store.accepted_epoch + 1
-        # What it had when its term began: a follower that has more, or is in a later epoch, is a better leader.
+        # What it had when its term began: a follower that has more, or is in a later epoch, is a
+        # better leader.
         self._began = (store.current_epoch, store.position())
         self._connecting = {store.server_id}
         self._electing = {store.server_id}
@@ -184,7 +187,7 @@ class EnsembleLeader:
                     self._bring_up_to_date(each)
 
     def _bring_up_to_date(self, learner: _Learner) -> None:
-        """Give a follower the log that this server has; what the follower has applied is the same on both."""
+        """Send a follower the missing entries; what it has applied is the same on both."""
         learner.is_forwarding = True
         entries = tuple(self._store.log[learner.applied :])
         self._send(learner, protocol.NewLeader(self._epoch, learner.applied, entries))
@@ -200,7 +203,7 @@ class EnsembleLeader:
             self._commit_logged()
 
     def _form(self) -> None:
-        """Serve, now that a majority has the log: what anybody had logged is committed, and every session has its timeout anew."""
+        """Commit the whole log, which a majority has, restart session timeouts, and serve."""
         self._commit(len(self._store.log))
         tree = self._store.tree
         self._tracker = SessionTracker(
@@ -247,7 +250,7 @@ class EnsembleLeader:
         self._sessions.touch(session_id)
 
     def _checked(self, transaction: Transaction, server_id: int) -> Transaction:
-        """Return a transaction as it is proposed: refused where the session is over, or has moved to another server."""
+        """Return a transaction as proposed: refused if its session is over or at another server."""
         if isinstance(transaction, CreateSession):
             self._sessions.add(transaction.session_id, transaction.timeout_us, server_id)
         elif isinstance(transaction, CloseSession):

@@ -1,8 +1,8 @@
 """How servers agree on a leader (``FastLeaderElection.java``).
 
-Each votes for the best that it knows of: the one in the latest epoch, among those the one with the longest log, then the
-one with the highest id. Whenever its vote changes it tells all others; when a majority votes as it does, and no server
-says better for 200 ms, that is the leader.
+Each votes for the best that it knows of: the one in the latest epoch, among those the one with the
+longest log, then the one with the highest id. Whenever its vote changes it tells all others; when a
+majority votes as it does, and no server says better for 200 ms, that is the leader.
 """
 
 from collections.abc import Callable, Mapping
@@ -107,7 +107,7 @@ class FastLeaderElection:
         self._notify_all()
 
     def _count(self) -> None:
-        """See whether a majority is of this server's opinion; it waits a moment for a better one then."""
+        """If a majority shares this server's vote, wait a moment for a better one."""
         agreeing = 1 + sum(vote.ballot == self._ballot for vote in self._votes.values())
         if agreeing >= self._majority:
             self._agreement += 1
@@ -118,7 +118,7 @@ class FastLeaderElection:
             self._end(self._ballot.leader)
 
     def _receive_settled(self, sender: int, vote: _Vote) -> None:
-        """A server that has a leader says who that is: the leader of a majority is that of this server as well."""
+        """Follow the leader that another server names, once a majority confirms it."""
         leader = vote.ballot.leader
         self._settled[sender] = vote
         agreeing = {
@@ -168,7 +168,8 @@ class FastLeaderElection:
     def _notify(self, peer: int) -> None:
         ballot = self._ballot
         if self._state != LOOKING:
-            # All that have a leader name it with the epoch that they are in with it (ZOOKEEPER-1732).
+            # All that have a leader name it with the epoch that they are in with it
+            # (ZOOKEEPER-1732).
             ballot = Ballot(self._own_ballot().epoch, ballot.position, ballot.leader)
         self._clients[peer].send_without_answer(
             Notification(self._server_id, self._state, self._round, ballot)

@@ -1,4 +1,7 @@
-"""What the servers of an ensemble say to each other. Names are those of ZooKeeper's packets (``Leader.java``, ``FastLeaderElection.java``)."""
+"""What the servers of an ensemble say to each other.
+
+Names are those of ZooKeeper's packets (``Leader.java``, ``FastLeaderElection.java``).
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -36,7 +39,7 @@ class LoggedTransaction:
 
 @dataclass(slots=True, frozen=True)
 class Ballot:
-    """Whom a server wants for leader, how far the log of that one goes, and in which epoch it is."""
+    """A vote: the proposed leader, how far its log goes, and its epoch."""
 
     epoch: int
     position: Position
@@ -45,7 +48,7 @@ class Ballot:
 
 @dataclass(slots=True, frozen=True)
 class Notification:
-    """A server says in which round of the election it is, and what it votes for; one that does not look says whom it has."""
+    """A server's election round and vote; one that does not look sends its leader's."""
 
     api: ClassVar[str] = "ZooKeeperElection"
     sender: int
@@ -75,7 +78,8 @@ class LeaderInfo:
 class AckEpoch:
     """A follower will hear no leader of an older epoch, and says how far it is.
 
-    ``current_epoch`` is -1 where it had promised that before. What it has *applied* every server has in common with it.
+    ``current_epoch`` is -1 where it had promised that before. What it has *applied* every server
+    has in common with it.
     """
 
     api: ClassVar[str] = "ZooKeeperQuorum"
@@ -87,7 +91,7 @@ class AckEpoch:
 
 @dataclass(slots=True, frozen=True)
 class NewLeader:
-    """What a follower's log is to be: the *kept* beginning of its own, and these entries (DIFF, TRUNC and NEWLEADER in one)."""
+    """A follower's future log: *kept* own entries, then these (DIFF, TRUNC and NEWLEADER)."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     epoch: int

@@ -1,4 +1,7 @@
-"""A ZooKeeper server of an ensemble: it looks for a leader, then leads or follows, then looks again (``QuorumPeer.java``)."""
+"""A server of a ZooKeeper ensemble: it looks for a leader, then leads or follows.
+
+When that ends it looks again (``QuorumPeer.java``).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from harrow.cluster_model.zookeeper.service.server import ZooKeeperServer
 
 @dataclass(frozen=True, slots=True)
 class EnsembleConfig:
-    """What ``zoo.cfg`` says: the servers' processes by their ids, the tick, and the limits in ticks."""
+    """The content of ``zoo.cfg``: the servers' processes by id, the tick, and limits in ticks."""
 
     servers: Mapping[int, str]
     tick_us: int
@@ -26,7 +29,10 @@ class EnsembleConfig:
 
 
 class QuorumPeer:
-    """One life of such a server. Its clients are served while it has a leader, or leads a majority."""
+    """One life of such a server.
+
+    Its clients are served while it has a leader, or leads a majority.
+    """
 
     def __init__(
         self, host: Host, config: EnsembleConfig, store: QuorumStore, history: CommittedHistory
@@ -60,7 +66,7 @@ class QuorumPeer:
 
     @property
     def decides(self) -> bool:
-        """Whether an administrator's write, or the end of a session, is decided here: it leads a majority."""
+        """Whether this server leads a majority, and decides about writes and sessions."""
         return self._leader is not None and self.clients.is_serving
 
     def expire_session(self, session_id: int) -> None:

@@ -1,4 +1,4 @@
-"""What a server of an ensemble has on its disk: its tree, and the log of transactions that it was made by."""
+"""The disk of a server in an ensemble: its tree, and the log of the tree's transactions."""
 
 from dataclasses import dataclass, field
 
@@ -11,8 +11,9 @@ from harrow.cluster_model.zookeeper.service.server import ServerStore
 class QuorumStore:
     """The log of transactions, of which the first ``applied`` are in the tree.
 
-    What is logged is on the disk before anybody is told (``forceSync``). ``accepted_epoch`` is the newest whose leader the
-    server has met, ``current_epoch`` that of the last leader whose log it has taken over.
+    What is logged is on the disk before anybody is told (``forceSync``). ``accepted_epoch`` is the
+    newest whose leader the server has met, ``current_epoch`` that of the last leader whose log it
+    has taken over.
     """
 
     server: ServerStore
@@ -38,7 +39,7 @@ class QuorumStore:
 
 
 class CommittedHistory:
-    """How far the ensemble has come, as somebody sees it who sees all: how many transactions have been applied anywhere."""
+    """The number of transactions that any server of the ensemble has applied, for observers."""
 
     def __init__(self, tree: DataTree) -> None:
         self.tree = tree

@@ -1,8 +1,9 @@
-"""A broker's ZooKeeper client: one session, servers that it tries in turn, requests that are repeated until connected, watches.
+"""A broker's ZooKeeper client: one session, several servers, watches, and retries.
 
-After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``: what was in flight when the
-connection broke is sent again when there is one. A client whose session has expired
-learns so when it next reaches ZooKeeper, not before; what is in flight then fails.
+Requests wait and are retried until the client is connected. After ``KafkaZkClient.scala`` and
+``ZooKeeperClient.scala``: what was in flight when the connection broke is sent again when there is
+one. A client whose session has expired learns so when it next reaches ZooKeeper, not before; what
+is in flight then fails.
 """
 
 from collections import deque
@@ -23,7 +24,10 @@ OnResponse = Callable[[zk.ZooKeeperResponse], None]
 _ROUND_US: Final = US_PER_SECOND
 """How long a client waits when it has tried all servers (``StaticHostProvider.next``)."""
 _SPREAD_US: Final = US_PER_SECOND
-"""How long it waits at most before it tries another one, so that not all clients come at once (``ClientCnxn``)."""
+"""The longest wait before the next server, so that not all clients come at once.
+
+As in ``ClientCnxn``.
+"""
 CLIENT_LISTENER: Final = "zookeeper"
 
 _EXPIRED: Final = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
@@ -83,7 +87,8 @@ class ZooKeeperClient:
             on_push=self._fired,
             on_disconnect=lambda: self._disconnected(None),
         )
-        # The watches that have not fired yet, as far as the client knows, and the last change that it has seen.
+        # The watches that have not fired yet, as far as the client knows, and the last change that
+        # it has seen.
         self._data_watches: dict[str, None] = {}
         self._exist_watches: dict[str, None] = {}
         self._child_watches: dict[str, None] = {}
@@ -96,7 +101,7 @@ class ZooKeeperClient:
         self._last_sent_us = 0
 
     def _shuffled(self, servers: Sequence[str]) -> tuple[str, ...]:
-        """Return the servers in the order in which this session tries them (``StaticHostProvider``)."""
+        """Return the servers in this session's order of attempts (``StaticHostProvider``)."""
         left, shuffled = list(servers), []
         while left:
             server = pick(self._host.choices.network, left)
@@ -105,7 +110,7 @@ class ZooKeeperClient:
         return tuple(shuffled)
 
     def owns(self, result: zk.ZooKeeperResult) -> bool:
-        """Return whether a znode that was there already is this session's: its creation was answered in vain.
+        """Return whether this session created an existing znode, and the answer was lost.
 
         ``KafkaZkClient.CheckedEphemeral`` and ``checkControllerAndEpoch`` take that for a success.
         """
@@ -119,8 +124,9 @@ class ZooKeeperClient:
     def close(self, on_closed: Callable[[], None]) -> None:
         """Close the session, and call back when that is done, or cannot be done any more.
 
-        After ``ClientCnxn.close``: a client that has no connection does not wait for one, so its session has to
-        expire; one that hears nothing gives up as with any silent server. What is submitted from now on is lost.
+        After ``ClientCnxn.close``: a client that has no connection does not wait for one, so its
+        session has to expire; one that hears nothing gives up as with any silent server. What is
+        submitted from now on is lost.
         """
         is_connected = self._connected
         self._closing = True
@@ -140,7 +146,8 @@ class ZooKeeperClient:
         """Send operations; *on_response* is called once.
 
         With the error SESSIONEXPIRED if that happens while they are on their way or wait for a
-        connection; when the connection breaks they are sent again, though they may have taken effect.
+        connection; when the connection breaks they are sent again, though they may have taken
+        effect.
         """
         pending = _Pending(operations, atomic, guard, on_response)
         if self._closing:
@@ -196,7 +203,7 @@ class ZooKeeperClient:
             self._try_next()
 
     def _try_next(self) -> None:
-        """Connect to the next server: at once, or a second later where each has been tried since the last connection."""
+        """Connect to the next server, a second later if none has accepted since."""
         self._place = (self._place + 1) % len(self._servers)
         delay_us = _ROUND_US if self._place == self._last_place else 0
         if len(self._servers) > 1:
@@ -205,7 +212,7 @@ class ZooKeeperClient:
         self._host.set_timer(delay_us, self._reconnect)
 
     def _begin_anew(self) -> None:
-        """Forget the session that is over: its watches went with it, and the next one tries servers in an order of its own."""
+        """Replace a session that is over: its watches are gone, and servers get another order."""
         self._session_id = 0
         self._last_zxid = -1
         self._data_watches.clear()
@@ -230,8 +237,9 @@ class ZooKeeperClient:
     def _fail_what_waits(self) -> None:
         """End what waits for a connection: it belongs to the session that is over.
 
-        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException there. Sent in the
-        next session, a Create of ``/controller`` would make a controller that knows nothing of it.
+        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException there. Sent in
+        the next session, a Create of ``/controller`` would make a controller that knows nothing of
+        it.
         """
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:

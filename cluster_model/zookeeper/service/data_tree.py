@@ -1,7 +1,7 @@
-"""What a ZooKeeper server keeps: a tree of znodes, and the sessions that own the ephemeral ones (``DataTree.java``).
+"""The state of a ZooKeeper server: znodes, and the sessions that own ephemeral ones.
 
-Nothing here knows of clients, time or other servers. Servers that apply the same transactions in the same order have the
-same tree, which is what an ensemble is.
+After ``DataTree.java``. Nothing here knows of clients, time or other servers. Servers that apply
+the same transactions in the same order have the same tree, which is what an ensemble is.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,8 @@ NO_SESSION: Final = 0
 class Znode:
     """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise.
 
-    ``mzxid`` is the change that wrote its data last, ``pzxid`` the one that created or deleted a child last.
+    ``mzxid`` is the change that wrote its data last, ``pzxid`` the one that created or deleted a
+    child last.
     """
 
     data: Any
@@ -62,7 +63,10 @@ class CloseSession:
 
 @dataclass(slots=True, frozen=True)
 class Write:
-    """Operations that happen in one go, if ``atomic`` all of them or none; with a ``guard`` only if that holds."""
+    """A write of several operations; ``atomic`` ones all succeed or fail.
+
+    If it has a ``guard``, that must hold.
+    """
 
     session_id: int
     operations: tuple[zk.ZooKeeperOperation, ...]
@@ -72,7 +76,7 @@ class Write:
 
 @dataclass(slots=True, frozen=True)
 class ErrorTransaction:
-    """A request that the leader has refused: it takes its place among the others, and changes nothing."""
+    """A request that the leader refused. It has its place in the order, and changes nothing."""
 
     error: str
 
@@ -105,7 +109,8 @@ class TreeListener(Protocol):
 class DataTree:
     """The znodes and sessions of one server, as of the last change that it has applied.
 
-    ``zxid`` numbers the changes of znodes. ZooKeeper numbers transactions, of which one may change several.
+    ``zxid`` numbers the changes of znodes. ZooKeeper numbers transactions, of which one may change
+    several.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:

@@ -184,7 +184,8 @@ ZooKeeperOperation = Create | SetData | GetData | GetChildren | Delete | Check
 class ZooKeeperResult:
     """The outcome of one operation; ``czxid`` is the transaction that created the znode.
 
-    Where that is there already, ``owner`` is the session of an ephemeral one: a client that has to know reads it then.
+    Where that is there already, ``owner`` is the session of an ephemeral one: a client that has to
+    know reads it then.
     """
 
     error: str
@@ -212,15 +213,16 @@ class ZooKeeperRequest(Request):
 
     @property
     def znodes(self) -> tuple[str, ...]:
-        """The paths that its operations name: of what is created with a number, the path without it."""
+        """The paths of its operations, without the numbers of sequential znodes."""
         return tuple(operation.path for operation in self.operations)
 
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperResponse:
-    """The outcome of each operation; or one error for all of them. ``request`` is None where a session was closed.
+    """The outcome of each operation; or one error for all of them.
 
-    ``zxid`` is the last change that the server had applied when it answered.
+    ``request`` is None where a session was closed. ``zxid`` is the last change that the server had
+    applied when it answered.
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -240,8 +242,9 @@ class ZooKeeperResponse:
 class ConnectRequest(Request):
     """Open a session, or go on with one (``session_id`` > 0) over a new connection.
 
-    ``last_zxid`` is the last change that the client has seen, and the watches are those that it waits for: what they would have
-    told since then they tell at once, and wait otherwise. ZooKeeper's client sends them right behind it (SetWatches).
+    ``last_zxid`` is the last change that the client has seen, and the watches are those that it
+    waits for: what they would have told since then they tell at once, and wait otherwise.
+    ZooKeeper's client sends them right behind it (SetWatches).
     """
 
     api: ClassVar[str] = "ZooKeeper"

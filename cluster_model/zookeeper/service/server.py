@@ -1,7 +1,7 @@
-"""A ZooKeeper server, as its clients see it (``ZooKeeperServer.java`` and its chain of request processors).
+"""A ZooKeeper server for clients (``ZooKeeperServer.java`` and its request processors).
 
-It answers reads by itself, from what it has applied, and has everything else decided: by itself if it is alone, by the
-leader if it is one of an ensemble. Without a leader it serves no client.
+It answers reads by itself, from what it has applied, and has everything else decided: by itself if
+it is alone, by the leader if it is one of an ensemble. Without a leader it serves no client.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ from harrow.cluster_model.zookeeper.service.data_tree import (
 )
 
 _SERVER_ID_SHIFT: Final = 56
-"""A session's id begins with the server that has made it (``SessionTrackerImpl.initializeNextSession``)."""
+"""The high byte of a session id is its server (``SessionTrackerImpl.initializeNextSession``)."""
 
 _WRITES: Final = (zk.Create, zk.SetData, zk.Delete, zk.Check)
 
@@ -35,7 +35,7 @@ class RequestProcessor(Protocol):
     """Who decides for a server: what is a transaction, which sessions go on."""
 
     def submit(self, transaction: Transaction, tag: int) -> None:
-        """Have a transaction take its place among all others; the server gets it with its *tag* when it has been decided."""
+        """Order a transaction among all others; the server gets it back with its *tag*."""
 
     def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
         """Find out whether a session goes on, whose client has come to this server."""
@@ -68,9 +68,10 @@ class _Request:
 
 
 _Watchers = dict[str, dict[int, int]]
-"""By path, the sessions that watch, each with the number of the connection over which it has said so.
+"""The watching sessions by path, each with the number of the connection that set the watch.
 
-Not the connection itself: a watch that never fires would keep it, and the broker behind it, for ever.
+Not the connection itself: a watch that never fires would keep it, and the broker behind it, for
+ever.
 """
 
 
@@ -82,7 +83,8 @@ class ZooKeeperServer:
         self._store = store
         self._tree = store.tree
         self._processor: RequestProcessor | None = None
-        # Whether what is being applied now is so for the first time anywhere: then the trace has it.
+        # Whether what is being applied now is so for the first time anywhere: then the trace has
+        # it.
         self._is_news = False
         # Of sessions whose clients are connected here.
         self._connections: dict[int, Connection] = {}
@@ -101,7 +103,7 @@ class ZooKeeperServer:
         self._processor = processor
 
     def cease(self) -> None:
-        """Close the connections of all clients, and take no more: what they have asked for they do not hear of."""
+        """Close all clients' connections and accept no more; pending requests get no answer."""
         self._processor = None
         for connection in (*self._connections.values(), *self._connecting.values()):
             self._host.close_by_server(connection)
@@ -122,7 +124,7 @@ class ZooKeeperServer:
         self._submit(CloseSession(session_id, expired), lambda _: None)
 
     def apply(self, transaction: Transaction, tag: int | None, *, is_news: bool) -> None:
-        """Apply a transaction that is decided; with a *tag* it was this server's, whose client may wait for it."""
+        """Apply a decided transaction; one with a *tag* is this server's, and a client may wait."""
         self._is_news = is_news
         outcome = self._tree.apply(transaction, self)
         on_applied = None if tag is None else self._awaited.pop(tag, None)
@@ -176,7 +178,7 @@ class ZooKeeperServer:
             self._handle(connection, correlation_id, request)
 
     def connection_closed(self, connection: Connection) -> None:
-        """A client is gone; its session lives on until it times out, or the client comes back, here or elsewhere."""
+        """Forget a connection. The session lives until its timeout, or until the client returns."""
         self._connecting.pop(connection.id, None)
         for session_id, known in self._connections.items():
             if known is connection:
@@ -233,7 +235,8 @@ class ZooKeeperServer:
         assert self._processor is not None, "a request while no client is served"
         self._processor.touch(session_id)
         request = _Request(connection, correlation_id, body)
-        # Answers come in the order of the requests: who reads after writing sees it (``CommitProcessor``).
+        # Answers come in the order of the requests: who reads after writing sees it
+        # (``CommitProcessor``).
         self._requests.setdefault(session_id, deque()).append(request)
         for transaction in _transactions(body):
             self._submit(transaction, partial(self._decided, request))
@@ -256,7 +259,7 @@ class ZooKeeperServer:
             self._requests.pop(session_id, None)
 
     def _is_done(self, request: _Request) -> bool:
-        """Go on with a request's operations, up to one that waits for its outcome; return whether none is left."""
+        """Process a request's operations up to one that must wait; return whether none is left."""
         operations = request.body.operations
         while request.done < len(operations):
             operation = operations[request.done]
@@ -297,7 +300,7 @@ class ZooKeeperServer:
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children))
 
     def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
-        """Put a client's watches in force, those that have missed something by having them fire (``DataTree.setWatches``)."""
+        """Restore a client's watches; fire those that missed a change (``setWatches``)."""
         session_id, number = request.session_id, connection.id
         for path in request.data_watches:
             node = self._tree.node(path)
@@ -322,7 +325,7 @@ _NO_WATCHERS: Final[dict[int, int]] = {}
 
 
 def _transactions(body: zk.ZooKeeperRequest) -> Iterable[Transaction]:
-    """Return a request's transactions: one for all of its operations, or one for each that writes."""
+    """Return a request's transactions: one for all its operations, or one for each write."""
     if body.atomic:
         return (Write(body.session_id, body.operations, body.guard, atomic=True),)
     return [

@@ -1,7 +1,8 @@
 """When sessions expire: at ticks (``SessionTrackerImpl.java``).
 
-A timeout is rounded up to a tick, so several sessions that were last heard of within one tick expire together. In an
-ensemble the leader alone does this: what followers hear of their clients they tell it.
+A timeout is rounded up to a tick, so several sessions that were last heard of within one tick
+expire together. In an ensemble the leader alone does this: what followers hear of their clients
+they tell it.
 """
 
 from collections.abc import Callable, Iterable
@@ -72,7 +73,7 @@ class SessionTracker:
         return True
 
     def is_owner(self, session_id: int, server: int) -> bool:
-        """Return whether a session goes on, and its client is connected to this server (``checkSession``)."""
+        """Return whether a session is alive and its client is on this server (``checkSession``)."""
         session = self._sessions.get(session_id)
         return session is not None and session.owner == server
 
@@ -88,7 +89,8 @@ class SessionTracker:
             return
         now_us = self._host.clock.now_us
         for session_id in [id_ for id_, each in self._sessions.items() if each.expires_us <= now_us]:
-            # One that is over is refused at once; that it is, the others learn with the transaction.
+            # One that is over is refused at once; that it is, the others learn with the
+            # transaction.
             self.remove(session_id)
             self._expire(session_id)
         self._host.set_timer(self._tick_us, self._tick)

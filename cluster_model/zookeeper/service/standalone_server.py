@@ -1,4 +1,4 @@
-"""A ZooKeeper server that is alone: what it decides is so at once (``ZooKeeperServerMain.java``)."""
+"""A single ZooKeeper server, whose decisions hold at once (``ZooKeeperServerMain.java``)."""
 
 from collections.abc import Callable
 

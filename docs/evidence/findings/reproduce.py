@@ -1,11 +1,12 @@
-"""Two flaws of current Kafka on three real brokers, with signals alone: no proxy, nothing of harrow.
+"""Two flaws of current Kafka on three real brokers, caused by signals alone, without harrow.
 
     python reproduce.py re-elected-leader JARS FOLDER
     python reproduce.py reverted-log-start JARS FOLDER
 
-JARS is a folder with all jars of a release from 3.7 on, such as ``libs/`` of its distribution. FOLDER is new and gets the data and
-the brokers' logs. It needs Java 17 and confluent-kafka, and one to two minutes. It prints its observations, and exits with 0 if the acknowledged
-record is lost, and with 1 if not: how long a broker stands still depends on the machine, so try again.
+JARS is a folder with all jars of a release from 3.7 on, such as ``libs/`` of its distribution.
+FOLDER is new and gets the data and the brokers' logs. It needs Java 17 and confluent-kafka, and one
+to two minutes. It prints its observations, and exits with 0 if the acknowledged record is lost, and
+with 1 if not: how long a broker stands still depends on the machine, so try again.
 """
 
 import argparse
@@ -168,9 +169,10 @@ class Cluster:
         wait_until(lambda: self.state() == (0, [*BROKERS]), "the topic")
 
     def admin_beside(self, paused: int) -> AdminClient:
-        """Return an administrator that sends its requests to another broker than one that will stand still.
+        """Return an administrator that does not use the broker that is about to be paused.
 
-        It takes one broker for the controller and sends them there; which one KRaft names is random.
+        It takes one broker for the controller and sends them there; which one KRaft names is
+        random.
         """
         others = tuple(broker for broker in BROKERS if broker != paused)
         while True:
@@ -188,7 +190,7 @@ class Cluster:
         return [record for segment in segments for record in records_in(segment.read_bytes())]
 
     def checkpoint(self, broker: int, name: str) -> list[str]:
-        """Return the lines of a checkpoint behind version and count: leader epochs, or log starts of the topic."""
+        """Return the entries of a checkpoint file: leader epochs, or log starts of the topic."""
         data = self._folder / str(broker) / "data"
         of_partition = data / f"{TOPIC}-0" / name
         file = of_partition if of_partition.exists() else data / name
@@ -298,7 +300,7 @@ def elect_preferred_leader(admin: AdminClient) -> None:
 
 
 def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
-    """Have broker 1 lead in epoch 1, stand still while epoch 2 comes and goes, and lead again in epoch 3.
+    """Let broker 1 lead in epoch 1, pause during epoch 2, and lead again in epoch 3.
 
     Return whether the record that it acknowledges then is lost.
     """
@@ -348,7 +350,7 @@ def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
 
 
 def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
-    """Have broker 0 keep m1 where the others have m2, and return whether m1 is lost although it was acknowledged."""
+    """Let broker 0 keep m1 where the others have m2; return whether the acknowledged m1 is lost."""
     producers += [Producer(cluster.addresses()), Producer(cluster.addresses())]
     first, second = producers
     first.send("m0")

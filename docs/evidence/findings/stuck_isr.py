@@ -1,10 +1,14 @@
-"""A flaw of Kafka 2.7 to 3.9 with ZooKeeper, on three real brokers: an ISR that never changes again. Nothing of harrow.
+"""A flaw of Kafka 2.7 to 3.9 on ZooKeeper: an ISR that never changes again.
+
+It runs on three real brokers, without harrow.
 
     python stuck_isr.py JARS FOLDER
 
-JARS is a folder with all jars of such a release, such as ``libs/`` of the distribution of 3.9.2. FOLDER is new and gets the data and
-the logs. It needs Java (17 for 3.9), confluent-kafka and kazoo, and two minutes. A proxy between the controller and ZooKeeper loses one answer. The script prints
-its observations, and exits with 0 if the ISR is stuck, and with 1 if not: try again then, since it depends on the machine when a follower counts as slow.
+JARS is a folder with all jars of such a release, such as ``libs/`` of the distribution of 3.9.2.
+FOLDER is new and gets the data and the logs. It needs Java (17 for 3.9), confluent-kafka and kazoo,
+and two minutes. A proxy between the controller and ZooKeeper loses one answer. The script prints
+its observations, and exits with 0 if the ISR is stuck, and with 1 if not: try again then, since it
+depends on the machine when a follower counts as slow.
 """
 
 import argparse
@@ -195,7 +199,7 @@ def started(processes: Processes, port: int) -> tuple[Proxy, KazooClient, str]:
 
 
 def is_stuck(processes: Processes, port: int) -> bool:
-    """Lose the answer to the write of a smaller ISR, and return whether the follower is kept out of it for good."""
+    """Lose the answer to the write of a smaller ISR; return whether the follower stays out."""
     proxy, zookeeper, addresses = started(processes, port)
     partition = Partition(zookeeper, addresses)
     wait_until(lambda: partition.on_brokers() == (LEADER, [LEADER, FOLLOWER]), "the topic")

@@ -57,7 +57,7 @@ class ModelCoordinator:
         self.knows_instances = behaviours.groups.static_members_fenced
         """Whether there are static members (KIP-345)."""
         self.knows_stable_offsets = behaviours.groups.stable_offset_fetch
-        """Whether OffsetFetch can wait for transactions, which commit offsets as members (KIP-447)."""
+        """Whether OffsetFetch can wait for transactions, which commit as members (KIP-447)."""
         self.knows_next_epoch = behaviours.clients.producer_bumps_epoch
         """Whether producers ask for their next epoch (KIP-360)."""
         self.knows_verification = behaviours.transactions.transaction_verification

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 MemberId = Literal["own", "none", "former", "other", "ghost"]
-"""The member id in a request: the latest one, none, the one before, another slot's, an unknown one."""
+"""The member id in a request: the latest, none, the previous, another slot's, an unknown one."""
 
 Coordinated = Literal["groups", "transactions"]
 
@@ -17,7 +17,10 @@ GROUP: Final = "g"
 TOPIC: Final = "t"
 MEMBERS: Final = (0, 1, 2, 3)
 INSTANCES_OF_MEMBERS: Final = {2: "i", 3: "i"}
-"""The static members (KIP-345). Two slots share a group instance id, so that each fences the other."""
+"""The static members (KIP-345).
+
+Two slots share a group instance id, so that each fences the other.
+"""
 OTHER_INSTANCE: Final = "j"
 """The group instance id to which a consumer changes."""
 PROTOCOLS: Final = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("roundrobin",))
@@ -26,7 +29,10 @@ SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 
 INSTANCES: Final = (0, 1, 2)
 TRANSACTIONAL_IDS: Final = {0: "x", 1: "x", 2: "y"}
-"""The transactional ids. The first two instances share one, so that each makes the other a zombie."""
+"""The transactional ids.
+
+The first two instances share one, so that each makes the other a zombie.
+"""
 
 
 # Groups

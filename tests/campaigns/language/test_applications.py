@@ -1,4 +1,5 @@
-"""The section `workload.applications`: what it may say, what it implies, and that it is written as it was read."""
+"""The section `workload.applications`: what it may say, what it implies, and that it is written as
+it was read."""
 
 import pytest
 

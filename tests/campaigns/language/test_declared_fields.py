@@ -1,4 +1,5 @@
-"""A field or a setting is declared once, also from outside; all that campaigns do with it follows."""
+"""A field or a setting is declared once, also from outside; all that campaigns do with it
+follows."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -120,7 +120,8 @@ def test_the_cost_of_loading_grows_linearly_with_the_text() -> None:
 
 
 def calls_of(function: Callable[..., object], *arguments: object) -> int:
-    """Return how many calls a function makes, of Python and of C; what is made once is there already."""
+    """Return how many calls a function makes, of Python and of C; what is made once is there
+    already."""
     function(*arguments)
     calls = 0
 
@@ -138,7 +139,8 @@ def calls_of(function: Callable[..., object], *arguments: object) -> int:
 
 
 def test_reading_campaigns_imports_no_code_that_runs_or_prints_them() -> None:
-    """What is imported decides how long a command takes to begin; how long that is depends on the machine."""
+    """What is imported decides how long a command takes to begin; how long that is depends on the
+    machine."""
     script = "import sys, harrow.campaigns.language.loader; print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", script],

@@ -192,7 +192,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([created(0, 0), stopped(0)], {"last-isr-member-died": 1, "leader-died-without-controller": 1}),
         ([reduced(-1, 1)], {"isr-shrank-to-one": 1, "partition-offline": 1}),
-        # The controller takes a dead leader out first and elects next: a member of the ISR is there.
+        # The controller takes a dead leader out first and elects next: a member of the ISR is
+        # there.
         ([registered(1), reduced(-1, 1, 2)], {}),
         (
             [event(9, "election", 0, "t-0", 1, 4, (1, 2), False, "preferred leader")],
@@ -449,7 +450,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([group("CompletingRebalance"), group("Stable"), group("PreparingRebalance")], {}),
         ([group("Stable", 0), group("Stable", 1), group("Stable", 1)], {"group-coordinator-moved": 1}),
-        # The former coordinator tells that it has let the group go, before or after its successor has it.
+        # The former coordinator tells that it has let the group go, before or after its successor
+        # has it.
         ([group("Stable", 0), group("Stable", 1), group("Dead", 0)], {"group-coordinator-moved": 1}),
         ([group("CompletingRebalance", 0), group("PreparingRebalance", 1)], {"group-coordinator-moved": 1}),
         ([group("PreparingRebalance"), committed()], {"commit-during-rebalance": 1}),
@@ -533,7 +535,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"late-transactional-batch": 1},
         ),
         ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
-        # What the new coordinator has read in its log nobody knows, and a former one may still tell of its own.
+        # What the new coordinator has read in its log nobody knows, and a former one may still tell
+        # of its own.
         ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),
         ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), begun()], {}),
         ([led(0, 0), marked(first_offset=-1)], {"marker-without-transaction": 1}),

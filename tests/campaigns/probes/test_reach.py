@@ -1,4 +1,5 @@
-"""Which rare states runs can reach at all: of their control plane, and of the groups and transactions that they have."""
+"""Which rare states runs can reach at all: of their control plane, and of the groups and
+transactions that they have."""
 
 from collections.abc import Sequence
 from typing import Any

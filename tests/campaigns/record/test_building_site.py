@@ -1,4 +1,5 @@
-"""What is made for the cache is made by one process at a time, and nothing of a killed one stays."""
+"""What is made for the cache is made by one process at a time, and nothing of a killed one
+stays."""
 
 import subprocess
 import sys

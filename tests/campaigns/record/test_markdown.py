@@ -1,4 +1,5 @@
-"""Markdown that no text of a campaign can break out of, and no line of which is a command to whatever shows a log."""
+"""Markdown that no text of a campaign can break out of, and no line of which is a command to
+whatever shows a log."""
 
 import re
 

@@ -75,7 +75,10 @@ def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
 
 @needs_proc
 def test_a_renamed_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A power cut keeps what was flushed. So each file is flushed before it or its folder is renamed, and then the new name."""
+    """A power cut keeps what was flushed.
+
+    So each file is flushed before it or its folder is renamed, and then the new name.
+    """
     moments = flushes_and_renames(monkeypatch)
     result = run_result()
     folder = write(tmp_path, result)
@@ -83,7 +86,8 @@ def test_a_renamed_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     files = {path.name for path in folder.iterdir()}
     assert set(moments[:renamed]) == {f"flush {name}" for name in (*files, unfinished(folder).name)}
     assert moments[renamed + 1] == f"flush {folder.parent.name}"
-    # Once more: the folder is there, so each file is replaced, the one that says that it is a run at the end.
+    # Once more: the folder is there, so each file is replaced, the one that says that it is a run
+    # at the end.
     moments.clear()
     write(tmp_path, result)
     replaced = [moment for moment in moments if moment.startswith("rename")]
@@ -108,7 +112,8 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
 
 
 def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that grows with each file or folder that is flushed to disk, or gets its name."""
+    """Return a list that grows with each file or folder that is flushed to disk, or gets its
+    name."""
     moments: list[str] = []
     flush, replace, rename = os.fsync, Path.replace, Path.rename
 

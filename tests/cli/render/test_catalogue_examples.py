@@ -6,7 +6,8 @@ from harrow.campaigns.language.loader import load_text
 from harrow.cli.options import Kind
 from harrow.cli.render.catalogue import CatalogueEntry, entries
 
-# A message rule for `release`, a transactional.id for the transactions, an application for what strikes one.
+# A message rule for `release`, a transactional.id for the transactions, an application for what
+# strikes one.
 CAMPAIGN = """\
 workload:
   duration: 10s
@@ -18,7 +19,8 @@ script:
 
 
 def entries_of(kind: Kind) -> list[CatalogueEntry]:
-    """Return what has an example that is written out; where several fields could be named it is `{...}`."""
+    """Return what has an example that is written out; where several fields could be named it is
+    `{...}`."""
     return [entry for entry in entries(kind) if "{...}" not in str(entry.parts["in a campaign"])]
 
 

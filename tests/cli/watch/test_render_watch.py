@@ -54,7 +54,8 @@ def test_the_view_fits_any_terminal(campaign: str) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 def test_no_line_of_the_view_jumps(size: tuple[int, int]) -> None:
-    """Faults and findings come and go; the view stays as high, and partitions stay where they are."""
+    """Faults and findings come and go; the view stays as high, and partitions stay where they
+    are."""
     result = library_run("loss-by-hw-truncation")
     frames = [lines_of(scene, *size) for scene in scenes(result, range(0, 41_000_000, 1_000_000))]
     assert len({len(lines) for lines in frames}) == 1

@@ -1,4 +1,5 @@
-"""A topic gets more partitions (KIP-195), whether a controller on ZooKeeper finds them or one of KRaft creates them."""
+"""A topic gets more partitions (KIP-195), whether a controller on ZooKeeper finds them or one of
+KRaft creates them."""
 
 from collections.abc import Iterator
 

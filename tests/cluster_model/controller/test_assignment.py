@@ -1,4 +1,5 @@
-"""Replica assignment; the tables are those of Kafka's AdminTest, AdminZkClientTest and AdminRackAwareTest."""
+"""Replica assignment; the tables are those of Kafka's AdminTest, AdminZkClientTest and
+AdminRackAwareTest."""
 
 import pytest
 

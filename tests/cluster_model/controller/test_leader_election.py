@@ -20,7 +20,8 @@ def state(leader: int, isr: Isr) -> LeaderAndIsr:
 
 
 def found(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
-    """Return (leader, ISR); every change raises the leader epoch and is written over the version that was read."""
+    """Return (leader, ISR); every change raises the leader epoch and is written over the version
+    that was read."""
     if new is None:
         return None
     assert (new.leader_epoch, new.partition_epoch) == (EPOCH + 1, VERSION)
@@ -114,7 +115,8 @@ def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> N
         ((2, 4), (2, 4), {2, 4}, {2, 4}, None),
         # In the order of the assignment; all that shut down leave the ISR.
         ((1, 2, 3, 4), (4, 3, 2, 1), {1, 2, 3, 4}, {1, 2}, (3, (4, 3))),
-        # A member of the ISR that is not alive cannot lead, and stays: nobody has asked for it to be taken out.
+        # A member of the ISR that is not alive cannot lead, and stays: nobody has asked for it to
+        # be taken out.
         ((1, 2, 3), (1, 2, 3), {1, 3}, {1}, (3, (2, 3))),
     ],
 )

@@ -222,7 +222,8 @@ class Quorum:
         self.check()
 
     def check(self) -> None:
-        """Check that each epoch has one leader, and that all nodes and later leaders agree on committed records."""
+        """Check that each epoch has one leader, and that all nodes and later leaders agree on
+        committed records."""
         for node in self.nodes:
             raft = node.raft
             if raft is None:
@@ -244,7 +245,8 @@ class Quorum:
                 )
 
     def _has_chosen(self, log: MetadataLog, end_offset: int) -> bool:
-        """Return whether a log has the committed records below an offset, apart from those before its start."""
+        """Return whether a log has the committed records below an offset, apart from those before
+        its start."""
         return log.end_offset >= end_offset and (
             end_offset <= log.start_offset
             or [*log.read(log.start_offset, end_offset)] == self.chosen[log.start_offset : end_offset]

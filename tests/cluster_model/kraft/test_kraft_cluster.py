@@ -158,7 +158,8 @@ def test_a_lost_disk_makes_a_shutdown_unclean() -> None:
     ("fails", "elr"), [("never", (1,)), ("before it stops", ()), ("before it starts", ())]
 )
 def test_a_failed_log_directory_makes_a_shutdown_unclean(fails: str, elr: tuple[int, ...]) -> None:
-    """LogManager.readBrokerEpochFromCleanShutdownFiles: without a file in each directory there is no epoch."""
+    """LogManager.readBrokerEpochFromCleanShutdownFiles: without a file in each directory there is
+    no epoch."""
     settings = {"min.insync.replicas": 2}
     kraft = Kraft(eligible_leader_replicas=True, settings=settings, log_dirs=3)
     kraft.cluster.disks[1].dir_by_partition[P] = 1
@@ -193,7 +194,8 @@ def test_the_effective_min_isr_is_limited_by_the_replicas_of_the_first_partition
 
 
 def test_the_next_controller_knows_which_replicas_are_in_failed_log_directories() -> None:
-    """BrokerRegistrationChangeRecord.logDirs: elections use the metadata log, not the next heartbeats."""
+    """BrokerRegistrationChangeRecord.logDirs: elections use the metadata log, not the next
+    heartbeats."""
     kraft = Kraft(log_dirs=2, log_dir_failure_reported=True)
     kraft.cluster.disks[1].dir_by_partition[P] = 1
     kraft.cluster.fail_log_dir(1, 1)
@@ -246,7 +248,8 @@ def test_losing_the_disks_of_a_majority_loses_committed_metadata() -> None:
 
 
 def test_a_node_stops_instead_of_truncating_committed_metadata() -> None:
-    """KafkaMetadataLog.truncateTo: the next incarnation has no high watermark, and adopts the leader's log."""
+    """KafkaMetadataLog.truncateTo: the next incarnation has no high watermark, and adopts the
+    leader's log."""
     kraft = Kraft(voters=1)
     plane = kraft.cluster.control_plane
     assert isinstance(plane, QuorumControlPlane)
@@ -572,7 +575,8 @@ def test_a_broker_that_stopped_uncleanly_is_no_longer_eligible() -> None:
 
 
 def test_a_combined_controller_has_a_successor_before_it_stops() -> None:
-    """KafkaRaftServer.shutdown: the broker stops first, then the controller resigns (EndQuorumEpoch)."""
+    """KafkaRaftServer.shutdown: the broker stops first, then the controller resigns
+    (EndQuorumEpoch)."""
     kraft = Kraft(combined=True)
     first = kraft.controller
     kraft.cluster.stop_broker(first)
@@ -596,7 +600,10 @@ def test_a_controller_in_its_own_process_has_a_successor_before_it_stops() -> No
 
 
 def test_a_broker_in_controlled_shutdown_stops_fetching_from_brokers() -> None:
-    """ReplicaManager.applyLocalFollowersDelta. With ZooKeeper it still fetches, and may rejoin ISRs."""
+    """ReplicaManager.applyLocalFollowersDelta.
+
+    With ZooKeeper it still fetches, and may rejoin ISRs.
+    """
     kraft = Kraft()
     kraft.cluster.network.watch_messages()
     kraft.cluster.stop_broker(0)
@@ -630,7 +637,8 @@ def test_a_broker_that_dies_in_controlled_shutdown_returns_after_its_session() -
 
 
 def test_a_leader_whose_isr_was_refused_waits_for_the_metadata_log() -> None:
-    """Partition.handleAlterPartitionError: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST."""
+    """Partition.handleAlterPartitionError: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
+    INVALID_REQUEST."""
     kraft = Kraft()
     leader = kraft.cluster.leader(0, P)
     leader.pending_isr = (0, 1)

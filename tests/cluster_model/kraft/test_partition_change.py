@@ -1,4 +1,5 @@
-"""Changes of partitions in KRaft: leaders, ISRs, eligible leader replicas (PartitionChangeBuilder.java, KIP-966)."""
+"""Changes of partitions in KRaft: leaders, ISRs, eligible leader replicas
+(PartitionChangeBuilder.java, KIP-966)."""
 
 from dataclasses import replace
 
@@ -101,7 +102,8 @@ def test_with_elrs_the_last_member_leaves_the_isr_and_stays_eligible() -> None:
 
 
 def test_an_unassigned_replica_stays_eligible_but_is_not_elected() -> None:
-    """PartitionChangeBuilder.maybePopulateTargetElr considers only the ISR and unclean shutdowns."""
+    """PartitionChangeBuilder.maybePopulateTargetElr considers only the ISR and unclean
+    shutdowns."""
     before = PartitionRecord("t-0", (0, 2), 0, 5, (0,), 7, elr=(1,))
     assert changed(before, (), alive=(1, 2), min_isr=2) == (-1, 6, (), (1, 0), Elected.CLEAN)
     assert recovery_sets(replace(before, isr=(), elr=(1, 0)), (1,).__contains__) == ((0,),)

@@ -126,7 +126,8 @@ def test_the_records_of_an_isolated_minority_yield_to_those_of_the_majority(
 @pytest.mark.parametrize("pre_vote", [False, True])
 @pytest.mark.parametrize("voters", [3, 5])
 def test_successors_run_in_the_order_that_the_resigning_leader_prefers(voters: int, pre_vote: bool) -> None:
-    """EndQuorumEpoch: the first at once, the second after 1/2^(n-1) of controller.quorum.election.backoff.max.ms.
+    """EndQuorumEpoch: the first at once, the second after 1/2^(n-1) of
+    controller.quorum.election.backoff.max.ms.
 
     The delay doubles for each later one.
     """
@@ -322,7 +323,8 @@ def refused_candidate(quorum: Quorum) -> RaftClient:
 def test_a_refused_candidate_backs_off_up_to_4_0_and_an_unanswered_one_up_to_3_9(
     release: str, backs_off: bool, at_timeout: bool
 ) -> None:
-    """KAFKA-18345: from 4.1 on it waits for its election timeout, then runs again without a backoff."""
+    """KAFKA-18345: from 4.1 on it waits for its election timeout, then runs again without a
+    backoff."""
     switch = behaviours_in(release).kraft.election_backoff
     pre_vote = behaviours_in(release).kraft.pre_vote
     raft = refused_candidate(Quorum(pre_vote=pre_vote, election_backoff=switch))
@@ -434,7 +436,8 @@ def test_from_3_9_1_on_a_follower_of_a_silent_leader_asks_other_voters(looks: bo
     ("switch", "within_us"), [(NEVER, None), (ALWAYS, 2 * SECOND), (WHILE_SILENT, 3 * SECOND)]
 )
 def test_from_3_9_on_a_leader_repeats_its_announcement(switch: str, within_us: int | None) -> None:
-    """KAFKA-16536: every half controller.quorum.fetch.timeout.ms, even to a voter that had it once."""
+    """KAFKA-16536: every half controller.quorum.fetch.timeout.ms, even to a voter that had it
+    once."""
     quorum = Quorum(looks_for_leader=False, begin_epoch_repeated=switch)
     leader = leader_of(quorum)
     voter = raft_of(quorum, (leader + 1) % 3)
@@ -461,7 +464,8 @@ def test_a_repeated_announcement_meets_a_voter_in_a_later_epoch_and_deposes_the_
 
 @pytest.mark.parametrize("pre_vote", [False, True])
 def test_a_resigned_leader_without_a_successor_leaves_its_epoch(pre_vote: bool) -> None:
-    """``pollResigned``: up to 3.9 it runs in the next epoch, from 4.0 on it asks for pre-votes there."""
+    """``pollResigned``: up to 3.9 it runs in the next epoch, from 4.0 on it asks for pre-votes
+    there."""
     quorum = Quorum(pre_vote=pre_vote)
     leader = leader_of(quorum)
     raft = raft_of(quorum, leader)

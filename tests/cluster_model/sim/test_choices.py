@@ -15,7 +15,8 @@ from harrow.cluster_model.sim.choices import (
 )
 from tests.recorded_choices import RecordedStream, RecordingStream, recorded_choices
 
-# Recordings and regression corpora rest on these: if one of them changes, every seed means another run.
+# Recordings and regression corpora rest on these: if one of them changes, every seed means another
+# run.
 GOLDEN = {
     "network": [688, 893, 70, 712, 10, 91, 347, 177],
     "disk": [999, 506, 471, 771, 270, 69, 976, 945],

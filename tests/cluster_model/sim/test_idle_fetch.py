@@ -1,4 +1,5 @@
-"""Fetches that repeat themselves: at any time they are what they would be had each cycle been taken."""
+"""Fetches that repeat themselves: at any time they are what they would be had each cycle been
+taken."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -154,7 +155,8 @@ class Pair:
             "idle": connection.idle,
             "client": (self.handler._session_epoch, self.client._correlation_id),
             "in flight": [request[:2] for request in self.client.in_flight],
-            # But for timers that find nothing any more, and those are set again when they are missing.
+            # But for timers that find nothing any more, and those are set again when they are
+            # missing.
             "due": sorted(
                 (at_us, process.name, callback.__name__, argument.correlation_id, said(argument))
                 for at_us, process, _, callback, argument in self.simulator._queue
@@ -387,7 +389,10 @@ def test_what_a_cycle_would_notice_wakes_it(end: Callable[[Pair], None]) -> None
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
 def test_news_of_a_partition_wakes_its_fetch_and_tries_it_if_it_still_waits(after_us: int) -> None:
-    """If its answer or the next request is under way, no fetch waits. A completed one has no timer."""
+    """If its answer or the next request is under way, no fetch waits.
+
+    A completed one has no timer.
+    """
     pair = Pair()
     hosted, session = watched_partition(pair), pair.leader.session
     pair.run_until(pair.began_us + after_us)

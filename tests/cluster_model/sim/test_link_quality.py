@@ -1,4 +1,5 @@
-"""Links that are worse than by themselves: latency, jitter, bandwidth, slow receivers, broken connections."""
+"""Links that are worse than by themselves: latency, jitter, bandwidth, slow receivers, broken
+connections."""
 
 from dataclasses import dataclass
 from typing import ClassVar

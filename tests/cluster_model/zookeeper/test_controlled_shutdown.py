@@ -1,4 +1,5 @@
-"""A broker's attempts at a controlled shutdown: the controller, the answers, and when it gives up."""
+"""A broker's attempts at a controlled shutdown: the controller, the answers, and when it gives
+up."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""What the process of an application does between the calls of a library, which is made up here, and of harrow, which a test is."""
+"""What the process of an application does between the calls of a library, which is made up here,
+and of harrow, which a test is."""
 
 import json
 import socket
@@ -33,7 +34,8 @@ THREE = {"called-0": [(0, "a"), (1, "b"), (2, "c")]}
 
 
 class FakeLibrary:
-    """Takes note of what it is asked; it returns what *polls* has, and fails as *failures* says, by call."""
+    """Takes note of what it is asked; it returns what *polls* has, and fails as *failures* says, by
+    call."""
 
     def __init__(
         self,
@@ -148,7 +150,8 @@ class FakeLibrary:
 
 
 class Harrow:
-    """The other end of the channel: it answers, numbers what is written from 5 on, and takes every result that is stored."""
+    """The other end of the channel: it answers, numbers what is written from 5 on, and takes every
+    result that is stored."""
 
     def __init__(self, connection: socket.socket, library: FakeLibrary) -> None:
         self._connection = connection
@@ -209,7 +212,8 @@ def running(
     fatal: str | None = None,
     **client: Any,
 ) -> Iterator[Harrow]:
-    """Have an application run, in a thread; *keeps* says that records are sent when the test says so."""
+    """Have an application run, in a thread; *keeps* says that records are sent when the test says
+    so."""
     library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
     library.fatal = fatal
     given = {
@@ -425,7 +429,8 @@ def test_parallel_workers_finish_in_any_order(
     polls = {"called-0": [(number, str(number)) for number in range(3)]}, {"called-0": [(3, "3")]}
     with running(delivery, *polls, takes_ns=[1, 0, 0, 0]) as harrow:
         calls = harrow.library.calls
-        # The other worker does the rest, and the loop goes on once there is nothing more to hand out.
+        # The other worker does the rest, and the loop goes on once there is nothing more to hand
+        # out.
         harrow.wait(lambda: sum(call.startswith("send") for call in calls) == 3)
         harrow.wait(lambda: committed in calls or "commit {'called-0': 4}" in calls)
         if delivery == WATERMARK:

@@ -150,7 +150,8 @@ def test_defaults_match_the_java_client_of_the_release(
 def test_producer_settings_match_the_model_of_the_release(
     library: str, release: str, given: Mapping[str, Value]
 ) -> None:
-    """So a campaign about an old release means the same on both: up to 2.0, say, that a producer does not retry."""
+    """So a campaign about an old release means the same on both: up to 2.0, say, that a producer
+    does not retry."""
     told, config = producer_settings(library, release, given), producer_config(release, given)
     said = LIBRARIES[library]
 

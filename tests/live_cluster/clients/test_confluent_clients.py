@@ -1,4 +1,5 @@
-"""What is made of what confluent-kafka does, without a broker; its consumer is made up where it would have to hear of one."""
+"""What is made of what confluent-kafka does, without a broker; its consumer is made up where it
+would have to hear of one."""
 
 from typing import Any
 
@@ -175,7 +176,8 @@ def test_application_chooses_its_first_offset(
 class FakeProducer:
     """A producer of confluent-kafka that knows a partition once it was asked for metadata so often.
 
-    It refuses what it does not know *at once*, as with metadata that it has, or later, when it gets some.
+    It refuses what it does not know *at once*, as with metadata that it has, or later, when it gets
+    some.
     """
 
     def __init__(self, asks: int, *, at_once: bool) -> None:
@@ -206,7 +208,8 @@ class FakeProducer:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_record_waits_for_partition_metadata(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
-    """librdkafka fails what it knows no partition for; the Java client waits for up to max.block.ms."""
+    """librdkafka fails what it knows no partition for; the Java client waits for up to
+    max.block.ms."""
     fake = FakeProducer(2, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
     monkeypatch.setattr(confluent_clients, "_BETWEEN_S", 0.0)

@@ -1,4 +1,5 @@
-"""What is made of what kafka-python does: the library is made up here, but for its futures and errors."""
+"""What is made of what kafka-python does: the library is made up here, but for its futures and
+errors."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

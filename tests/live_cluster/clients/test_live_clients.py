@@ -489,8 +489,8 @@ def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeP
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
     }
-    # By the defaults of Kafka 2.4: metadata.max.age.ms, session.timeout.ms, heartbeat.interval.ms, three times
-    # request.timeout.ms, auto.commit.interval.ms.
+    # By the defaults of Kafka 2.4: metadata.max.age.ms, session.timeout.ms, heartbeat.interval.ms,
+    # three times request.timeout.ms, auto.commit.interval.ms.
     patience_us = (300 + 10 + 3 + 3 * 30 + 5) * 1_000_000
     member = LiveConsumer(ConsumerSpec(name="c", settings=settings), host)
     member.start()
@@ -504,7 +504,8 @@ def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeP
             max_poll_interval_us=300_000_000,
         )
     ]
-    # One that is assigned its partitions is no member, whatever its group is called, and where nothing is set Kafka's defaults count.
+    # One that is assigned its partitions is no member, whatever its group is called, and where
+    # nothing is set Kafka's defaults count.
     assigned = LiveConsumer(ConsumerSpec(name="d", partitions=("t-0",), settings={"group.id": "g"}), host)
     assigned.start()
     assert list(assigned.consumer_settings().values()) == [

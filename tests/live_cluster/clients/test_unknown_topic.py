@@ -1,4 +1,5 @@
-"""What librdkafka does where a broker says that it knows no such topic, as one that has just started does: a server of Metadata alone."""
+"""What librdkafka does where a broker says that it knows no such topic, as one that has just
+started does: a server of Metadata alone."""
 
 import socketserver
 import struct
@@ -25,7 +26,8 @@ _PATIENCE_S: Final = 60.0
 
 
 class MetadataServer(socketserver.ThreadingTCPServer):
-    """A broker that leads a partition of a topic, or knows of none; it answers no produce request."""
+    """A broker that leads a partition of a topic, or knows of none; it answers no produce
+    request."""
 
     daemon_threads = True
     knows_topic = True
@@ -83,7 +85,8 @@ def server() -> Iterator[MetadataServer]:
 
 
 def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: Any) -> list[str]:
-    """Return the errors with which records end that are queued when the broker says that it does not know their topic."""
+    """Return the errors with which records end that are queued when the broker says that it does
+    not know their topic."""
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
     # It lingers, for a record of a request under way ends with the request.

@@ -1,4 +1,5 @@
-"""What a client's process makes of what it is told, whatever library it has: the library is made up here."""
+"""What a client's process makes of what it is told, whatever library it has: the library is made up
+here."""
 
 import json
 import socket
@@ -120,7 +121,8 @@ class FakeLibrary:
 def worked(
     monkeypatch: pytest.MonkeyPatch, *orders: dict[str, Any], **about: Any
 ) -> Iterator[tuple[FakeLibrary, list[dict[str, Any]]]]:
-    """Have a worker do as it is told until its library was used once; its reports are there afterwards.
+    """Have a worker do as it is told until its library was used once; its reports are there
+    afterwards.
 
     More may be said *about* the library.
     """

@@ -1,4 +1,5 @@
-"""What faults have in force on links: cuts are counted, rules are asked in order, and who waits goes on."""
+"""What faults have in force on links: cuts are counted, rules are asked in order, and who waits
+goes on."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -53,7 +54,8 @@ def in_loop(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def is_done(task: "asyncio.Task[None]") -> bool:
-    """Return whether a task ends as things are: it does not wait for time, so a few rounds of the loop are enough."""
+    """Return whether a task ends as things are: it does not wait for time, so a few rounds of the
+    loop are enough."""
     for _ in range(10):
         await asyncio.sleep(0)
     return task.done()
@@ -276,7 +278,8 @@ def test_healed_core_ends_only_faults_among_its_members() -> None:
         await held
         assert not await is_done(stays)
         assert (faults.is_cut(*within), faults.is_cut(*outside)) == (False, True)
-        # A rule about no process in particular goes on where one is outside; one about the core alone is over.
+        # A rule about no process in particular goes on where one is outside; one about the core
+        # alone is over.
         assert produced(faults) is None
         assert faults.rule_for("Produce", REQUEST, *outside, CLIENTS) is rule
         assert faults.rule_for("Fetch", REQUEST, *outside, REPLICATION) is None

@@ -1,4 +1,5 @@
-"""Watches look often after each message that may change something, and not for those that an idle cluster sends."""
+"""Watches look often after each message that may change something, and not for those that an idle
+cluster sends."""
 
 from typing import Any
 from uuid import UUID

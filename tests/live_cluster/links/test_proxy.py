@@ -1,4 +1,5 @@
-"""Everything between processes passes through a proxy: message by message, in order, and as the faults in force have it."""
+"""Everything between processes passes through a proxy: message by message, in order, and as the
+faults in force have it."""
 
 import asyncio
 import socket
@@ -203,7 +204,8 @@ class Network:
         self.proxies.in_loop(lambda faults: faults.restore(sender, receiver))
 
     def pass_others(self) -> None:
-        """Ask and answer something on another connection: what came before it has passed by then, if it may."""
+        """Ask and answer something on another connection: what came before it has passed by then,
+        if it may."""
         self._other = self._other or self.client(Q)
         for _ in range(3):
             self._others -= 1

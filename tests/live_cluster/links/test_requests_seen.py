@@ -162,7 +162,8 @@ def epoch_end(version: int, topic_name: str, epoch: int, end_offset: int, error:
 
 
 def batch(*values: str, producer: tuple[int, int, int] | None = None, magic: int = 2) -> bytes:
-    """Return a batch; *producer* is its id, its epoch and the sequence number of the first record."""
+    """Return a batch; *producer* is its id, its epoch and the sequence number of the first
+    record."""
     builder = MemoryRecordsBuilder(magic, 0, 1_000_000)
     if producer:
         builder.set_producer_state(*producer, False)

@@ -1,4 +1,7 @@
-"""A leader asks the controller to change its ISR. Before 2.7 (KIP-497) it writes the znode itself."""
+"""A leader asks the controller to change its ISR.
+
+Before 2.7 (KIP-497) it writes the znode itself.
+"""
 
 import pytest
 

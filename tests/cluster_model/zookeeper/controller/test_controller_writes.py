@@ -129,7 +129,10 @@ def test_a_broker_refuses_a_controller_after_a_request_of_the_next(first: str) -
 def test_a_restarted_broker_gets_no_stop_replica_for_its_earlier_incarnation(
     live: tuple[int, ...], requests: set[str]
 ) -> None:
-    """It has a new channel. A StopReplica would end its fetching for good, as no newer epoch follows."""
+    """It has a new channel.
+
+    A StopReplica would end its fetching for good, as no newer epoch follows.
+    """
     host = FakeHost("broker-2")
     channels = ControllerChannelManager(host, 2, CONFIG.controller_socket_timeout_us)
     channels.add_broker(1, 7)

@@ -229,7 +229,8 @@ def write(reassignments: Reassignment, path: str, data: object) -> None:
 
 
 def test_a_superseded_controller_stops_no_replica() -> None:
-    """The earlier write of the assignment (U1) fails with ControllerMovedException, as any write would."""
+    """The earlier write of the assignment (U1) fails with ControllerMovedException, as any write
+    would."""
     reassignments = Reassignment(*ON_ZOOKEEPER)
     reassignments.cluster.network.watch_messages()
     reassignments.cluster.network.cut("broker-3", "broker-0")
@@ -247,7 +248,8 @@ def test_a_superseded_controller_stops_no_replica() -> None:
 
 @pytest.mark.parametrize("target", [(0, 1), (1, 2)], ids=["the leader stays", "another leads"])
 def test_a_state_that_a_newer_controller_wrote_stays_unchanged(target: tuple[int, ...]) -> None:
-    """StateChangeFailedException: for a leader epoch it ends the event; for an election or ISR it prevents deletion."""
+    """StateChangeFailedException: for a leader epoch it ends the event; for an election or ISR it
+    prevents deletion."""
     reassignments = Reassignment(*ON_ZOOKEEPER)
     epoch = controller_of(reassignments)._context.epoch
     write(reassignments, zk.state_path("t-0"), zk.TopicPartitionState(0, 7, (0, 1, 2), epoch + 1))
@@ -274,7 +276,8 @@ def test_a_controller_that_fails_during_its_start_resigns() -> None:
 
 
 def test_replicas_are_removed_even_if_no_target_replica_can_lead() -> None:
-    """As in ``moveReassignedPartitionLeaderIfRequired``, which ignores the result of the election."""
+    """As in ``moveReassignedPartitionLeaderIfRequired``, which ignores the result of the
+    election."""
     reassignments = Reassignment(*ON_ZOOKEEPER)
     controller_of(reassignments)._context.shutting_down.add(1)
     reassignments.ask(1)
