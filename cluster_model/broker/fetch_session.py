@@ -52,7 +52,7 @@ class WaitingFetch(TimedOperation):
 
 @final
 class HostedPartition:
-    """A partition of a broker: its replica, and the requests that wait for it (``HostedPartition``).
+    """A partition of a broker: its replica, and requests that wait for it (``HostedPartition``).
 
     It stays when the replica is deleted, and gets the next replica of that name. So a session may
     refer to it for as long as the broker runs. ``produces`` and ``deletions`` wait for followers.

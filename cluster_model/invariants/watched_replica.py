@@ -118,7 +118,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
 
 
 def _place(base_offsets: list[int], offset: int) -> int:
-    """Return the index of the first batch that begins at an offset or above, usually near the end."""
+    """Return the index of the first batch at an offset or above, usually near the end."""
     place = len(base_offsets)
     near = max(place - _NEAR, 0)
     if near and base_offsets[near] >= offset:
