@@ -1,9 +1,9 @@
-"""Which campaigns came out on real brokers as on the model: a row a campaign, a column a release.
+"""Prints a table of comparisons with real brokers: campaigns as rows, releases as columns.
 
-Run ``python -m benchmarks.conformity FILE...`` with what ``harrow conform ... --format json`` has
-printed, a file each time; of a campaign that ran on a release several times the last run counts.
-The table is that of docs/evidence/beside-real-brokers.md: reasons that nothing was compared are
-long, and the same for many, so they follow it as a list.
+Run ``python -m benchmarks.conformity FILE...`` with outputs of ``harrow conform --format json``.
+If a campaign ran on a release several times, the last run counts. Reasons why nothing was compared
+are long, and many campaigns share them, so they are listed below the table. The result is in
+docs/evidence/beside-real-brokers.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ _AGREED: Final = "agreed"
 _NEVER: Final = ""
 
 Cells = dict[tuple[str, str], Mapping[str, Any]]
-"""What came of it, by campaign and release: a comparison, with what was set for it."""
+"""Comparisons by campaign and release, with the options that were set for them."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def conformity_table(documents: Iterable[dict[str, Any]]) -> str:
-    """Return the table of documents, sorted by campaign and release, and the notes below it."""
+    """Return a summary, the table sorted by campaign and release, and the reasons."""
     cells = cells_of(documents)
     campaigns = sorted({campaign for campaign, _ in cells})
     releases = sorted({release for _, release in cells}, key=_by_number)
@@ -54,7 +54,7 @@ def conformity_table(documents: Iterable[dict[str, Any]]) -> str:
 
 
 def cells_of(documents: Iterable[dict[str, Any]]) -> Cells:
-    """Return what came of each campaign on each release when it ran there last."""
+    """Return the last comparison of each campaign on each release."""
     cells: Cells = {}
     for document in documents:
         release = document["target"].removeprefix(_KAFKA)
@@ -68,7 +68,7 @@ def cells_of(documents: Iterable[dict[str, Any]]) -> Cells:
 
 
 def _began(comparison: Mapping[str, Any]) -> str:
-    """Return when the last run of a comparison began; of what was never run, before everything."""
+    """Return when the last run of a comparison began; before all others if it never ran."""
     return max((run["began"] or _NEVER for run in comparison["real"]), default=_NEVER)
 
 
@@ -85,23 +85,31 @@ def _summary(cells: Cells) -> Iterator[str]:
 
 
 def _cell(comparison: Mapping[str, Any], reasons: dict[str, int]) -> str:
-    """Return the status, the brokers' outcome, and the number of model runs with the same outcome.
+    """Return the outcome, with the status if they did not agree, or the numbers of the reasons.
 
-    Without them, return the numbers of the reasons.
+    If fewer than all runs of the model had the brokers' outcome, it says how many.
     """
     status = comparison["status"]
-    if given := comparison["set"]:
-        status = f"{status} with {text(', '.join(given))}"
+    options = f"with {text(', '.join(given))}" if (given := comparison["set"]) else ""
     if comparison["reasons"]:
         numbers = [
             str(reasons.setdefault(reason, len(reasons) + 1))
             for reason in dict.fromkeys(comparison["reasons"])
         ]
-        return f"{status} [{', '.join(numbers)}]"
+        return " ".join(filter(None, (status, options, f"[{', '.join(numbers)}]")))
     runs = comparison["real"]
-    told = dict.fromkeys(f"{run['verdict']} {run['found']}".strip() for run in runs)
-    alike = min(run["alike"] for run in runs)
-    return f"{status}: {text(', '.join(told))} ({alike} of {comparison['modelled']})"
+    outcome = text(", ".join(dict.fromkeys(map(_outcome, runs))))
+    alike, modelled = min(run["alike"] for run in runs), comparison["modelled"]
+    share = "" if alike == modelled else f" ({alike} of {modelled})"
+    before = " ".join(filter(None, ("" if status == _AGREED else status, options)))
+    return f"{before}: {outcome}{share}" if before else f"{outcome}{share}"
+
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    """Return a run's findings, with its verdict unless they say that they are permitted."""
+    if not run["found"]:
+        return str(run["verdict"])
+    return str(run["found"]) if "permitted by" in run["found"] else f"{run['verdict']}: {run['found']}"
 
 
 def _by_number(release: str) -> tuple[list[int], str]:

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each switch")
     parser.add_argument("--all", action="store_true", help="those of mutants, too")
     arguments = parser.parse_args()
-    print("| switch | as before | seeds | noticed by |")
+    print("| switch | earlier value, release | seeds | noticed by |")
     print("| --- | --- | ---: | --- |")
     for name, value, release in changes():
         if arguments.switches and name not in arguments.switches:

@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", default=list(MUTANTS))
     parser.add_argument("--seconds", type=float, default=60, help="of CPU time for each flaw")
     arguments = parser.parse_args()
-    print("| mutant | seeds | median | worst | of ranges | swarm, as of | noticed by |")
+    print("| mutant | seeds | median | worst | ranges | swarm, release | noticed by |")
     print("| --- | ---: | ---: | ---: | ---: | --- | --- |")
     for name in arguments.mutants:
         print(row(MUTANTS[name], arguments.seconds), flush=True)

@@ -28,6 +28,12 @@ class Marker:
     """
 
 
+def words_of(kind: type[Marker]) -> str:
+    """Return how a campaign writes a value of a kind."""
+    doc = str(kind.__doc__).partition("; ")[0].replace("``", "")
+    return " ".join(doc.split()).rstrip(".")
+
+
 class DurationMarker(Marker):
     """A time such as ``500ms``, ``2s`` or ``1m``; microseconds here."""
 
@@ -62,11 +68,11 @@ class BandwidthMarker(Marker):
 class BrokerMarker(Marker):
     """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``.
 
-    Or several, each of which is struck: ``all``, ``leaders of t``, ``followers of t-0``, ``rack
-    a``, ``random 2``, ``50%``, or a list. Where a fault strikes processes or links also a ZooKeeper
-    server: ``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``, ``followers of
-    zookeeper``; or a controller of KRaft: ``controller-3000``, ``leader of quorum``, ``follower of
-    quorum``, ``followers of quorum``.
+    Or several brokers, all of which are struck: ``all``, ``leaders of t``, ``followers of t-0``,
+    ``rack a``, ``random 2``, ``50%``, or a list. A fault of processes or links can also strike a
+    server of ZooKeeper (``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``,
+    ``followers of zookeeper``) or a controller of KRaft (``controller-3000``, ``leader of quorum``,
+    ``follower of quorum``, ``followers of quorum``).
     """
 
 
@@ -83,19 +89,19 @@ class BrokerOrNoneMarker(Marker):
 
 
 class EndpointMarker(Marker):
-    """A broker's id, the name of a client, ``zookeeper``, or one of its servers.
+    """One end of a link: a broker's id, the name of a client, ``zookeeper`` or one of its servers.
 
-    Such a server is ``zookeeper-1``, or in KRaft ``controller-3000`` of ``quorum``.
+    Its servers are named like ``zookeeper-1``. In KRaft the end is ``quorum``, or one of its
+    controllers, such as ``controller-3000``.
     """
 
 
 class LinkEndMarker(EndpointMarker):
-    """A broker's id, the name of a client, ``zookeeper``, or one of its servers.
+    """A broker's id, the name of a client, ``zookeeper``, or one of its servers (``zookeeper-1``).
 
-    Such a server is ``zookeeper-1``, or in KRaft ``controller-3000`` of ``quorum``; a fault may
-    also refer to ends that it looks up when it strikes. ``leader of t-0``, ``controller``, ``any``
-    and so on refer to brokers. ``brokers`` and ``clients`` are all of them, and ``others`` all that
-    the fault does not name elsewhere.
+    In KRaft ``quorum``, or one of its controllers such as ``controller-3000``. Or a name that is
+    looked up when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and any other name
+    of a broker, or ``brokers``, ``clients``, or ``others``: all that the fault does not name.
     """
 
 
@@ -296,8 +302,7 @@ class DeclaredField:
         if self.choices:
             return "One of " + ", ".join(self.choices)
         if issubclass(self.kind, Marker):
-            text = " ".join(str(self.kind.__doc__).split())
-            return text.partition(";")[0].rstrip(".").replace("``", "")
+            return words_of(self.kind)
         return {bool: "true or false", int: "A whole number"}.get(self.kind, "Text")
 
     @property

@@ -1,11 +1,20 @@
 """The fault catalogue as Markdown, from the faults themselves."""
 
+from typing import Final
+
 from harrow.cli.render.catalogue import entries, with_targets
+from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, words_of
+
+_SHARED: Final = {"Brokers": BrokerMarker, "Ends of a link": LinkEndMarker}
+"""Kinds of values that many faults take and that need more than a line, by their headings."""
 
 
 def fault_tables() -> str:
-    """Return a section for each fault: its effect, its fields, and the shortest way to write it."""
-    sections = []
+    """Return a section for each fault: its effect, its fields, and the shortest way to write it.
+
+    Values that many faults take come first.
+    """
+    sections = [f"### {heading}\n\n{words_of(kind)}." for heading, kind in _SHARED.items()]
     for entry in entries("faults"):
         fields, example = entry.parts.values()
         text = " ".join(f"{entry.summary} {' '.join(entry.about.split())}".split())
@@ -33,4 +42,8 @@ def target_table() -> str:
 
 
 def _cell(text: str) -> str:
+    for heading, kind in _SHARED.items():
+        words, link = words_of(kind), f"[{heading.lower()}](#{heading.lower().replace(' ', '-')})"
+        text = text.replace(f"One or a list, each: {words[0].lower()}{words[1:]}.", f"One or a list: {link}.")
+        text = text.replace(f"{words}.", f"See {link}.")
     return text.replace("|", "\\|")

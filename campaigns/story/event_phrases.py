@@ -335,9 +335,9 @@ def _transaction_error(event: events.TransactionError, _context: EventContext) -
 
 
 def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
-    removed = f", without {_records(at.removed)}" if at.removed else ""
+    removed = f", removing {_records(at.removed)}" if at.removed else ""
     what = "a torn batch" if event.torn else "a bad CRC"
-    return f"CUT its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery found {what}{removed}"
+    return f"TRUNCATED its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery found {what}{removed}"
 
 
 def _log_dir_failed(event: events.LogDirFailed, _context: EventContext) -> str:

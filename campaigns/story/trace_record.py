@@ -240,7 +240,7 @@ def _end(copy: LogEntry) -> str:
 
 
 _REMOVALS: Final[Mapping[str, Callable[[RemovedEntry], str]]] = {
-    TRUNCATED: lambda removed: f"truncated away ({words(removed.reason)})",
+    TRUNCATED: lambda removed: f"truncated ({words(removed.reason)})",
     POWER_LOSS: lambda removed: f"lost with the power ({words(removed.reason)})",
     DISK_LOSS: lambda _: "lost with the disk",
     CORRUPTION: lambda _: "removed by recovery, at or behind a bad CRC",

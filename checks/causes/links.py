@@ -125,7 +125,7 @@ def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordVa
     makes=(COPY.of("value", ACTOR, then=False), DOWN.of(ACTOR, then=False), LOST.of(ACTOR)),
 )
 def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    return f"found a torn batch and cut its log at offset {leo}{_with(value)}"
+    return f"found a torn batch and truncated its log to {leo}{_removing(value)}"
 
 
 @link(
@@ -136,7 +136,7 @@ def torn(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None
     makes=(COPY.of("value", ACTOR, then=False), LOST.of(ACTOR)),
 )
 def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
-    return f"found a batch with a bad CRC when it recovered, and cut its log at offset {leo}{_with(value)}"
+    return f"found a batch with a bad CRC when it recovered, and truncated its log to {leo}{_removing(value)}"
 
 
 @link(
@@ -236,9 +236,8 @@ def truncated(
     elif reason == OUT_OF_RANGE_TRUNCATION:
         how = f"truncated to {leo}, where its leader's log ends"
     elif asked is not None:
-        reply = f"got {answer}" if answer == leo else f"got {answer}, truncated to {leo}"
-        how = f"asked broker {asked} where epoch {asked_epoch} ends, {reply}"
-    return f"{how}, and cut off {value}"
+        how = f"asked broker {asked} where epoch {asked_epoch} ends, got {answer}, and truncated to {leo}"
+    return f"{how}, removing {value}"
 
 
 @link(
@@ -278,10 +277,10 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     events.LogOpened,
     event="truncated",
     is_turn=True,
-    free_because="the trace does not show why the log was cut",
+    free_because="the trace does not show why the log was truncated",
 )
 def cut_back(*, offset: events.Offset) -> str:
-    return f"cut its log back to {offset}"
+    return f"truncated its log to {offset}"
 
 
 @link(
@@ -988,6 +987,10 @@ def _again(again: bool) -> str:
 
 def _with(value: RecordValue | None) -> str:
     return "" if value is None else f", with {value}"
+
+
+def _removing(value: RecordValue | None) -> str:
+    return "" if value is None else f", removing {value}"
 
 
 def _having(value: RecordValue | None, *, has_it: bool) -> str:

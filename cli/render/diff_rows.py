@@ -44,7 +44,7 @@ _SIGNS: Final = {
     TRUNCATED: _Sign("-", "was there, truncated", "magenta"),
     POWER_LOSS: _Sign("x", "was there, lost with the power", "magenta"),
     DISK_LOSS: _Sign("#", "was there, lost with the disk", "magenta"),
-    CORRUPTION: _Sign("%", "was there, cut off by recovery at a bad CRC", "magenta"),
+    CORRUPTION: _Sign("%", "was there, removed by recovery at a bad CRC", "magenta"),
     DELETED: _Sign("/", "was there, deleted with its replica", "magenta"),
     RETENTION: _Sign("<", "was there, deleted below the log start", "magenta"),
     COMPACTION: _Sign("c", "was there, compacted away", "magenta"),

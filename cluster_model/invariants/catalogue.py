@@ -107,7 +107,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
             name=CHECKPOINT_WITHIN_LOG,
             definition=(
                 "A checkpoint is never above the LEO when it is written, and a recovery point never above the flushed "
-                "offset. An opened log reaches its recovery point, unless it was cut above its last batch or while its "
+                "offset. An opened log reaches its recovery point, unless it was truncated above its last batch or while its "
                 "directory was not writable."
             ),
             source="LogManager.truncateTo; ReplicaManager.checkpointHighWatermarks.",

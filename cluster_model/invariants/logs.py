@@ -283,10 +283,10 @@ class CheckpointWithinLog:
     def _check_opened(self, replica: WatchedReplica) -> None:
         """Compare the recovery point with the log.
 
-        Unlike the high watermark, it covers only flushed data. If a log is cut in the middle of a
-        batch, or where compaction removed the last batches, the log and its recovery point end
+        Unlike the high watermark, it covers only flushed data. If a log is truncated in the middle
+        of a batch, or where compaction removed the last batches, the log and its recovery point end
         above the last batch (``Log.truncateTo``). The next process sees only the batches. If the
-        directory is not writable when its log is cut, the old checkpoint stays.
+        directory is not writable when its log is truncated, the old checkpoint stays.
         """
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset

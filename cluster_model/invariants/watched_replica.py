@@ -40,12 +40,12 @@ class WatchedReplica:
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
     unrecorded_end: int = -1
-    """The end of a log that was cut above its last batch; else -1.
+    """The end of a log that was truncated above its last batch; else -1.
 
     It lasts until a recovery point within the batches is written.
     """
     has_old_recovery_point: bool = False
-    """Whether the log was cut while its directory was not writable."""
+    """Whether the log was truncated while its directory was not writable."""
 
 
 @dataclass(slots=True, eq=False)

@@ -176,7 +176,7 @@ class LogManager:
             self._host.emit(LogStartReverted, self._broker, partition, before, start)
 
     def _recover(self, partition: str) -> bool:
-        """Recover a log and its epochs from the recovery point; return whether it was cut."""
+        """Recover a log and its epochs from the recovery point; return whether it was truncated."""
         file = self._disk.log_file(partition)
         recovery_point = self._disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, partition)
         before = file.log_end_offset

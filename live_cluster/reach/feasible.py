@@ -267,7 +267,7 @@ def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterat
 
 def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
     for name in sorted(awaited_events(plan) - events_seen_by(reach.sight)):
-        yield f"the event {name} cannot be seen"
+        yield f"harrow cannot observe the event {name}"
     asked = {
         column
         for condition in conditions_of(plan)
@@ -276,7 +276,7 @@ def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
         for column in fact.compared_fields()
     }
     for column in sorted(asked & reach.unseen):
-        yield f"{column} of a replica cannot be seen"
+        yield f"harrow cannot observe {column} of a replica"
 
 
 def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:

@@ -78,12 +78,12 @@ def test_the_diff_shows_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     marked = [line.split("▶", 1)[1].split(maxsplit=2) for line in lines if "▶" in line]
     said = [(f"{kind} {number}", text) for kind, number, text in marked]
     assert ("broker 0", "acked m1: all of the ISR [0, 1] had it") in said
-    assert ("broker 1", "truncated to its own high watermark, 1, and cut off m1") in said
+    assert ("broker 1", "truncated to its own high watermark, 1, removing m1") in said
     assert ("broker 1", "was elected from the ISR [0, 1], without m1 (epoch 1)") in said
     assert any("KIP-101" in line for line in lines)
     record = told(tmp_path, monkeypatch, run, PIPED, record="m1")
     assert "at the end: in no log" in record
-    assert "never below its HW, truncated away (high watermark) at 32.040s" in record
+    assert "never below its HW, truncated (high watermark) at 32.040s" in record
     assert "judged: lost-write, violated, despite acks=all (--around 1)" in record
 
 

@@ -136,7 +136,7 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
             "loss-by-hw-truncation, seed 0: violated, UNEXPECTED, lost m1 despite acks=all",
             "  lost-write m1, t-0 offset 1:",
             "    *s broker 0 acked m1: all of the ISR *",
-            "    *s broker 1 truncated to its own high watermark, 1, and cut off m1",
+            "    *s broker 1 truncated to its own high watermark, 1, removing m1",
             "    prevented by any of these (tried: held):",
             "      --set behaviours.follower_truncation=leader_epoch *",
             "        KIP-101, *",

@@ -101,7 +101,7 @@ def test_it(harrow):
             "*assert harrow.run*",
             "*Captured harrow call*",
             "loss-by-hw-truncation, seed 3: violated, as expected, lost m1 despite acks=all",
-            "    *broker 1 truncated to its own high watermark, 1, and cut off m1",
+            "    *broker 1 truncated to its own high watermark, 1, removing m1",
             "  reproduce harrow run loss-by-hw-truncation --seed 3",
         ]
     )

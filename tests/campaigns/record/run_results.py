@@ -22,7 +22,7 @@ CHAIN = (
 )
 TEXTS = (
     "1.200s broker 0 acked m1",
-    "1.401s broker 1 truncated to its own high watermark, 1, and cut off m1",
+    "1.401s broker 1 truncated to its own high watermark, 1, removing m1",
     "m1 was committed, and no setting permits its loss",
 )
 

@@ -84,7 +84,7 @@ def test_the_acked_offset_identifies_the_append_if_no_broker_reported_the_ack() 
     assert finding.permitted_by is None
     assert because(finding) == (
         "0.700s broker 1 appended m0 at offset 1 (epoch 1); 0.900s m0 was acked at offset 1; "
-        "1.000s broker 1 truncated to its own high watermark, 1, and cut off m0; "
+        "1.000s broker 1 truncated to its own high watermark, 1, removing m0; "
         "m0 was acked although it was never committed"
     )
 

@@ -105,10 +105,10 @@ def test_a_truncation_to_the_high_watermark_is_a_violation() -> None:
     assert because(finding).endswith(
         "1.100s broker 0 appended m1 at offset 1 (epoch 0); 1.200s broker 1 copied m1; "
         "1.500s broker 0 acked m1: all of the ISR [0, 1] had it; "
-        "8.400s broker 1 truncated to its own high watermark, 1, and cut off m1; "
+        "8.400s broker 1 truncated to its own high watermark, 1, removing m1; "
         "9.100s broker 0 crashed before broker 1 had fetched m1 again; "
         "9.200s broker 1 was elected from the ISR [0, 1], without m1 (epoch 1); "
-        "15.100s broker 0 truncated to its own high watermark, 1, and cut off m1; "
+        "15.100s broker 0 truncated to its own high watermark, 1, removing m1; "
         "m1 was committed, and no setting permits its loss"
     )
 
@@ -411,8 +411,9 @@ def test_a_disk_failure_of_the_last_isr_member_permits_a_loss_despite_other_copi
     run = last_in_isr_leads_after(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
     (finding,) = run.judge("lost-write").findings
-    assert "found a batch with a bad CRC when it recovered, and cut its log at offset 1, with m1" in because(
-        finding
+    assert (
+        "found a batch with a bad CRC when it recovered, and truncated its log to 1, removing m1"
+        in because(finding)
     )
 
 

@@ -65,8 +65,8 @@ def test_a_plain_campaign_has_no_obstacles() -> None:
             'kafka: "2.4"\nbehaviours: {follower_truncation: high_watermark}',
             "no setting of a broker makes follower_truncation high_watermark",
         ),
-        ("script: [{when: {event: {isr_refused: {}}}}]", "the event isr_refused cannot be seen"),
-        ("expect: {final: {event: {isr_refused: {}}}}", "the event isr_refused cannot be seen"),
+        ("script: [{when: {event: {isr_refused: {}}}}]", "harrow cannot observe the event isr_refused"),
+        ("expect: {final: {event: {isr_refused: {}}}}", "harrow cannot observe the event isr_refused"),
         (
             action("message: {action: hold, znode: /controller}"),
             "messages about a znode cannot be told from others",

@@ -65,9 +65,9 @@ def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: P
     [
         (
             "script: [{when: {replicas: {t-0: {0: {flushed: 1}}}}}]",
-            "flushed of a replica cannot be seen",
+            "harrow cannot observe flushed of a replica",
         ),
-        ("script: [{when: {event: {append: {}}}}]", "the event append cannot be seen"),
+        ("script: [{when: {event: {append: {}}}}]", "harrow cannot observe the event append"),
         (
             "script: [{do: {network_ack_loss: {}}}]",
             "network_ack_loss: messages pass harrow only on clusters that it started",
