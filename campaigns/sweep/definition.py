@@ -134,8 +134,9 @@ def parse_vary(text: str) -> Vary:
     values = tuple(value.strip() for value in _parted(listed))
     if not equals or not key.strip() or not all(values):
         raise VaryError(f"{quoted(text)} is not of the form key=value,value, such as acks=1,all")
-    if len(set(values)) < len(values):
-        raise VaryError(f"{quoted(text)} has the same value twice")
+    repeated = next((value for value in values if values.count(value) > 1), None)
+    if repeated is not None:
+        raise VaryError(f"{quoted(text)}: {quoted(repeated)} is listed twice")
     return Vary(key=key.strip(), values=values)
 
 

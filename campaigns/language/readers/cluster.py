@@ -96,7 +96,7 @@ class ClusterReader:
             quota = self._reader.read(QuotaSpec, section)
             if quota.client in quotas:
                 owner = "the default quota" if quota.client is None else f"the quota of {quota.client}"
-                self._draft.problem(section, f"{owner} is defined twice")
+                self._draft.problem(section, f"{owner} is listed twice")
             elif section.is_whole and quota.producer_byte_rate is quota.consumer_byte_rate is None:
                 message = "a quota needs a `producer_byte_rate` or a `consumer_byte_rate`"
                 self._draft.problem(section, message)

@@ -21,7 +21,7 @@ def condition_map(condition: Condition) -> dict[str, Any]:
         if facts:
             rows[name] = _one_or_many(_tables(kind, facts) if kind.keyed_by else [_row(f) for f in facts])
             if len(facts) > 1 and kind.once:
-                raise UnwritablePlanError(f"{name} appears twice in a condition")
+                raise UnwritablePlanError(f"{name} is listed twice in a condition")
     return rows
 
 
@@ -33,7 +33,7 @@ def _tables(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
         keys = [getattr(fact, attribute) for attribute in kind.keyed_by]
         if not _fits(tables[-1], keys, last):
             if not kind.repeats:
-                raise UnwritablePlanError(f"{keys[0]} appears twice in a condition")
+                raise UnwritablePlanError(f"{keys[0]} is listed twice in a condition")
             tables.append({})
         place = tables[-1]
         for key in keys[:-1]:
@@ -69,7 +69,7 @@ def _mapping(items: Iterable[tuple[_Key, Any]]) -> dict[_Key, Any]:
     mapping: dict[_Key, Any] = {}
     for key, value in items:
         if key in mapping:
-            raise UnwritablePlanError(f"{key} appears twice in a condition")
+            raise UnwritablePlanError(f"{key} is listed twice in a condition")
         mapping[key] = value
     return mapping
 

@@ -50,7 +50,7 @@ def test_a_written_plan_loads_as_the_same_plan(text: str) -> None:
         ("quotas: [{}]", "a quota needs a `producer_byte_rate` or a `consumer_byte_rate`"),
         (
             "quotas: [{producer_byte_rate: 1B/s}, {consumer_byte_rate: 1B/s}]",
-            "the default quota is defined twice",
+            "the default quota is listed twice",
         ),
         ("quotas: [{producer_byte_rate: 0B/s}]", "`0B/s` is not a bandwidth"),
         (f"topics: [{{name: t, settings: {{leader.replication.{THROTTLE}: 0-1}}}}]", "expected a list such as 0:1,0:2"),

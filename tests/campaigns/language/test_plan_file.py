@@ -389,7 +389,7 @@ def test_hostile_values_survive(value: str) -> None:
         (acting(Send(producer="producer-0", value="\ud800")), "no campaign file can express this plan"),
         (acting(Release(id="gone")), "unknown message rule"),
         (acting(Expect(condition=Condition())), "the condition is empty"),
-        (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "t-0 appears twice"),
+        (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "t-0 is listed twice"),
         (replace(SMALL, invariants=("log-matching", "hw-monotonic")), "would change invariants"),
         (
             replace(SMALL, faults=(Injection(timing=At(at_us=(5, 5)), faults=(BrokerCrash(broker=0),)),)),

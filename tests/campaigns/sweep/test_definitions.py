@@ -31,7 +31,7 @@ def test_vary_parses_a_key_and_its_values(text: str, key: str, values: tuple[str
 
 @pytest.mark.parametrize("text", ["acks", "=1", "acks=", "acks=1,,2", "acks=1,1", ""])
 def test_a_malformed_vary_is_rejected(text: str) -> None:
-    with pytest.raises(VaryError, match=r"is not of the form|twice"):
+    with pytest.raises(VaryError, match=r"is not of the form|: .1. is listed twice"):
         parse_vary(text)
 
 
