@@ -15,7 +15,7 @@ from typing import Final, final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.partition import Partition
-from harrow.cluster_model.broker.purgatory import TimedOperation, Watchers
+from harrow.cluster_model.broker.purgatory import DelayedOperation, TimedOperation, Watchers
 from harrow.cluster_model.broker.replica import CountedSession
 from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -55,25 +55,48 @@ class HostedPartition:
     """A partition of a broker: its replica, and requests that wait for it (``HostedPartition``).
 
     It stays when the replica is deleted, and gets the next replica of that name. So a session may
-    refer to it for as long as the broker runs. ``produces`` and ``deletions`` wait for followers.
-    ``watchers`` are the entries of sessions to notify when something happens to the partition. A
-    session watches its partitions without news, and all of them while one of its fetches waits.
+    refer to it for as long as the broker runs. ``watchers`` are the entries of sessions to notify
+    when something happens to the partition. A session watches its partitions without news, and all
+    of them while one of its fetches waits.
     """
 
-    __slots__ = ("deletions", "name", "partition", "produces", "watchers")
+    __slots__ = ("_deletions", "_produces", "name", "partition", "watchers")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.partition: Partition | None = None
-        self.produces = Watchers()
-        self.deletions = Watchers()
+        # None before the first one waits.
+        self._produces: Watchers | None = None
+        self._deletions: Watchers | None = None
         self.watchers: dict[CachedPartition, None] = {}
 
     def check(self) -> None:
         """Try the requests that wait for the partition after it changed."""
-        self.produces.check()
-        self.deletions.check()
+        self.check_produces()
+        self.check_deletions()
         self.check_fetches()
+
+    def watch_produce(self, delayed: DelayedOperation) -> None:
+        """Try a produce again whenever followers have more of the partition."""
+        if self._produces is None:
+            self._produces = Watchers()
+        self._produces.watch(delayed)
+
+    def watch_deletion(self, delayed: DelayedOperation) -> None:
+        """Try a deletion of records again whenever a follower may have deleted them."""
+        if self._deletions is None:
+            self._deletions = Watchers()
+        self._deletions.watch(delayed)
+
+    def check_produces(self) -> None:
+        """Try the produces that wait for followers."""
+        if self._produces is not None:
+            self._produces.check()
+
+    def check_deletions(self) -> None:
+        """Try the deletions of records that wait for followers."""
+        if self._deletions is not None:
+            self._deletions.check()
 
     def check_fetches(self) -> None:
         """Mark the partition as news, and try the fetches that wait for it, oldest first."""

@@ -35,8 +35,10 @@ class Fetching:
         *("_behaviours", "_broker", "_config", "_fetch_quota", "_host", "_hosted", "_isr_writes"),
         *("_leader_quota", "_leader_throttled_rate", "_metadata", "_partitions", "_respond"),
         *(
+            "_refuses_former_life",
             "_selects_read_replica",
             "_sessions",
+            "_sessions_keep_epoch",
             "_switches",
             "answers_by_hw",
             "repeats_idle_fetches",
@@ -76,6 +78,8 @@ class Fetching:
         self._selects_read_replica = (
             behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
         )
+        self._sessions_keep_epoch = behaviours.replication.fetch_sessions_keep_epoch
+        self._refuses_former_life = behaviours.replication.former_life_fetch_refused
         self.repeats_idle_fetches = True
         """Whether a waiting fetch may repeat itself. It may not while requests wait for threads."""
 
@@ -90,7 +94,7 @@ class Fetching:
             request,
             exchange.connection,
             self._host.clock.now_us,
-            keeps_epoch=self._switches.fetch_sessions_keep_epoch,
+            keeps_epoch=self._sessions_keep_epoch,
         )
         if isinstance(session, str):
             self._hosted.reject("Fetch", "", exchange.connection.client.name, session)
@@ -114,7 +118,7 @@ class Fetching:
         # A fetch of a follower's previous incarnation does not count
         # (``Replica.updateFetchStateOrThrow``).
         counts = request.replica_id >= 0 and not (
-            self._switches.former_life_fetch_refused
+            self._refuses_former_life
             and self._metadata.is_of_previous_incarnation(request.replica_id, session.replica_epoch)
         )
         if request.max_wait_us <= 0 or self._can_answer(session, request):
@@ -451,11 +455,11 @@ class Fetching:
                 replica, cached.offset, leader_leo, session.replica_epoch, log_start
             ):
                 hw_rose = True
-                hosted.produces.check()
+                hosted.check_produces()
                 hosted.check_fetches()
             if self._isr_writes and hosted.name in self._isr_writes:
                 hosted.wake_fetches()
-            hosted.deletions.check()
+            hosted.check_deletions()
         return hw_rose
 
     def _settle(self, session: FetchSession, request: protocol.FetchRequest) -> None:

@@ -95,7 +95,7 @@ class HostedReplicas:
         """
         for name in self.isr_writes:
             if name in names:
-                self.partitions[name].blocked.append(partial(handle, *request))
+                self.partitions[name].blocked += (partial(handle, *request),)
                 return True
         return False
 

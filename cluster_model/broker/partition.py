@@ -46,6 +46,13 @@ class Partition:
     timestamp_before_max_us: int = NO_LIMIT_US
     timestamp_after_max_us: int = NO_LIMIT_US
     limits_timestamps: bool = field(init=False)
+    # The switches that matter to each append, fetch and acknowledgement, read once.
+    checks_min_isr: bool = field(init=False)
+    waits_for_min_isr: bool = field(init=False)
+    counts_whole_isr: bool = field(init=False)
+    hw_never_falls: bool = field(init=False)
+    limits_consumers: bool = field(init=False)
+    limits_consumers_as_follower: bool = field(init=False)
     log: UnifiedLog = field(init=False)
     controller_epoch: int = 0
     leader: int = protocol.NO_LEADER
@@ -61,7 +68,7 @@ class Partition:
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
     # partition wait in `blocked` (each a function that handles the request again).
-    blocked: list[Callable[[], None]] = field(default_factory=list)
+    blocked: tuple[Callable[[], None], ...] = ()
     answers_by_hw: bool = False
     """Whether waiting followers are answered when the high watermark moves."""
     is_deleted: bool = False
@@ -74,6 +81,13 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.log = self.logs.open(self.name)
+        switches = self.switches
+        self.checks_min_isr = switches.min_isr_checked
+        self.waits_for_min_isr = switches.hw_waits_for_min_isr
+        self.counts_whole_isr = switches.hw_counts_whole_isr
+        self.hw_never_falls = switches.hw_never_falls
+        self.limits_consumers = switches.consumer_limited_by_hw
+        self.limits_consumers_as_follower = switches.follower_limited_by_hw
         self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
@@ -212,7 +226,7 @@ class Partition:
         outcome = self.log.outcome_without_append(batch, self.leader_epoch)
         if outcome is not None:
             return outcome, self.maybe_increment_hw()
-        if not self.logs.can_append(self.name, batch.size_bytes):
+        if not self.logs.can_append(self.name, (batch,)):
             return AppendResult(errors.KAFKA_STORAGE_ERROR, None, -1), False
         opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
         result = self.log.append_validated(batch, self.leader_epoch)
@@ -229,7 +243,7 @@ class Partition:
         if batch.is_transactional and result.batch is not None:
             self._report_transaction(result.batch, opened_at)
         hw_rose = self.maybe_increment_hw()
-        self.logs.appended(self.name)
+        self.logs.appended(self.log)
         return result, hw_rose
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
@@ -248,7 +262,7 @@ class Partition:
         """Return the error for any producer's batch in the current state, None if there is none."""
         if self.leader != self.broker:
             return AppendResult(self._not_leader(), None, -1)
-        if acks == -1 and self.switches.min_isr_checked and self._is_under_min_isr(self.isr):
+        if acks == -1 and self.checks_min_isr and self._is_under_min_isr(self.isr):
             return AppendResult(errors.NOT_ENOUGH_REPLICAS, None, -1)
         return None
 
@@ -258,12 +272,12 @@ class Partition:
         It is the smallest LEO of the leader, the ISR and every caught-up replica that may join the
         ISR. A replica that may soon join must not be left behind the HW.
         """
-        if self.name in self.isr_writes:
+        if self.isr_writes and self.name in self.isr_writes:
             return False
-        if self.switches.hw_waits_for_min_isr and self._is_under_min_isr(self.isr):
+        if self.waits_for_min_isr and self._is_under_min_isr(self.isr):
             return False
         high_watermark = self.log.log_end_offset
-        if self.switches.hw_counts_whole_isr:
+        if self.counts_whole_isr:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
             isr = self.maximal_isr
             for replica in self.remote_replicas.values():
@@ -273,7 +287,7 @@ class Partition:
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
-            self.switches.hw_never_falls or not self._falls_to(high_watermark)
+            self.hw_never_falls or not self._falls_to(high_watermark)
         ):
             return False
         return self._update_hw(high_watermark)
@@ -294,7 +308,7 @@ class Partition:
             return True, self._not_leader() if failed else errors.NONE
         if self.log.high_watermark < required_offset and self.switches.ack_waits_for_hw:
             return False, errors.NONE
-        if self.switches.min_isr_checked and self._is_under_min_isr(self.maximal_isr):
+        if self.checks_min_isr and self._is_under_min_isr(self.maximal_isr):
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return True, errors.NONE
 
@@ -345,7 +359,7 @@ class Partition:
             KafkaStorageError: the log directory has failed.
 
         """
-        if batches and not self.logs.can_append(self.name, sum([batch.size_bytes for batch in batches])):
+        if batches and not self.logs.can_append(self.name, batches):
             raise KafkaStorageError
         for batch in batches:
             if self._begins_with(batch):
@@ -368,13 +382,13 @@ class Partition:
             if batch.is_transactional:
                 self._report_transaction(batch, opened_at)
         if batches:
-            self.logs.appended(self.name)
+            self.logs.appended(self.log)
         hw_moved = self._update_hw(leader_hw)
         if leader_log_start and self.switches.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)
         if hw_moved or not batches:
             return hw_moved
-        return not (self.switches.follower_limited_by_hw and self.switches.consumer_limited_by_hw)
+        return not (self.limits_consumers_as_follower and self.limits_consumers)
 
     def _report_transaction(self, stored: RecordBatch, opened_at: int) -> None:
         """Report that a batch has begun or ended a transaction; it was open since *opened_at*."""
@@ -680,9 +694,9 @@ class Partition:
 
     def readable_end(self, isolation: int) -> int:
         """Return the end for a reader: LEO for followers, this replica's HW or LSO for others."""
-        if isolation == protocol.LOG_END or not self.switches.consumer_limited_by_hw:
+        if isolation == protocol.LOG_END or not self.limits_consumers:
             return self.log.log_end_offset
-        if self.leader != self.broker and not self.switches.follower_limited_by_hw:
+        if self.leader != self.broker and not self.limits_consumers_as_follower:
             return self.log.log_end_offset
         return (
             self.log.last_stable_offset if isolation == protocol.READ_COMMITTED else self.log.high_watermark

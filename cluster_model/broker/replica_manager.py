@@ -68,7 +68,9 @@ class ReplicaManager:
         "_is_shutting_down",
         "_isr_suspects",
         "_isr_writes",
+        "_may_join_isr",
         "_metadata",
+        "_on_isr_altered",
         "_respond",
         "_switches",
         "_topic_config",
@@ -128,6 +130,9 @@ class ReplicaManager:
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours.replication, self.append_locks, hosted.hosted
         )
+        # Bound once and not for each partition.
+        self._may_join_isr = metadata.may_join_isr
+        self._on_isr_altered = self._isr_altered
         self._is_shutting_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._log_start_raised
@@ -390,7 +395,7 @@ class ReplicaManager:
         deadline_us = self._host.clock.now_us + timeout_us
         delayed = DelayedProduce(completed, deadline_us, waits, _complete_append)
         if not delayed.try_complete():
-            hosted.produces.watch(delayed)
+            hosted.watch_produce(delayed)
             OperationTimer(self._host).watch(delayed)
 
     def _append_all(self, batches: dict[str, RecordBatch], acks: int) -> dict[str, PendingAck]:
@@ -412,8 +417,8 @@ class ReplicaManager:
                 result.base_offset,
             )
         if hw_rose:
-            hosted.produces.check()
-            hosted.deletions.check()
+            hosted.check_produces()
+            hosted.check_deletions()
         self._hosted.suspect_isr(partition)
         required_offset = result.base_offset + record_count(batch.values)
         if result.duplicate and not self._switches.duplicate_waits_for_hw:
@@ -487,7 +492,7 @@ class ReplicaManager:
             lambda error, low_watermark: respond(error, required_offset, low_watermark),
         )
         if not delayed.try_complete():
-            self._hosted.hosted.named(name).deletions.watch(delayed)
+            self._hosted.hosted.named(name).watch_deletion(delayed)
             OperationTimer(self._host).watch(delayed)
 
     def _low_watermark(self, name: str) -> tuple[str, int]:
@@ -729,10 +734,10 @@ class ReplicaManager:
                 self.logs,
                 self._switches,
                 self._alter_partition_manager,
-                self._isr_altered,
+                self._on_isr_altered,
                 self._config.replica_lag_time_max_us,
                 topic_config.min_insync_replicas,
-                self._metadata.may_join_isr,
+                self._may_join_isr,
                 topic_config.unclean_leader_election,
                 self._isr_writes,
                 self._config.replica_lag_max_messages,
@@ -757,9 +762,9 @@ class ReplicaManager:
             return  # The log is already closed.
         hosted = self._hosted.hosted.named(partition.name)
         hosted.check_fetches()
-        hosted.produces.check()
-        hosted.deletions.check()
-        blocked, partition.blocked = partition.blocked, []
+        hosted.check_produces()
+        hosted.check_deletions()
+        blocked, partition.blocked = partition.blocked, ()
         for handle_again in blocked:
             handle_again()
 
@@ -774,7 +779,7 @@ def _key(exchange: Exchange[protocol.ProduceRequest]) -> tuple[int, int]:
 def _watch(delayed: DelayedProduce, acks: dict[str, PendingAck]) -> None:
     """Try a produce again whenever something happens to one of its partitions."""
     for ack in acks.values():
-        ack.hosted.produces.watch(delayed)
+        ack.hosted.watch_produce(delayed)
 
 
 def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:

@@ -360,7 +360,10 @@ class Disk:
 
     def log_file(self, partition: str) -> LogFile:
         """Return the log file of a partition's replica, a new one if there is none."""
-        return self.log_files.setdefault(partition, LogFile())
+        log_file = self.log_files.get(partition)
+        if log_file is None:
+            log_file = self.log_files[partition] = LogFile()
+        return log_file
 
     def epoch_checkpoint(self, partition: str) -> list[tuple[int, int]]:
         """Return ``leader-epoch-checkpoint``, which the epoch cache writes through to."""

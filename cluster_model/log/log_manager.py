@@ -1,6 +1,6 @@
 """The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
@@ -24,10 +24,12 @@ from harrow.cluster_model.log.disk import (
     REPLICATION_OFFSET_CHECKPOINT,
     TORN,
     Disk,
+    LogFile,
 )
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 from harrow.cluster_model.log.log_cleaner import LogCleaner
-from harrow.cluster_model.log.unified_log import LEADER_LOG_START, UnifiedLog
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import LEADER_LOG_START, NEVER_US, UnifiedLog
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
@@ -38,8 +40,6 @@ _INITIAL_TASK_DELAY_US: Final = 30 * US_PER_SECOND
 """The delay of a broker's periodic tasks after its start (``LogManager.InitialTaskDelayMs``)."""
 _LOOK_AHEAD_US: Final = 60 * US_PER_SECOND
 """How far ahead a retention check may be planned: its timer keeps a dead broker in memory."""
-_NEVER_US: Final = 10**15
-"""Longer than a campaign lasts."""
 
 _high_watermark: Final = attrgetter("high_watermark")
 _flushed_offset: Final = attrgetter("flushed_offset")
@@ -119,7 +119,7 @@ class LogManager:
             self._host.set_timer(_INITIAL_TASK_DELAY_US, self._begin_flushing)
 
     def _flushes_periodically(self) -> bool:
-        return self._config.flush_scheduler_interval_us < _NEVER_US
+        return self._config.flush_scheduler_interval_us < NEVER_US
 
     def _begin_flushing(self, _: None) -> None:
         """Flush for the first time, or for the only time without a period."""
@@ -142,16 +142,17 @@ class LogManager:
         log_dir = self._disk.place(partition)  # This also assigns a new log its directory.
         was_closed = self._was_shut_down and log_dir not in self._unclean_dirs
         size = self._disk.size_of(partition)
-        was_cut = not was_closed and self._recover(partition)
-        began_at = self._disk.log_file(partition).log_start_offset
+        file = self._disk.log_file(partition)
+        was_cut = not was_closed and self._recover(partition, file)
+        began_at = file.log_start_offset
         log = UnifiedLog(partition, self._disk, self._behaviours)
         self._disk.room_changed(partition, size)
-        self._report_log_start(partition, log, began_at)
+        self._report_log_start(log, file, began_at)
         self._logs[partition] = log
         topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
         self._flushed_us[partition] = self._host.clock.now_us
-        file = self._disk.log_file(partition)
         file.segment_bytes, file.segment_us = topic.segment_bytes, topic.segment_us
+        log.configure(topic)
         if topic.compacts:
             file.compacts = log.compacts = True
             self._cleaner.appended(partition)
@@ -161,7 +162,7 @@ class LogManager:
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
         return log
 
-    def _report_log_start(self, partition: str, log: UnifiedLog, before: int) -> None:
+    def _report_log_start(self, log: UnifiedLog, file: LogFile, before: int) -> None:
         """Report a log that starts at another offset than when it was last open.
 
         An opened log starts with its first segment or at the checkpointed log start. That
@@ -170,14 +171,13 @@ class LogManager:
         """
         start = log.log_start_offset
         if start > before:
-            size = self._disk.log_file(partition).size_bytes
-            self._host.emit(LogStartRaised, self._broker, partition, start, LOG_START_OFFSET_CHECKPOINT, size)
+            reason, size = LOG_START_OFFSET_CHECKPOINT, file.size_bytes
+            self._host.emit(LogStartRaised, self._broker, log.name, start, reason, size)
         elif start < before:
-            self._host.emit(LogStartReverted, self._broker, partition, before, start)
+            self._host.emit(LogStartReverted, self._broker, log.name, before, start)
 
-    def _recover(self, partition: str) -> bool:
+    def _recover(self, partition: str, file: LogFile) -> bool:
         """Recover a log and its epochs from the recovery point; return whether it was truncated."""
-        file = self._disk.log_file(partition)
         recovery_point = self._disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, partition)
         before = file.log_end_offset
         damage = file.recover(recovery_point)
@@ -222,10 +222,10 @@ class LogManager:
         self._dir_failed(self._disk.dir_of(partition))
         return False
 
-    def can_append(self, partition: str, size_bytes: int) -> bool:
-        """Return whether a log can take *size_bytes* more. If not, its directory goes offline."""
+    def can_append(self, partition: str, batches: Sequence[RecordBatch]) -> bool:
+        """Return whether a log can take some batches more. If not, its directory goes offline."""
         if self._disk.room_limits:
-            self._disk.take_room(partition, size_bytes)
+            self._disk.take_room(partition, sum([batch.size_bytes for batch in batches]))
         return self.can_write(partition)
 
     def close_dir(self, log_dir: int) -> tuple[str, ...]:
@@ -273,23 +273,23 @@ class LogManager:
     def log(self, partition: str) -> UnifiedLog:
         return self._logs[partition]
 
-    def appended(self, partition: str) -> None:
+    def appended(self, log: UnifiedLog) -> None:
         """Handle an append: flush after ``flush.messages``, plan cleaning and retention."""
-        log, topic = self._logs[partition], self._topics[partition]
-        if topic.compacts:
-            self._cleaner.appended(partition)
-        if log.log_end_offset - log.flushed_offset >= topic.flush_messages:
-            self._flush(partition, log)
-        elif topic.flush_us < _NEVER_US and partition not in self._dirty:
-            self._dirty[partition] = None
+        name = log.name
+        if log.is_cleaned:
+            self._cleaner.appended(name)
+        if log.log_end_offset - log.flushed_offset >= log.flush_messages:
+            self._flush(name, log)
+        elif log.flushes_by_time and name not in self._dirty:
+            self._dirty[name] = None
             self._request_flush()
-        if log.active_segment_base > log.flushed_offset and partition not in self._rolled:
-            self._rolled[partition] = None
-            self._host.set_timer(0, self._flush_older_segments, partition)
-        if topic.retention_bytes >= 0 and log.is_beyond_retention_bytes(topic):
-            self._plan_retention(partition, log, self._wall_us)
-        elif partition not in self._retained_until_us:
-            self._plan_retention(partition, log, log.retained_until_us(topic))
+        if log.active_segment_base > log.flushed_offset and name not in self._rolled:
+            self._rolled[name] = None
+            self._host.set_timer(0, self._flush_older_segments, name)
+        if log.has_retention_bytes and log.is_beyond_retention_bytes(self._topics[name]):
+            self._plan_retention(name, log, self._wall_us)
+        elif name not in self._retained_until_us:
+            self._plan_retention(name, log, log.retained_until_us(self._topics[name]))
 
     def _flush_older_segments(self, partition: str) -> None:
         """Flush complete segments, as another thread does after each roll (``Log.roll``)."""
@@ -364,9 +364,9 @@ class LogManager:
         """
         if at_us is None:
             if log.log_end_offset > log.log_start_offset:
-                self._retained_until_us.setdefault(partition, _NEVER_US)
+                self._retained_until_us.setdefault(partition, NEVER_US)
             return
-        if at_us < self._retained_until_us.get(partition, _NEVER_US):
+        if at_us < self._retained_until_us.get(partition, NEVER_US):
             self._retained_until_us[partition] = at_us
             heappush(self._retention_queue, (at_us, partition))
             self._plan_retention_check()

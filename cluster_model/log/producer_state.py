@@ -108,6 +108,7 @@ class ProducerStates:
         "_switches",
         "_transaction_switches",
         "_verifications_begun",
+        "batches_retained",
         "entries",
         "in_flight_max",
         "ongoing_transactions",
@@ -121,17 +122,14 @@ class ProducerStates:
         self._transaction_switches = behaviours.transactions
         self.in_flight_max = behaviours.log.idempotent_in_flight_max
         """How many requests of an idempotent producer may be in flight and so be repeated."""
+        self.batches_retained = behaviours.log.producer_batches_retained
+        """How many batches of each producer the log remembers; 0 for no producer state at all."""
         self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
         self.unreplicated_transactions: list[tuple[int, int]] = []
         self.verifications: dict[int, Verification] = {}
         self._verifications_begun = 0
-
-    @property
-    def batches_retained(self) -> int:
-        """How many batches of each producer the log remembers; 0 for no producer state at all."""
-        return self._switches.producer_batches_retained
 
     @property
     def begin_anywhere(self) -> bool:
@@ -156,7 +154,7 @@ class ProducerStates:
         Batches that a coordinator appends for a producer have no sequence number, so only their
         epoch is checked (``AppendOrigin.COORDINATOR``).
         """
-        if not self._switches.producer_batches_retained:
+        if not self.batches_retained:
             return errors.NONE  # The broker keeps no producer state at all, as before KIP-98.
         entry = self.entries.get(batch.producer_id)
         if batch.control_type is not None:
@@ -231,12 +229,12 @@ class ProducerStates:
         return self._transaction_switches.transactional_epoch_checked or not batch.is_transactional
 
     def append(self, batch: RecordBatch) -> None:
-        if batch.producer_id == NO_PRODUCER_ID or not self._switches.producer_batches_retained:
+        if batch.producer_id == NO_PRODUCER_ID or not self.batches_retained:
             return
         entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             previous = entry
-            entry = ProducerStateEntry(batch.producer_epoch, self._switches.producer_batches_retained)
+            entry = ProducerStateEntry(batch.producer_epoch, self.batches_retained)
             if previous is not None:
                 entry.coordinator_epoch = previous.coordinator_epoch
             self.entries[batch.producer_id] = entry

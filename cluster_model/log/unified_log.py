@@ -24,6 +24,11 @@ from harrow.cluster_model.settings import TopicConfig
 
 NO_OFFSET: Final = -1
 
+NEVER_US: Final = 10**15
+"""Longer than a campaign lasts."""
+_NEVER_MESSAGES: Final = 10**15
+"""More records than a campaign has."""
+
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 LEADER_LOG_START: Final = "log start offset"
@@ -60,21 +65,29 @@ class UnifiedLog:
     __slots__ = (
         "_behaviours",
         "_file",
+        "_learns_producers",
         "_switches",
         "_transaction_switches",
         "compacts",
         "epochs",
+        "flush_messages",
+        "flushes_by_time",
+        "has_retention_bytes",
         "high_watermark",
+        "is_cleaned",
         "log_end_offset",
         "log_start_offset",
+        "name",
         "producers",
     )
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
         """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
+        self.name = partition
         self._behaviours = behaviours
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
+        self._learns_producers = behaviours.log.followers_learn_producers
         self._file = disk.log_file(partition)
         # The files do not show offsets after the last batch whose records compaction removed
         # (KAFKA-17076).
@@ -100,6 +113,13 @@ class UnifiedLog:
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         if behaviours.log.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)
+
+    def configure(self, config: TopicConfig) -> None:
+        """Read the settings that matter to each append from the topic's configuration."""
+        self.is_cleaned = config.compacts
+        self.flush_messages = min(config.flush_messages, _NEVER_MESSAGES)
+        self.flushes_by_time = config.flush_us < NEVER_US
+        self.has_retention_bytes = config.retention_bytes >= 0
 
     def _recover_reverted_epochs(self) -> None:
         """Restore the epochs of batches below the first entry of the cache.
@@ -196,7 +216,7 @@ class UnifiedLog:
         if batch.base_offset < self.log_end_offset:
             raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
         self._append(batch)
-        if self._switches.followers_learn_producers:
+        if self._learns_producers:
             self.producers.append(batch)
 
     def _append(self, batch: RecordBatch) -> None:

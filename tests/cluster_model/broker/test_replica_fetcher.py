@@ -14,6 +14,7 @@ from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcher
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
+from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.protocol import (
     EARLIEST_TIMESTAMP,
     NO_EPOCH,
@@ -50,9 +51,9 @@ class NotedLogs(LogManager):
         self.truncated.append((partition, offset, reason))
         super().truncate(partition, offset, reason)
 
-    def appended(self, partition: str) -> None:
-        self.grown.append(partition)
-        super().appended(partition)
+    def appended(self, log: UnifiedLog) -> None:
+        self.grown.append(log.name)
+        super().appended(log)
 
 
 class Follower:

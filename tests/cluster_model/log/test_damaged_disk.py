@@ -172,7 +172,7 @@ def test_a_complete_segment_is_flushed() -> None:
     log = manager.open(P)
     for _ in range(3):
         log.append_as_leader(batch("a", size=40), 0)
-        manager.appended(P)
+        manager.appended(manager.log(P))
     assert log.flushed_offset == 0  # another thread flushes
     host.advance(1)
     assert log.flushed_offset == 2
@@ -187,11 +187,11 @@ def test_a_log_is_flushed_after_flush_ms() -> None:
     log = manager.open(P)
     host.advance(30 * SECOND)  # the first check comes 30 s after the start
     log.append_as_leader(batch("a"), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     host.advance(SECOND)
     assert log.flushed_offset == 1  # the log was not flushed since it was opened
     log.append_as_leader(batch("b"), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     host.advance(3 * SECOND - 1)
     assert log.flushed_offset == 1
     host.advance(1)
@@ -202,13 +202,13 @@ def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
     manager, host = manager_on(Disk(), {"flush.ms": 1_000})
     log = manager.open(P)
     log.append_as_leader(batch("a"), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     host.advance(30 * SECOND - 1)
     assert log.flushed_offset == 0
     host.advance(1)
     assert log.flushed_offset == 1
     log.append_as_leader(batch("b"), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     host.advance(1_000 * SECOND)
     assert log.flushed_offset == 1
 
@@ -234,7 +234,7 @@ def test_a_quiet_log_costs_no_flush_checks() -> None:
     host.advance(4 * SECOND)
     assert SECOND not in delays  # the checkpoints have other periods
     log.append_as_leader(batch("a"), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     assert SECOND in delays
 
 

@@ -410,7 +410,7 @@ def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flush
     offsets = []
     for value in "abcd":
         log.append_as_leader(batch(value), 0)
-        manager.appended(P)
+        manager.appended(manager.log(P))
         offsets.append(log.flushed_offset)
     assert offsets == flushed
     assert [event[2] for event in host.named("flush")] == sorted({offset for offset in flushed if offset})

@@ -26,12 +26,13 @@ def manager_on(disk: Disk, settings: Mapping[str, Value] | None = None) -> tuple
 
 def append(manager: LogManager, name: str, size: int) -> bool:
     """Append a batch as a leader does, if there is room."""
-    if not manager.can_append(name, size):
+    batch = RecordBatch(("x",), size_bytes=size)
+    if not manager.can_append(name, (batch,)):
         return False
     log = manager.log(name)
-    log.append_as_leader(RecordBatch(("x",), size_bytes=size), 0)
+    log.append_as_leader(batch, 0)
     log.update_high_watermark(log.log_end_offset)
-    manager.appended(name)
+    manager.appended(log)
     return True
 
 

@@ -286,7 +286,7 @@ def append(manager: LogManager, name: str, value: str, at_us: int) -> None:
     log = manager.log(name)
     log.append_as_leader(sized(value, 14, at_us), 0)
     log.update_high_watermark(log.log_end_offset)
-    manager.appended(name)
+    manager.appended(manager.log(name))
 
 
 SHORT: Mapping[str, Value] = {
@@ -314,7 +314,7 @@ def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
     manager, host = manager_of(Disk(), {**SHORT, "log.retention.ms": -1, "log.retention.bytes": 0})
     log = manager.open(P)
     log.append_as_leader(sized("a", 14, 0), 0)
-    manager.appended(P)
+    manager.appended(manager.log(P))
     host.advance(35 * SECOND)
     assert host.named("log_start") == []
     log.update_high_watermark(1)
