@@ -142,7 +142,7 @@ class Fetching:
         # This fetch may have acknowledged a batch and so let in the producer's next one. Without
         # another look (``tryCompleteElseWatch``), it would wait to its deadline although that batch
         # is there.
-        if hw_rose and any(delayed.try_complete(cached) for cached in tuple(session.news.values())):
+        if hw_rose and any(delayed.try_complete(cached) for cached in list(session.news.values())):
             return
         self._settle(session, request)
         session.delayed = delayed
@@ -425,7 +425,7 @@ class Fetching:
         """Update a follower's positions and log starts from a fetch; return whether a HW rose."""
         hw_rose = False
         session.counted_us = self._host.clock.now_us
-        for cached in tuple(session.news.values()):
+        for cached in list(session.news.values()):
             hosted = cached.hosted
             partition = hosted.partition
             if partition is None:
@@ -467,7 +467,7 @@ class Fetching:
         if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for cached in tuple(session.news.values()):
+        for cached in list(session.news.values()):
             partition = cached.hosted.partition
             if partition is None:
                 continue

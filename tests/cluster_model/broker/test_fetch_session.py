@@ -10,7 +10,7 @@ from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSessionCache, HostedPartitions
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
-from harrow.cluster_model.protocol import FetchRequest, FetchResponse
+from harrow.cluster_model.protocol import FetchRequest, FetchResponse, StopReplicaRequest
 from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Q, Replicas
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost
 
@@ -263,6 +263,54 @@ def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
     answer(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
     answer(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
     assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == known
+
+
+@pytest.mark.parametrize(
+    ("max_wait_us", "error"),
+    [(0, errors.UNKNOWN_TOPIC_OR_PARTITION), (WAIT_US, errors.NOT_LEADER_FOR_PARTITION)],
+    ids=["later", "waiting"],
+)
+def test_a_session_reads_the_new_replica_of_a_partition_that_was_deleted(
+    max_wait_us: int, error: str
+) -> None:
+    """The client names the partition once. A fetch in between gets an error."""
+    replicas = Replicas()
+    session_id = answer(replicas, opening(1)).session_id
+
+    def fetch(epoch: int, max_wait_us: int = 0) -> int:
+        request = FetchRequest(1, max_wait_us, 1_000, {}, session_id=session_id, session_epoch=epoch)
+        replicas.manager.fetching.handle_fetch(replicas.exchange(request, "broker-1"))
+        return replicas.correlation_id
+
+    waiting = fetch(1, max_wait_us) if max_wait_us else None
+    stop = StopReplicaRequest(3, 1, 0, (P,), delete_partitions=True)
+    replicas.manager.handle_stop_replica(replicas.exchange(stop, "broker-3"))
+    assert replicas.fetched(fetch(1) if waiting is None else waiting)[0] == error
+    replicas.lead(P, 0, (0, 1), epoch=2)
+    replicas.produce("new", acks=1)
+    assert replicas.fetched(fetch(2)) == (errors.NONE, ["new"], 0)
+
+
+@pytest.mark.parametrize("later_us", [0, 1], ids=["connection", "age"])
+def test_an_append_answers_the_oldest_waiting_fetch_first(later_us: int) -> None:
+    """Connections order fetches of the same moment. Which session has watched longer does not matter."""
+    replicas = Replicas()
+    waits = dict.fromkeys(("first", "second"), 0)
+    younger, older = ("first", "second") if later_us else ("second", "first")
+    replicas.exchange(opening(), "first"), replicas.exchange(opening(), "second")
+    sessions = {client: answer(replicas, opening(), client).session_id for client in (younger, older)}
+    for client in (older, younger):
+        request = FetchRequest(-1, WAIT_US, 1_000, {}, session_id=sessions[client], session_epoch=1)
+        replicas.manager.fetching.handle_fetch(replicas.exchange(request, client))
+        waits[client] = replicas.correlation_id
+        replicas.host.advance(later_us)
+    replicas.responses.clear()
+    replicas.produce("m0", acks=1)
+    replicas.fetch(1, t_0=1)
+    assert [number for number in replicas.answered() if number in waits.values()] == [
+        waits[older],
+        waits[younger],
+    ]
 
 
 def caught_up_us(replicas: Replicas) -> int:

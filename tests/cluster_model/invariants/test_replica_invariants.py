@@ -3,7 +3,9 @@
 import pytest
 
 from harrow.cluster_model.events import ControllerElected, LogStartRaised
-from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
+from harrow.cluster_model.invariants.watched_replica import first_difference
+from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, LogFile
+from tests.cluster_model.fakes import batch
 from tests.cluster_model.invariants.watched_cluster import Leader, T, Watched
 
 
@@ -232,3 +234,18 @@ class TestHwWaitsForMinIsr:
         watched = self.led((0,), 2)
         watched.raise_hw(1, 1)
         assert watched.broken == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 20])
+def test_the_first_difference_within_a_range_is_found_wherever_it_is(count: int) -> None:
+    one = LogFile()
+    for offset in range(count):
+        one.append(batch(f"m{offset}").stored_at(offset, 0))
+    for place in range(count):
+        other = LogFile()
+        for stored in one.batches:
+            other.append(stored if stored.base_offset != place else batch("other").stored_at(place, 0))
+        for start in range(count):
+            for end in range(start, count + 1):
+                expected = place if start <= place < end else None
+                assert first_difference(one, other, start, end) == expected
