@@ -293,11 +293,12 @@ def test_a_session_reads_the_new_replica_of_a_partition_that_was_deleted(
 
 @pytest.mark.parametrize("later_us", [0, 1], ids=["connection", "age"])
 def test_an_append_answers_the_oldest_waiting_fetch_first(later_us: int) -> None:
-    """Connections order fetches of the same moment. Which session has watched longer does not matter."""
+    """Connections order fetches of the same moment, whichever session has watched longer."""
     replicas = Replicas()
     waits = dict.fromkeys(("first", "second"), 0)
     younger, older = ("first", "second") if later_us else ("second", "first")
-    replicas.exchange(opening(), "first"), replicas.exchange(opening(), "second")
+    for client in waits:  # The first connection gets the lower id.
+        replicas.exchange(opening(), client)
     sessions = {client: answer(replicas, opening(), client).session_id for client in (younger, older)}
     for client in (older, younger):
         request = FetchRequest(-1, WAIT_US, 1_000, {}, session_id=sessions[client], session_epoch=1)
