@@ -162,11 +162,16 @@ def with_initialisers(source: str) -> str:
             for item in filter(_is_class_variable, node.body):
                 if item.value is None:
                     lines[item.lineno - 1] = re.sub(r"ClassVar\[(.*?)\]", r"\1", lines[item.lineno - 1])
-        if (
-            decorator is None
-            or fields is None
-            or any(isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body)
+        if decorator is None:
+            continue
+        assert decorator.lineno == decorator.end_lineno
+        options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
+        # A compiled class has its own slots. To make it again with others would take a fifth of its making.
+        options.pop("slots", None)
+        if fields is None or any(
+            isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body
         ):
+            lines[decorator.lineno - 1] = _written_decorator(options)
             continue
         of_class = [
             f"setattr({node.name}, '{name}', {value})\n" for name, value in _class_variables(node).items()
@@ -177,14 +182,17 @@ def with_initialisers(source: str) -> str:
             lines[line] = re.sub(
                 r"ClassVar\[(.*?)\] = (.*)", r"\1 = field(default=\2, init=False, repr=False)", lines[line]
             )
-        options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
-        options["init"] = "False"
         if options.pop("frozen", None) and options.get("eq") != "False":
             options["unsafe_hash"] = "True"
-        assert decorator.lineno == decorator.end_lineno
-        said = ", ".join(f"{name}={value}" for name, value in options.items())
-        lines[decorator.lineno - 1] = f"@dataclass({said})\n"
-    return "".join(lines).replace("import dataclass\n", "import dataclass, field\n", 1)
+        lines[decorator.lineno - 1] = _written_decorator(options)
+    return "".join(lines).replace(_DATACLASS, f"from dataclasses import field\n{_DATACLASS}", 1)
+
+
+_DATACLASS: Final = "from harrow.cluster_model.lazy_dataclass import dataclass\n"
+
+
+def _written_decorator(options: Mapping[str | None, str]) -> str:
+    return f"@dataclass({', '.join(f'{name}={value}' for name, value in options.items())})\n"
 
 
 def _dataclass_decorator(node: ast.ClassDef) -> ast.Call | None:

@@ -1,11 +1,12 @@
 """The evidence of a run for rules: the history, the replicas' logs, the trace and the settings."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from harrow.cluster_model.history import Operation
 from harrow.cluster_model.invariants.catalogue import SHOWN_BY_TRACE
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.release.profiles import Behaviours, behaviours_in
 from harrow.cluster_model.settings import TopicConfig

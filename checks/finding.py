@@ -1,11 +1,12 @@
 """The reports of rules: findings, the status of each rule, the verdict of a run."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from harrow.checks.link import Link
 from harrow.checks.prevention import RELEASE, Prevention
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 HELD: Final = "held"
 PERMITTED: Final = "permitted"

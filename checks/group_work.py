@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHistory, Transaction, Value
 from harrow.checks.transaction_fates import ABORTED, COMMITTED
 from harrow.cluster_model.history import COMMIT, INVOKE, OK, POLL, STORE, columns_of, origin_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import EXACTLY_ONCE
 
 

@@ -1,10 +1,10 @@
 """Groups findings of one cause: thirty records lost in one truncation are one story."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
 from harrow.checks.finding import Finding
 from harrow.checks.link import cause_key
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ of the campaign caused a link, ``strike`` is the number of that fault: the ``str
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from itertools import product
 from typing import Annotated, Any, Final, Generic, NamedTuple, ParamSpec, get_args, get_origin, get_type_hints
 
 from harrow.cluster_model.events import Event, FieldKind, Text
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 P = ParamSpec("P")
 

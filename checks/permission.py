@@ -1,11 +1,11 @@
 """Promises and permissions, with which a rule is registered."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.prevention import Prevention
 from harrow.checks.stated_settings import StatedSettings
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ with each `Remedy` (`harrow.campaigns.run.proof`), and the result of such a run 
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from harrow.checks.evidence import Evidence
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import REPAIRS, SWITCHES
 from harrow.cluster_model.settings import IN_FLIGHT, INT_MAX, Value
 

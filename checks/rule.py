@@ -1,7 +1,7 @@
 """A rule: its name, its meaning, what promises it, and the function that finds violations."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from harrow.checks import promise
@@ -10,6 +10,7 @@ from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Findi
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import by_switches
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 SEEN_BY_CLIENTS: Final = 0
 SEEN_IN_LOGS: Final = 1

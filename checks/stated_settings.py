@@ -1,8 +1,10 @@
 """Settings that a user states for a history without other evidence."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _Reader = Callable[[str], dict[str, Any]]
 """Returns the fields of `StatedSettings` that a setting's text implies."""

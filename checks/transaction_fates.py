@@ -1,11 +1,11 @@
 """Reads the fates of transactional records from the markers in a log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from harrow.checks.evidence import FinalLog
 from harrow.checks.history.records import Value
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import ABORT, RecordBatch
 
 COMMITTED: Final = "committed"

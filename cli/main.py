@@ -4,10 +4,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
@@ -33,6 +33,10 @@ _INVALID_CHOICE: Final = re.compile(
 
 class RequestCommand(TyperCommand):
     """A command: it parses its arguments into a request, and exits with the code of the session."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _coerce_late(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> NoReturn:
         request = super().invoke(ctx)
@@ -66,6 +70,10 @@ class Commands(TyperGroup):
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _printable_mistakes():
             return super().make_context(*arguments, **options)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _coerce_late(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -136,6 +144,35 @@ def _command(name: str) -> TyperCommand:
             # The name and the help say more to a reader than `list[str]`.
             argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005 - Typer passes the context
     return command
+
+
+class _LateCoercion:
+    """Takes defaults and plain words as they are, and leaves other values to Typer.
+
+    Typer has pydantic check each value, and to load pydantic takes a tenth of harrow's start.
+    """
+
+    def __init__(self, parameter: Any, typers: Callable[[], Any]) -> None:
+        kind = parameter.type_descriptor
+        self._takes_words = kind.annotation in (str, list[str]) and kind.parameter_info.parser is None
+        self._typers = typers
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if ctx.get_parameter_source(param.name).name == "DEFAULT":
+            return value
+        words = [value] if isinstance(value, str) else value
+        # Arguments of a process may be no Unicode, and pydantic has the message for that.
+        if self._takes_words and all(map(str.isascii, words)):
+            return value
+        return self._typers().coerce(value, param=param, ctx=ctx)
+
+
+def _coerce_late(parameters: Iterable[Any]) -> None:
+    for parameter in parameters:
+        if "get_runtime_param" not in vars(parameter):
+            parameter.get_runtime_param = partial(_LateCoercion, parameter, parameter.get_runtime_param)
 
 
 app = typer.Typer(

@@ -13,10 +13,11 @@ also says in which runs a trace has such events (`Sight`), and which part of Kaf
 # Plain Python: classes below a decorator of harrow, and metadata of fields.
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum, IntEnum, unique
 from typing import Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform, get_args, get_type_hints
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_STATE, ZOOKEEPER

@@ -10,10 +10,11 @@ none anywhere else.
 # Plain Python: the `__doc__` of classes, and metadata of fields.
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.sim.choices import Stream, between
 

@@ -5,9 +5,9 @@ its value is a list of micro-operations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.packed_log import PackedLog, Row
 
 INVOKE: Final = "invoke"

@@ -8,11 +8,12 @@ or str, with times in the unit of the name (``.ms``, ``.seconds``).
 # Plain Python: a table that is read once.
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of

@@ -7,7 +7,6 @@ The language of campaigns derives everything from the declarations of fields
 # Plain Python: metadata of fields.
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import (
@@ -27,6 +26,7 @@ from harrow.cluster_model.fields import (
     TopicName,
     described,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import (
     AUTO_COMMIT,
     BROKER,

@@ -1,7 +1,7 @@
 """Actions of scripts other than faults: those of administrators and of clients."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
@@ -15,6 +15,7 @@ from harrow.cluster_model.fields import (
     Topic,
     described,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
 from harrow.cluster_model.topology import PARTITIONS_MAX

@@ -1,10 +1,10 @@
 """Faults of brokers: they crash, stop, restart, pause or slow down, or lose the network."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
 from harrow.cluster_model.fields import Broker, Duration, DurationRange, Lasts, described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID
 from harrow.faults.effects import (

@@ -1,10 +1,10 @@
 """Clocks that jump."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Duration, Lasts, LinkEnd, described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.effects import Effects, StepClock
 from harrow.faults.fault import Environment, Fault, LastingFault

@@ -4,10 +4,10 @@ The same condition starts a step (``when:``), is asserted in the middle of a run
 at its end.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from harrow.cluster_model.fields import ConditionMarker
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, named_classes
 from harrow.faults import facts
 from harrow.faults.event_pattern import EventPattern

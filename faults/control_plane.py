@@ -4,12 +4,12 @@ This module also finds out which control plane a fault needs.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model import fields
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import CONTROL_PLANES, ZOOKEEPER
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.effects import DeleteController, Effects, ExpireSession, Kill

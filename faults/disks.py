@@ -1,10 +1,10 @@
 """Faults of disks: writes are lost, damaged, torn or slow; disks fill up, fail, or go back."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model.fields import Broker, Duration, Lasts, Partition, Skip, described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.effects import (
     DamageBatch,

@@ -5,9 +5,10 @@ A fault yields effects. A target has a handler for each type of effect that it c
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, dataclass_transform
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 

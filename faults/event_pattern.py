@@ -1,9 +1,9 @@
 """Patterns that match events of a trace."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import TraceEvent
 
 

@@ -6,7 +6,6 @@ events.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from harrow.cluster_model import fields
@@ -18,6 +17,7 @@ from harrow.cluster_model.fields import (
     Partition,
     described,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.event_pattern import EventPattern
 from harrow.faults.observer import Observer
 

@@ -1,10 +1,10 @@
 """The timing of faults: at a time, on a condition, periodically or at random."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model import fields
 from harrow.cluster_model.fields import Count, Duration, DurationRange, described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.condition import ConditionField
 from harrow.faults.fault import Fault
 

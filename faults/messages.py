@@ -1,10 +1,10 @@
 """Faults of single messages: hold, drop, delay, duplicate or reset them."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from harrow.cluster_model import fields
 from harrow.cluster_model.fields import described
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest

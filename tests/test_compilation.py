@@ -29,9 +29,10 @@ from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT, plain_environment
 
 DATACLASSES = """
-from dataclasses import dataclass
-from typing import ClassVar
 from dataclasses import field
+from typing import ClassVar
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(slots=True)
 class Request:

@@ -1,11 +1,11 @@
 """The kinds of clients that a workload can have, and the clients of a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from harrow.campaigns.clients.client import Client, GroupReader, Reader, Sender
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
     ISOLATION_LEVEL,

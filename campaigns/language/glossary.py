@@ -1,7 +1,8 @@
 """The glossary: the terms of Kafka and of harrow that output and documentation use."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

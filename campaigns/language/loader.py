@@ -1,7 +1,7 @@
 """Reads a campaign file into plans, and reports all mistakes at once."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from harrow.campaigns.language.release_options import (
     written_release,
 )
 from harrow.campaigns.language.spelling import listed, printable, quoted
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 

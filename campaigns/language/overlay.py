@@ -1,7 +1,6 @@
 """Merges variants and the options ``--set key=value`` into a campaign."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
@@ -9,6 +8,7 @@ from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.open_choices import without_choice
 from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import quoted, suggestion
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import scopes_of, setting_names
 
 _SETTINGS: Final = "settings"

@@ -7,7 +7,7 @@ machine that only runs plans needs neither YAML nor pydantic.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -16,6 +16,7 @@ from harrow.cluster_model import topology
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import described
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant
 from harrow.cluster_model.settings import Value, broker_config

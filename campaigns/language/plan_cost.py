@@ -8,12 +8,13 @@ of the measured memory.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, Swarm
 from harrow.campaigns.language.spelling import counted
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import BROKER, SETTINGS
 from harrow.cluster_model.topology import TopicSpec
 from harrow.faults.actions import AddPartitions, Send

@@ -1,7 +1,8 @@
 """Mistakes in a file, with their positions, and the errors that carry them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

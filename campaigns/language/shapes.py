@@ -7,7 +7,7 @@ can still be checked.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import cleandoc
 from typing import Any, ClassVar, Final
 
@@ -16,6 +16,7 @@ from harrow.campaigns.language.literals import LiteralError
 from harrow.campaigns.language.part import Part, Section
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import ListNode, MapEntry, MapNode, Mark, Mistake, Node, Scalar
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import LONG_MAX
 
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import MUTANTS, RELEASES, REPAIRS, SWITCHES
 from harrow.cluster_model.settings import SETTINGS
 

@@ -7,13 +7,14 @@ full.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 
 from harrow.campaigns.language.spelling import quoted
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000

@@ -12,13 +12,14 @@ decorator.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import product
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from harrow.campaigns.probes.reach import ProbeReach
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.events import EVENTS, Event
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE

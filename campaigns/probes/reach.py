@@ -1,6 +1,6 @@
 """The reach of a set of runs: what probes need, as far as these runs have it."""
 
-from dataclasses import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

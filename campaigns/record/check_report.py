@@ -1,13 +1,14 @@
 """The report on a recorded history: the JSON of `harrow check`, and the size of the history."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from harrow.campaigns.record.report import finding_as_mapping
 from harrow.campaigns.version import version
 from harrow.checks.finding import Finding, Verdict
 from harrow.checks.history.index import NO_PROCESS, HistoryIndex
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 SCHEMA: Final = "harrow.check/1"
 

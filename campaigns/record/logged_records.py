@@ -17,7 +17,7 @@ cause an anomaly:
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from pydantic_core import from_json
@@ -26,6 +26,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.campaigns.record.json_text import json_line
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _NOWHERE: Final = "?"
 """The partition of a record whose partition is unknown."""

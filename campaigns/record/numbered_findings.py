@@ -1,7 +1,6 @@
 """The findings of a run, numbered so that users can refer to them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.phrases import sentence
@@ -10,6 +9,7 @@ from harrow.checks.finding import Finding, RuleResult
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.record.results_folder import LATEST, RUN
 from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.packed_log import digest
 from harrow.cluster_model.trace import TraceEvent
 

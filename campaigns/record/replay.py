@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from harrow.campaigns.record.results_folder import trace_line
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.version import another_harrow, model_digest, version
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import as_mapping
 
 SCHEMA: Final = "harrow.replay/1"

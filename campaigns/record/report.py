@@ -6,7 +6,7 @@ Nothing here prints, or needs more than the standard library: the terminal, the 
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
@@ -38,6 +38,7 @@ from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import SWITCHES
 
 SCHEMA: Final = "harrow.run/1"

@@ -6,12 +6,13 @@ are inconclusive: nothing went wrong, but the campaign never tested the state th
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 def as_only_run(result: RunResult) -> RunResult:

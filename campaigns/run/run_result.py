@@ -1,7 +1,7 @@
 """The result of a run. Reports, files and comparisons are made from it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Verdict
 from harrow.checks.index import Index
 from harrow.checks.service.levels import ServiceLevels, service_levels
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.action import Action
 from harrow.faults.fault import Fault
 

@@ -9,7 +9,7 @@ This module needs only the standard library and the core, so it works on machine
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.clients.clients import application_kinds
@@ -17,6 +17,7 @@ from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Aim, Aims, Core, Plan, Step, Swarm
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of, with_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
 from harrow.cluster_model.sim.choices import SeededStream, Stream, between, happens, pick
 from harrow.cluster_model.topology import ApplicationSpec, BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec

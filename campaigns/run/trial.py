@@ -15,7 +15,7 @@ A remedy holds if the findings are gone and no rule reports new ones in their pl
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -29,6 +29,7 @@ from harrow.checks.link import cause_key
 from harrow.checks.prevention import NOT_TRIED, REFUTED, TRIED_HELD, Refutation, Remedy, Trial
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.history import OK
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import select
 from harrow.faults.fault import Fault

@@ -7,7 +7,7 @@ of today.
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,6 +22,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.parallel_runs import each_by, tried_run
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.actions import Expect
 
 SCHEMA: Final = "harrow.regress/1"

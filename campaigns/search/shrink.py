@@ -13,7 +13,7 @@ the faults in another order, and the smallest of all results is the best.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
@@ -27,6 +27,7 @@ from harrow.campaigns.search.fewer_records import with_few_records
 from harrow.campaigns.search.signature import Signature, same_failure, signatures
 from harrow.campaigns.search.timeline import timeline, with_timeline
 from harrow.checks.finding import INCONCLUSIVE, Finding
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.actions import Send
 

@@ -4,7 +4,6 @@ Remedies are not part of it, because finding them takes runs (`harrow.campaigns.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import Evidence
@@ -12,6 +11,7 @@ from harrow.checks.finding import VIOLATED, Finding
 from harrow.checks.link import cause_key
 from harrow.checks.rule import SEEN_BY_CLIENTS
 from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

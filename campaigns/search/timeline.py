@@ -1,11 +1,12 @@
 """The timeline of a plan: all actions at fixed times, from its script and faults, as one list."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.cluster_model.fields import fields_of, with_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.action import Action
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection

@@ -1,7 +1,7 @@
 """The words for each kind of event: its lane, its text, and a noun for counting."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Generic, TypeVar
 
 from harrow.campaigns.language.spelling import printable
@@ -16,6 +16,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.clients.consumer import NO_POSITION
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import Event, FieldKind, event_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.record_batch import record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START

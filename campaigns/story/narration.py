@@ -1,11 +1,11 @@
 """The narration of an event: its lane, topic and text, and the context that the text needs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from harrow.campaigns.story.topics import Topic
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import node_text
 
 FAULTS: Final = "faults"

@@ -5,7 +5,6 @@ It simulates nothing and reads no clock. The caller sets the pace.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.campaigns.language.spelling import run_name
@@ -21,6 +20,7 @@ from harrow.campaigns.story.topics import ACK
 from harrow.campaigns.story.trace_story import StoryEvent, story_events
 from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
 """Events that move a record along: its appends and copies, the high watermark, its ack."""

@@ -6,7 +6,7 @@ that a record is lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
@@ -20,6 +20,7 @@ from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.checks.rule import DOUBLED, LOST
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import HISTORY_EVENTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
 """Fewest consecutive records that are shown as one range."""

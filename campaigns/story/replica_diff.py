@@ -5,7 +5,6 @@ Rows are plain data. `harrow.cli.render.diff` folds and shows them, and
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
@@ -18,6 +17,7 @@ from harrow.checks.replay.partition_state import (
     PartitionState,
     RemovedEntry,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from harrow.campaigns.language.literals import LiteralError, time_of_run
@@ -26,6 +26,7 @@ from harrow.checks.causes.story import seconds
 from harrow.checks.replay.cluster_state import BrokerState
 from harrow.checks.replay.coordination_state import GroupState, TransactionalIdState
 from harrow.checks.replay.partition_state import PartitionState, ReplicaState
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import CONTROL_PLANES, INTERNAL_TOPICS, is_server, process_name
 from harrow.cluster_model.trace import TraceEvent
 

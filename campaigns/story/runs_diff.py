@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from harrow.campaigns.story.replica_diff import Fates, RecordFate
 from harrow.campaigns.story.run_diff import SCHEMA, DiffError, DiffMoment, RunDiff, diff_run, run_mapping
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.cluster_model import events as kinds
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import SETTINGS, is_of_coordinators
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 

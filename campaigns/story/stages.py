@@ -5,7 +5,6 @@ committed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import groupby
 
 from harrow.campaigns.record.run_events import RunEvents
@@ -13,6 +12,7 @@ from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.run_state import before
 from harrow.campaigns.story.trace_story import Narrator
 from harrow.checks.replay.partition_state import NO_EPOCH, PartitionState
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import decode
 
 

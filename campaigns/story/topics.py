@@ -1,7 +1,8 @@
 """The topics of events, by which stories sort, fold and colour them."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The story of one record: the events that concern it, and a summary of its fate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -24,6 +23,7 @@ from harrow.checks.replay.partition_state import (
     RemovedEntry,
 )
 from harrow.cluster_model import events as kinds
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 
 _PROCESS: Final = (kinds.BrokerStopped, kinds.BrokerStarted, kinds.BrokerPaused, kinds.BrokerResumed)

@@ -3,7 +3,6 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -20,6 +19,7 @@ from harrow.cluster_model.events import (
     MessageRuleApplied,
     kind_of,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 TRAFFIC_MAX: Final = 300
 """Above this number of traffic events, the traffic of a run is folded too."""

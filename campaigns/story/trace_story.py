@@ -1,7 +1,7 @@
 """The story of a recorded run: its findings, and the events of trace and clients in one order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from harrow.checks.link import Link
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.cluster_model import events as kinds
 from harrow.cluster_model.events import HISTORY_EVENTS, Event, event_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceEvent, decode
 

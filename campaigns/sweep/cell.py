@@ -1,9 +1,8 @@
 """A cell of a sweep's grid: one plan and its settings."""
 
-from dataclasses import dataclass
-
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import variant_name
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,12 @@ file. Rows that are not written when a sweep ends are run again by the next one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 from typing import Final
 
 from harrow.campaigns.sweep.cell import Cell
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _TASK_MIN_S: Final = 1.0
 """A task has to outweigh the cost of submitting it, some hundredths of a second on Spark."""

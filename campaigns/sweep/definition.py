@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 CELLS_MAX: Final = 10_000
 """Default limit of combinations in a grid. Loading a campaign for one takes 2 to 20 ms."""

@@ -1,7 +1,6 @@
 """Writes ``failures/<signature>/``: for each kind of failure, a campaign that fails by itself."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from harrow.campaigns.language.loader import load_text
@@ -17,6 +16,7 @@ from harrow.campaigns.sweep.definition import Definition, overrides_of
 from harrow.campaigns.sweep.row import ERROR, EXPECTATION
 from harrow.campaigns.sweep.sweep_folder import FAILURES
 from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
 

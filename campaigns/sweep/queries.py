@@ -5,7 +5,6 @@ with `explode` in Spark and with `unnest` in DuckDB.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ import duckdb
 
 from harrow.campaigns.sweep.row_table import PARTITION
 from harrow.campaigns.sweep.sweep_folder import RUNS
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 Answer = list[tuple[Any, ...]]
 """The rows of a query result."""

@@ -4,7 +4,7 @@ import itertools
 import zlib
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +14,7 @@ from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.row_table import PARTITION, WORKER
 from harrow.campaigns.sweep.sweep_folder import Repeated
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 ONE_IN: Final = 50
 """One in this many runs is repeated."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from harrow.campaigns.sweep.row import error_row, run_row
 from harrow.campaigns.sweep.row_table import PARTITION, as_batch
 from harrow.campaigns.sweep.sweep_folder import Repeated, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import SweepTally
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from harrow.campaigns.sweep.chunk import without
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_state import COVERS, PROBES, covers_of, probes_of, problem_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 SWEEP: Final = "sweep.json"
 RUNS: Final = "runs"

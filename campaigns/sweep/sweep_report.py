@@ -7,7 +7,7 @@ kinds of failures, not as the sweep.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import exp
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 from harrow.campaigns.version import version
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 

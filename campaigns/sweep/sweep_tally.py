@@ -5,12 +5,13 @@ meanwhile, without looking at a row twice. It leaves out rows that an earlier sw
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harrow.campaigns.sweep.row import FAILED
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 CellKey = tuple[str, str]
 """A campaign and the name of one of its cells."""

@@ -8,13 +8,13 @@ states is not trusted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with, lead_us, leaders
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.replay.partition_state import COMPACTION, LogEntry, PartitionState
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

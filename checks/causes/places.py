@@ -5,7 +5,6 @@ events that shorten logs: an unclean election, a power loss, a lost or damaged d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
@@ -17,6 +16,7 @@ from harrow.checks.link import Gap, Link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import TraceLine, decode
 
 

@@ -7,7 +7,6 @@ administrator has deleted (DeleteRecords) is no loss either, up to the offset of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
@@ -15,6 +14,7 @@ from harrow.checks.index import Index
 from harrow.checks.promise import CLOCK_SKEW
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
 from harrow.cluster_model import events
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import LOG_START_OFFSET_CHECKPOINT
 from harrow.cluster_model.log.unified_log import (
     DELETE_RECORDS,

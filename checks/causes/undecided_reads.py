@@ -4,12 +4,12 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from harrow.checks.evidence import Evidence
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import Value
 from harrow.cluster_model.history import OK, POLL, columns_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

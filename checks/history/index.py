@@ -11,7 +11,7 @@ only for the partitions of which it returned records, not for those that are ass
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, compress, repeat
 from operator import eq, itemgetter, methodcaller, not_
 from typing import Any, Final
@@ -45,6 +45,7 @@ from harrow.cluster_model.history import (
     Operation,
     columns_of,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 NO_PROCESS: Final = -1
 """The process number of operations that belong to no client."""

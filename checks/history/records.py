@@ -6,10 +6,11 @@ column for each of its properties. An object of a send is made only on request.
 
 from array import array
 from collections.abc import Iterator, MutableSequence, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.history import FAIL, INFO, OK
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 Value = str | int
 """The value of a record, which is unique in its partition."""

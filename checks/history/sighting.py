@@ -1,9 +1,9 @@
 """What a rule of histories yields: an anomaly, with its finding on demand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from harrow.checks.finding import Finding
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

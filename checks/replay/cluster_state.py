@@ -6,12 +6,12 @@ tests/scenarios/test_every_moment.py compares it with the model after every step
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from harrow.checks.replay.partition_state import PartitionState
 from harrow.cluster_model import events
 from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
 from harrow.cluster_model.topology import is_server
 from harrow.cluster_model.trace import TraceEvent, decode

@@ -1,10 +1,11 @@
 """Replays the state of transaction and group coordinators from the records that they wrote."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final
 
 from harrow.cluster_model import events
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import TraceEvent, decode
 
 

@@ -5,11 +5,12 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import ClassVar, Final
 
 from harrow.cluster_model import events
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.protocol import NO_LEADER

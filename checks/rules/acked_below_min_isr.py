@@ -1,7 +1,7 @@
 """acked-below-min-isr: a leader acknowledged acks=all although its ISR was too small."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from harrow.checks.causes.facts import COPY, LEADER
@@ -14,6 +14,7 @@ from harrow.checks.permission import Promise
 from harrow.checks.promise import ACKED_BELOW_MIN_ISR, ACKS_ALL
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model import events
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import record_count
 from harrow.cluster_model.settings import MIN_ISR
 from harrow.cluster_model.trace import TraceLine, decode

@@ -14,7 +14,6 @@ no group.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.checks import promise
@@ -39,6 +38,7 @@ from harrow.cluster_model.coordinators.groups.group import STABLE
 from harrow.cluster_model.coordinators.protocol import NO_OFFSET_COMMITTED
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
 from harrow.cluster_model.history import ASSIGN, OK, columns_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
 

@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, chain
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group import ASSIGNING, R
 from harrow.cluster_model.coordinators.groups.group import PREPARING_REBALANCE, STABLE
 from harrow.cluster_model.events import GroupStateChanged, OffsetReset
 from harrow.cluster_model.history import ASSIGN, COMMIT, OK, POLL, SEND, columns_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 BUCKETS_MAX: Final = 120

@@ -6,12 +6,12 @@ of the campaign.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import printable
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 EXPECTATIONS: Final = "expectations"
 """The case that passes if the run meets the expectations of the campaign."""

@@ -1,7 +1,7 @@
 """Loads the campaigns that a command line names, and selects their variants."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -17,6 +17,7 @@ from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cli.requests.request import CommandRequest
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import Refusal, need_writable, note
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

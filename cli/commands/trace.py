@@ -1,7 +1,6 @@
 """`harrow trace`: read a recorded run, select a part of its story, and show it."""
 
 import sys
-from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.results import TraceRequest
 from harrow.cli.session import Refusal, data
 from harrow.cli.text import Text
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _FINDINGS_NAMED: Final = 8
 

@@ -1,13 +1,13 @@
 """A run that demonstrates one behaviour of a release."""
 
 import shlex
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.units import value_text
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import SWITCHES
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import MISSING, field, replace
 from itertools import chain, count, pairwise
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from harrow.cli.render.advised_run import advised_run
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import (
     MUTANTS,
     NEWEST_RELEASE,

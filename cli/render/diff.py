@@ -1,7 +1,6 @@
 """A diff for people: each partition's logs, its findings, and the moments that decided them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -26,6 +25,7 @@ from harrow.cli.render.layout import DIM, STYLES, columns, indented, rest, terms
 from harrow.cli.render.story import chain_table
 from harrow.cli.text import Text, lines
 from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.topology import node_text
 

@@ -1,7 +1,6 @@
 """The rows of a diff: equal ones folded, each cell in a few characters."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -24,6 +23,7 @@ from harrow.checks.replay.partition_state import (
     LogEntry,
 )
 from harrow.cli.text import Text, lines
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
 """The number of similar rows from which they are shown as one."""

@@ -6,7 +6,6 @@ room for a single group, each cell has lines of its own. No figure and no settin
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count, starmap
 from typing import Any, Final
@@ -23,6 +22,7 @@ from harrow.cli.console import unbroken
 from harrow.cli.render.figures import grouped, interval, percent
 from harrow.cli.render.layout import DIM, FAILED, STYLES
 from harrow.cli.text import Text
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _GAP: Final = 2
 _INDENT: Final = 2

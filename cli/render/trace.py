@@ -1,7 +1,6 @@
 """The story of a run as text: lanes as columns if they fit, else a line per event."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len, chop_cells
@@ -21,6 +20,7 @@ from harrow.cli.render.layout import DIM, EVENT_STYLES, indented, terms
 from harrow.cli.render.story import prevention_of
 from harrow.cli.text import Text
 from harrow.cluster_model.events import ClientSent, ClientStopped
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _LANE_WIDTH_MIN: Final = 20
 _TEXT_WIDTH_MIN: Final = 20

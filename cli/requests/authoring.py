@@ -1,12 +1,12 @@
 """The options of commands that help to write campaigns."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from harrow.cli import completion, options
 from harrow.cli.options import argument, flag, option
 from harrow.cli.requests.request import CommandRequest
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

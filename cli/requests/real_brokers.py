@@ -1,6 +1,5 @@
 """The options of commands that use real brokers."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +8,7 @@ import typer
 from harrow.cli import options
 from harrow.cli.options import argument, option
 from harrow.cli.requests.request import CommandRequest, WrittenRequest
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

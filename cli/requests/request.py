@@ -1,9 +1,10 @@
 """The options of most commands: what to print, and where to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from harrow.cli import options
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The options of `harrow run`."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from harrow.cli import options
 from harrow.cli.options import flag, option
 from harrow.cli.requests.request import WrittenRequest
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The area of a live view: its columns, lines and characters, and how to fit a line into it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
@@ -9,6 +8,7 @@ from rich.console import Console
 from harrow.cli.console import is_unicode
 from harrow.cli.render.layout import DIM
 from harrow.cli.text import Text
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 BAD: Final = "bold red"
 WARNED: Final = "yellow"

@@ -6,11 +6,11 @@ microseconds of the displayed cluster clock; divided by the speed, they are wall
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from harrow.campaigns.story.playback import Playback
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _TURN_US: Final = 3 * US_PER_SECOND

@@ -1,9 +1,9 @@
 """Quotas for what clients send to a broker and fetch from it (``ClientQuotaManager.scala``)."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from harrow.cluster_model.broker.rate import NO_LIMIT, SampledRate
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

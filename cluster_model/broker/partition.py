@@ -1,12 +1,13 @@
 """A partition on one broker, as leader or follower (``Partition.scala``)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from harrow.cluster_model import errors, events, protocol
 from harrow.cluster_model.broker.replica import CountedSession, Replica
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import COMMIT, NO_SEQUENCE, ControlBatch, RecordBatch

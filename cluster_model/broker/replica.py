@@ -1,8 +1,8 @@
 """A leader's state of one follower (``Replica.scala``)."""
 
-from dataclasses import dataclass
 from typing import Final, final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.idle_fetch import IdleFetch
 
 UNKNOWN_OFFSET: Final = -1

@@ -5,7 +5,6 @@ time. A partition is truncated before it is fetched (KIP-101, KIP-279), or when 
 fetch with the point where the logs diverge (KIP-595).
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model import errors, protocol
@@ -23,6 +22,7 @@ from harrow.cluster_model.events import (
     OutdatedFetchAnswered,
     TruncationRefused,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,

@@ -10,11 +10,12 @@ that they would send.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from harrow.cluster_model.broker.append_locks import Steps
 from harrow.cluster_model.events import RequestQueueFull
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harrow.cluster_model.settings import CONTROL_PLANE, BrokerConfig
 from harrow.cluster_model.sim.connection import Exchange

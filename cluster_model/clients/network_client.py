@@ -7,9 +7,10 @@ in flight.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import PUSHED, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body, Request

@@ -1,7 +1,8 @@
 """A producer's batch: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, KeyedRecords, RecordBatch
 from harrow.cluster_model.protocol import NO_EPOCH
 

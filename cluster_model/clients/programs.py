@@ -16,12 +16,12 @@ or let it continue. The answer to a failed step is the name of the error in Kafk
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar, Final
 
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.history import FAIL, INFO, OK
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,

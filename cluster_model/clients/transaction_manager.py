@@ -6,7 +6,6 @@ Requests to coordinators are sent one at a time, and no batch is sent while one 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from harrow.cluster_model import errors
@@ -22,6 +21,7 @@ from harrow.cluster_model.events import (
     TransactionError,
     TransactionOpened,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH, InitProducerIdRequest, InitProducerIdResponse
 from harrow.cluster_model.release.profiles import Behaviours

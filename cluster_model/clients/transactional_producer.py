@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.producer import Producer
@@ -10,6 +10,7 @@ from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.transaction_manager import OnDone, TransactionManager
 from harrow.cluster_model.events import TransactionReported
 from harrow.cluster_model.history import FAIL, INFO, OK, SEND, TXN, History, MicroOperation
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import ProducerConfig

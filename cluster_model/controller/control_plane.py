@@ -6,9 +6,9 @@ partition epoch in both.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     AlterPartitionRequest,
     AlterPartitionResponse,

@@ -1,10 +1,11 @@
 """Requests to coordinators and their responses (clients/src/main/resources/common/message)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, NamedTuple
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 from harrow.cluster_model.protocol import NO_EPOCH
 from harrow.cluster_model.sim.message import Request

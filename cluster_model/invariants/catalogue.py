@@ -4,8 +4,9 @@ A rule judges the clients' history after a run. An invariant is checked during t
 shows where it happens, even if no client ever notices.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 HW_MONOTONIC: Final = "hw-monotonic"
 HW_WITHIN_LOG: Final = "hw-within-log"

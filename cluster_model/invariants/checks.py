@@ -1,10 +1,11 @@
 """Where checks of invariants register for changes and report breaches."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harrow.cluster_model.events import InvariantBroken
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition, WatchedReplica
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import Trace
 
 OnReplica = list[Callable[[WatchedReplica], None]]

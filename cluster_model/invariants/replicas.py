@@ -1,7 +1,6 @@
 """The invariants between replicas and between controllers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.events import ControllerElected
@@ -13,6 +12,7 @@ from harrow.cluster_model.invariants.watched_replica import (
     WatchedReplica,
     first_difference,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import LogFile
 
 

@@ -2,9 +2,10 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import Disk, LogFile
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog

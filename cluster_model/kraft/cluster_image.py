@@ -1,7 +1,7 @@
 """The state described by the metadata log (``MetadataImage.java``, the controller's hash maps)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from harrow.cluster_model.kraft.records import (
@@ -11,6 +11,7 @@ from harrow.cluster_model.kraft.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,10 +1,10 @@
 """Metadata fetches that wait for news at the quorum's leader (``FuturePurgatory.java``)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.kraft.protocol import RaftFetchRequest, RaftFetchResponse
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.idle_fetch import IdleFetch

@@ -1,9 +1,8 @@
 """The metadata log of one node and its snapshots, as on its disk (``KafkaMetadataLog.scala``)."""
 
-from dataclasses import dataclass
-
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import MetadataRecord, size_in_bytes
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.leader_epoch_cache import LeaderEpochCache
 
 OffsetAndEpoch = tuple[int, int]

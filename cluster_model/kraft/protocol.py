@@ -4,12 +4,12 @@ Kafka fetches metadata with Fetch, as if the log were a partition of ``__cluster
 that is `RaftFetchRequest`, so that faults on Fetch affect the replication of records only.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft.metadata_log import MetadataSnapshot
 from harrow.cluster_model.kraft.records import MetadataRecord
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import AlterPartitionResponse
 from harrow.cluster_model.sim.message import Request
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

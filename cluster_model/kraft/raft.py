@@ -8,7 +8,6 @@ log start fetches the leader's latest snapshot first (KIP-630). Transitions have
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, unique
 from typing import Any, Final, Protocol, Self
 
@@ -26,6 +25,7 @@ from harrow.cluster_model.kraft.delayed_raft_fetch import FETCH_WAIT_MAX_US, Raf
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot, OffsetAndEpoch
 from harrow.cluster_model.kraft.protocol import CONTROLLER_LISTENER, server_name
 from harrow.cluster_model.kraft.records import LeaderChangeMessage, MetadataRecord
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, KRaftSwitches
 from harrow.cluster_model.release.switch import ALWAYS, NEVER
 from harrow.cluster_model.settings import BrokerConfig

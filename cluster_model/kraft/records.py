@@ -3,9 +3,9 @@
 After ``metadata/src/main/resources/common/metadata``.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import ReplicaAssignment
 
 NO_INCARNATION: Final = -1

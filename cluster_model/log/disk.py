@@ -8,10 +8,11 @@ its bytes are there and do not match its CRC.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerSnapshot
 from harrow.cluster_model.log.record_batch import RecordBatch
 

@@ -8,11 +8,11 @@ differ. Offsets never change, so readers meet holes.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import CheckpointWritten, LogCleaned, LogFlushed
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
 from harrow.cluster_model.log.producer_state import SNAPSHOTS_RETAINED, AbortedTransaction, ProducerStates
 from harrow.cluster_model.log.record_batch import NO_TIME, RecordBatch

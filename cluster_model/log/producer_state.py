@@ -6,11 +6,11 @@ After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import (
     ABORT,
     NO_COORDINATOR_EPOCH,

@@ -1,8 +1,10 @@
 """Record batches (v2, KIP-98): the unit that producers send and logs store and deduplicate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1

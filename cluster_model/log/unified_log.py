@@ -6,10 +6,10 @@ next record.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import (
     LOG_START_OFFSET_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,

@@ -1,9 +1,9 @@
 """Switches of producers and consumers, and of how brokers answer them."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import CLIENTS, FOLLOWER_FETCHING, LATE_ERRORS
 from harrow.cluster_model.release.switch import Mutant, switch

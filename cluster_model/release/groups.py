@@ -1,9 +1,9 @@
 """Switches of consumer groups: members, generations, committed offsets."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import GROUPS, STATIC_MEMBERS, TRANSACTIONS
 from harrow.cluster_model.release.switch import NEVER, Mutant, Repair, switch

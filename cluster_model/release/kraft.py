@@ -1,9 +1,9 @@
 """Switches of the KRaft controller and its quorum."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import KRAFT, KRAFT_DISKS
 from harrow.cluster_model.release.switch import ALWAYS, NEVER, Mutant, Repair, switch

@@ -1,9 +1,9 @@
 """Switches of a replica's log: recovery, retention, compaction and producer state."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import (
     CLIENTS,

@@ -3,10 +3,11 @@
 A campaign names a release, and may set single switches (``behaviours:``).
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from harrow.cluster_model.fields import EXTENSIONS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import DerivedMapping, derived
 from harrow.cluster_model.release.clients import ClientSwitches
 from harrow.cluster_model.release.groups import GroupSwitches

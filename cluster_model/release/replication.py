@@ -1,9 +1,9 @@
 """Switches of replication: leaders, followers, the ISR, and what clients see of them."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import (
     CLIENTS,

@@ -1,7 +1,8 @@
 """The subjects of switches, and the library campaign that exercises each."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

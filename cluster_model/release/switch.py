@@ -1,9 +1,10 @@
 """A switch: one behaviour that differs by release, with everything that belongs to it."""
 
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, field, fields, replace
 from functools import cache
 from typing import Any, Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.subjects import Subject
 
 NEVER: Final = "never"

@@ -1,9 +1,9 @@
 """Switches of transactions: their coordinator, their producers, and their state in logs."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import TRANSACTIONS, TRANSACTIONS_V1
 from harrow.cluster_model.release.switch import Mutant, Repair, switch

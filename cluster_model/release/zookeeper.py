@@ -1,9 +1,9 @@
 """Switches of the ZooKeeper controller, and of the brokers that obey it."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import REPEATED_WRITES, REPLICATION, SHUTDOWN, ZOOKEEPER
 from harrow.cluster_model.release.switch import Mutant, Repair, switch

@@ -9,10 +9,11 @@ recording.
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from typing import Any, Final, Protocol, TypeVar
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.cluster_model.sim.process import Process

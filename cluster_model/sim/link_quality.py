@@ -4,9 +4,9 @@ A quality applies to one direction of a link, as `tc qdisc ... netem` does on an
 qualities of a link add up; of several bandwidths the lowest applies.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 

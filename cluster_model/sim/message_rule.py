@@ -3,9 +3,10 @@
 # Plain Python: protocols that are `runtime_checkable`.
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol, runtime_checkable
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.message import Body
 
 REQUEST: Final = "request"

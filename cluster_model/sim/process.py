@@ -1,8 +1,10 @@
 """Processes as the operating system sees them: running, paused or dead."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 def _refuse_to_exit() -> None:

@@ -1,12 +1,13 @@
 """A broker's controlled shutdown by the controller (``KafkaServer.controlledShutdown``)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.events import NO_CONTROLLER
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_EPOCH, ControlledShutdownRequest, ControlledShutdownResponse
 from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 from harrow.cluster_model.settings import BrokerConfig

@@ -1,11 +1,11 @@
 """The log of a running broker or controller."""
 
 import threading
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.broker_logs.controller_terms import STARTS, ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
     CONTROLLER_FAILOVER,

@@ -6,9 +6,9 @@ are in the log before it happens.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
     LEADER_EPOCH_TRUNCATION,

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from harrow.cluster_model.clients.programs import ResultStore
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Stream
 from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import LIBRARIES

@@ -5,10 +5,10 @@ only the library that it uses.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
 Ended = Callable[[str, int | None, str | None], None]

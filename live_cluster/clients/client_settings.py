@@ -5,11 +5,12 @@ release, not those of the library, so that a campaign means the same everywhere.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import (
     ANY_ASSIGNOR,
     ASSIGNMENT_STRATEGY,

@@ -3,9 +3,9 @@
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.fault import process_name
 
 _HEADER_START: Final = struct.Struct(">hhi")

@@ -1,11 +1,11 @@
 """Java programs of a release of Kafka: command lines, folders and logs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 

@@ -1,11 +1,12 @@
 """Campaigns on brokers of a release, which are started for each run."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import Metadata
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.local.shared_classes import SharedClasses

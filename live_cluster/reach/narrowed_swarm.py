@@ -7,11 +7,12 @@ value, or the fixed part of the campaign has an obstacle, the drawn plan is skip
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.plan import Aim, Aims, Plan, Swarm, SwarmActions, SwarmFaults
 from harrow.campaigns.run.swarm import STREAM, draw
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import SeededStream
 
 _T = TypeVar("_T")

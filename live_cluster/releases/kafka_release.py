@@ -1,12 +1,12 @@
 """The releases of Kafka that harrow can start, and their jars."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from harrow.campaigns.language.spelling import printable, suggestion
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 

@@ -1,11 +1,12 @@
 """Answers as plain data, the same for a model broker, a real broker and a recording."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.coordinators import protocol as messages
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.connection import Connection, Reply
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, errors_in
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from harrow.campaigns.language.plan import Plan
@@ -11,6 +10,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED
 from harrow.checks.promise import NONMONOTONIC_SEND
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import HIGHEST_FINISHED, WATERMARK
 from harrow.live_cluster.reach.rehearsal import applications_of
 

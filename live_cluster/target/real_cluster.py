@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.targets.shared_environment import Wires
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ClusterSpec

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from harrow.campaigns.language.shapes import (
 )
 from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.campaigns.record.redaction import keep_secret, sounds_secret
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.releases.kafka_release import KafkaRelease, ReleaseError, release_of
 from harrow.live_cluster.users.command import Command, CommandName

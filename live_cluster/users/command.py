@@ -8,11 +8,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.users.command_word import CommandWord
 

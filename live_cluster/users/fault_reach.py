@@ -7,7 +7,6 @@ also for a new fault.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from harrow.campaigns.run.targets.model_environment import MODEL
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Sight
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, by_kind, fields_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import (
     IDEMPOTENT_SINK,
     ApplicationSpec,

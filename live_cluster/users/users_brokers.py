@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.target.live_run import Brokers
 from harrow.live_cluster.target.real_cluster import Surroundings
 from harrow.live_cluster.users.cluster_file import ALLOWED, ClusterFile, Notify

@@ -15,7 +15,7 @@ under test.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
@@ -25,6 +25,7 @@ from kafka.protocol import consumer, metadata, producer
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.kraft import protocol as kraft
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.names import SAME, Names

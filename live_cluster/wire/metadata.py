@@ -1,13 +1,14 @@
 """Metadata as one broker sees it: the live brokers, and the leader and ISR of each partition."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from uuid import UUID
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 

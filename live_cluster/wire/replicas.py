@@ -5,13 +5,13 @@ Requests from replica -2 are for debugging: a broker answers them for all of its
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from harrow.cluster_model import errors, protocol
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.names import SAME, Names
 from harrow.live_cluster.wire.codec import exchange
 from harrow.live_cluster.wire.connection import BrokerConnection

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from socket import socket
 from typing import Any, Final
@@ -10,6 +10,8 @@ from typing import Any, Final
 from kafka.errors import KafkaError
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """The mechanisms that harrow's own connections support: all of them take a name and a password."""

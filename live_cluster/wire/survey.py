@@ -1,13 +1,13 @@
 """A survey of a cluster that harrow did not start: its brokers, topics, settings and release."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeQuorumRequest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from harrow.live_cluster.wire.connection import BrokerConnection

@@ -55,6 +55,8 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
         (("clean",), RUNS | LIBRARIES),
         # Without a bound it starts workers as soon as its runs take long.
         (("run", "ack-lost", "--jobs", "1"), LIBRARIES | PROCESSES | OTHER_COMMANDS),
+        # Defaults and plain words are taken as they are.
+        (("run", "ack-lost"), LIBRARIES | {"pydantic"}),
         (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

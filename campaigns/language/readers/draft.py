@@ -1,7 +1,7 @@
 """A campaign or a variant while it is being read: its parts, and the mistakes so far."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from harrow.campaigns.language import yaml_positions as nodes
@@ -12,6 +12,7 @@ from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.schema import body_section, file_section
 from harrow.campaigns.language.shapes import Reading, SectionShape
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.settings import PRODUCER, scopes_of
 

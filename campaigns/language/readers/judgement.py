@@ -1,7 +1,5 @@
 """The sections ``invariants``, ``demand``, ``found`` and ``expect``."""
 
-from dataclasses import dataclass
-
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Expectation, Found, Plan
 from harrow.campaigns.language.plan_reach import reach_of
@@ -10,6 +8,7 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.schema import ALL_INVARIANTS, ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.faults.control_plane import where_metadata_is
 
 

@@ -1,7 +1,6 @@
 """Injects a plan's faults into a target, each at its time or when its condition holds."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, product, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +15,7 @@ from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text

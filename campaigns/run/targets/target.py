@@ -5,11 +5,11 @@ A run sees the cluster only through this interface. `Target.environment` (for fa
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harrow.campaigns.clients.clients import Clients
 from harrow.checks.evidence import Evidence, PartitionSettings
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.trace import Trace
 from harrow.faults.action import Administration

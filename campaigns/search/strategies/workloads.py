@@ -1,7 +1,6 @@
 """Strategies for producers, consumers and other clients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.search.strategies.clusters import Options, settings
 from harrow.campaigns.search.strategies.field_values import USUAL, specs
 from harrow.cluster_model.fields import PartitionMarker
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import CONSUMER, PRODUCER
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND

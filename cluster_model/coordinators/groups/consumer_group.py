@@ -9,12 +9,13 @@ those of its new partitions that are free.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.coordinators.internal_topics import java_hash_place
 from harrow.cluster_model.coordinators.protocol import JOIN_EPOCH, NO_INSTANCE, NO_MEMBER
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"

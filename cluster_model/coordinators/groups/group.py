@@ -1,7 +1,7 @@
 """A coordinator's state of a group (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
@@ -12,6 +12,7 @@ from harrow.cluster_model.coordinators.protocol import (
     Subscription,
     SyncGroupResponse,
 )
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 EMPTY: Final = "Empty"
 PREPARING_REBALANCE: Final = "PreparingRebalance"

@@ -5,7 +5,6 @@ the retry: here after a backoff, in Kafka at once.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -23,6 +22,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
     Transition,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_state_manager import TransactionStateManager
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.release.transactions import TransactionSwitches
 from harrow.cluster_model.sim.host import Host

@@ -1,7 +1,6 @@
 """The transactional ids of a coordinator, and their log (``TransactionStateManager.scala``)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -17,6 +16,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
     Transition,
 )
 from harrow.cluster_model.events import TransactionStateChanged
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 

@@ -1,8 +1,9 @@
 """The controller's cache of brokers, assignments and leaders (``ControllerContext.scala``)."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState, ReplicaAssignment
 
 

@@ -6,7 +6,7 @@ operations and goes on with their results.
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, final
 
 from harrow.cluster_model.controller.control_plane import REASSIGNMENT
@@ -18,6 +18,7 @@ from harrow.cluster_model.controller.leader_election import (
     without_replica,
 )
 from harrow.cluster_model.events import ElectionDecided, LeaderElected
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import TopicConfig

@@ -1,10 +1,11 @@
 """A cluster's ZooKeeper as its users see it: one server, or an ensemble."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process

@@ -6,8 +6,8 @@ and those that a majority has logged are applied.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import PUSHED, Connection
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body

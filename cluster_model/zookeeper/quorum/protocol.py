@@ -3,9 +3,9 @@
 Names are those of ZooKeeper's packets (``Leader.java``, ``FastLeaderElection.java``).
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.zookeeper.service.data_tree import Transaction
 
 ELECTION_LISTENER: Final = "zookeeper-election"

@@ -4,9 +4,9 @@ When that ends it looks again (``QuorumPeer.java``).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from harrow.cluster_model.events import EnsembleLeaderElected, EnsembleServerSuspended
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body

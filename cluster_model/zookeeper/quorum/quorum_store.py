@@ -1,7 +1,8 @@
 """The disk of a server in an ensemble: its tree, and the log of the tree's transactions."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.zookeeper.quorum.protocol import Ballot, LoggedTransaction, Position
 from harrow.cluster_model.zookeeper.service.data_tree import DataTree
 from harrow.cluster_model.zookeeper.service.server import ServerStore

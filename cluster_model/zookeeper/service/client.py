@@ -8,11 +8,11 @@ is in flight then fails.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, final
 
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.compiling import mypyc_attr
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import between, pick
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body

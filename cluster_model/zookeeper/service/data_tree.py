@@ -5,9 +5,10 @@ the same transactions in the same order have the same tree, which is what an ens
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.zookeeper.service import protocol as zk
 
 NO_SESSION: Final = 0

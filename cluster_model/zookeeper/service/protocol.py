@@ -2,10 +2,10 @@
 
 # Plain Python: code asks its classes for their `api`, which only objects of compiled classes have.
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
 from harrow.cluster_model.events import Event, FieldKind, Number, ProcessName, Text, notice
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.sim.message import Request
 

@@ -6,11 +6,12 @@ it is alone, by the leader if it is one of an ensemble. Without a leader it serv
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, Protocol
 
 from harrow.cluster_model.events import SessionClosed, SessionExpired
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body

@@ -6,8 +6,8 @@ they tell it.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.zookeeper.service.data_tree import ZooKeeperSession
 

@@ -1,9 +1,9 @@
 """A replica's log while its broker writes to it: appends and truncations since the last look."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.local.storage.segments import base_offset, batches_from, segments_of
 

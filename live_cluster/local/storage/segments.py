@@ -1,10 +1,10 @@
 """Segments of a replica's log: reading batch by batch, and truncation like that of a power loss."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.live_cluster.local.storage.checkpoint_file import checkpointed_epochs
 from harrow.live_cluster.wire.stored_batches import as_batches, next_offset, whole_batches

@@ -5,8 +5,9 @@ fetch at the log end offset minus one" asks for different offsets on a log of th
 an empty one.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 Place = Literal["start", "hw", "end"]
 """The base of an offset: the log start offset, the high watermark, the log end offset."""

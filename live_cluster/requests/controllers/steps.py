@@ -1,7 +1,8 @@
 """The steps of a sequence for controllers: requests of brokers, with relative epochs."""
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 BROKERS: Final = (1, 2, 3)
 """The brokers of a sequence. None of them runs: the driver sends their requests."""

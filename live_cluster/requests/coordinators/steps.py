@@ -5,8 +5,9 @@ producer id and epoch. A step says how far it strays from these, so it stays mea
 steps are left out.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 MemberId = Literal["own", "none", "former", "other", "ghost"]
 """The member id in a request: the latest, none, the previous, another slot's, an unknown one."""

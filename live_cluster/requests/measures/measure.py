@@ -1,10 +1,11 @@
 """Comparison of many requests, in drawn sequences, between the model and something real."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import cycle
 from typing import Any, Final, Literal
 
+from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.settings import BROKER, Value
 from harrow.cluster_model.settings import SETTINGS as KAFKA_SETTINGS

@@ -1,0 +1,139 @@
+"""Dataclasses that write a method when something first looks it up.
+
+`dataclasses` writes the source of every method when it makes a class, and Python compiles each by itself. harrow
+has hundreds of dataclasses, and a command calls few of their methods. Writing them all was a fifth of a start.
+"""
+
+# Plain Python: it makes classes at run time.
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # mypy and mypyc know `dataclasses`, and this means the same.
+    from dataclasses import dataclass
+else:
+
+    def dataclass(
+        *,
+        eq: bool = True,
+        frozen: bool = False,
+        kw_only: bool = False,
+        repr: bool = True,  # noqa: A002 - the name that `dataclasses` gives it
+        slots: bool = False,
+        unsafe_hash: bool = False,
+    ) -> Callable[[type], type]:
+        """Make a class a dataclass, as `dataclasses.dataclass` does with these options."""
+
+        def process(kind: type) -> type:
+            own = set(vars(kind))
+            # Without methods there is nothing to compile.
+            kind = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(kind)
+            is_hashable = unsafe_hash or (eq and frozen)
+            options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
+            for name in (name for name, is_asked in options.items() if is_asked and name not in own):
+                setattr(kind, name, _Unwritten(kind, name, is_frozen=frozen))
+            if eq and not is_hashable and "__hash__" not in own:
+                kind.__hash__ = None
+            if frozen:
+                _freeze(kind, own)
+            return kind
+
+        return process
+
+
+__all__ = ["dataclass"]
+
+
+class _Unwritten:
+    """Stands for a method of a dataclass until something looks it up."""
+
+    __slots__ = ("is_frozen", "kind", "name")
+
+    def __init__(self, kind: type, name: str, *, is_frozen: bool) -> None:
+        self.kind, self.name, self.is_frozen = kind, name, is_frozen
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """Write the method into the class, and return it."""
+        fields = dataclasses.fields(self.kind)
+        if self.name == "__init__":
+            method = _initialiser(self.kind, fields, is_frozen=self.is_frozen)
+        elif self.name == "__repr__":
+            text = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
+            method = recursive_repr()(
+                _function("__repr__(self)", f"return f'{{self.__class__.__qualname__}}({text})'")
+            )
+        elif self.name == "__eq__":
+            compared = [field for field in fields if field.compare]
+            method = _function(
+                "__eq__(self, other)",
+                "if other.__class__ is not self.__class__: return NotImplemented",
+                f"return {_values('self', compared)} == {_values('other', compared)}",
+            )
+        else:
+            hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
+            method = _function("__hash__(self)", f"return hash({_values('self', hashed)})")
+        method.__qualname__ = f"{self.kind.__qualname__}.{self.name}"
+        setattr(self.kind, self.name, method)
+        return method.__get__(instance, owner)
+
+
+def _values(of: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
+    return f"({''.join(f'{of}.{field.name},' for field in fields)})"
+
+
+def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_frozen: bool) -> Any:
+    positional, named, lines = ["self"], ["*"], []
+    names: dict[str, Any] = {"DEFAULT": dataclasses.MISSING, "set_field": object.__setattr__}
+    for field in fields:
+        name, value = field.name, field.name
+        made, default = f"factory_{name}", f"default_{name}"
+        has_factory = field.default_factory is not dataclasses.MISSING
+        has_default = field.default is not dataclasses.MISSING
+        names |= {made: field.default_factory} if has_factory else {default: field.default}
+        if field.init:
+            parameter = f"{name}=DEFAULT" if has_factory else f"{name}={default}" if has_default else name
+            (named if field.kw_only else positional).append(parameter)
+            value = f"{made}() if {name} is DEFAULT else {name}" if has_factory else name
+        elif has_factory or has_default:
+            value = f"{made}()" if has_factory else default
+        else:
+            continue  # `__post_init__` sets it.
+        lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
+    if hasattr(kind, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join(positional + (named if len(named) > 1 else []))
+    method = _function(f"__init__({parameters})", *(lines or ["pass"]), **names)
+    method.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
+    return method
+
+
+def _function(head: str, *lines: str, **names: Any) -> Any:
+    """Return the function with this head and these lines, which may use *names*."""
+    exec(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines), names)  # noqa: S102 - as `dataclasses` does
+    return names[head.partition("(")[0]]
+
+
+def _freeze(kind: Any, own: Collection[str]) -> None:
+    def change(self: Any, name: str, *value: object) -> None:
+        if type(self) is kind or name in kind.__dataclass_fields__:
+            doing = "assign to" if value else "delete"
+            raise dataclasses.FrozenInstanceError(f"cannot {doing} field {name!r}")
+        parent = super(kind, self)
+        (parent.__setattr__ if value else parent.__delattr__)(name, *value)
+
+    kind.__setattr__ = kind.__delattr__ = change
+    if "__slots__" in vars(kind) and "__getstate__" not in own:
+        # Without these, unpickling would assign to fields.
+        kind.__getstate__, kind.__setstate__ = _getstate, _setstate
+
+
+def _getstate(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _setstate(self: Any, state: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)

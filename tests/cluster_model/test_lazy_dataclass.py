@@ -1,0 +1,145 @@
+"""The dataclasses of harrow are those of `dataclasses`, but for when their methods are written."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from harrow.cluster_model import lazy_dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+ROOT = Path(__file__).parents[2]
+
+
+def parts(decorate: Callable[..., Any], **options: bool) -> type[Any]:
+    """Return a dataclass with each kind of field, made by one of both decorators."""
+
+    @decorate(frozen=options["frozen"], eq=options["eq"])
+    class Base:
+        first: int
+        second: str = "two"
+
+    @decorate(**options)
+    class Part(Base):
+        kind: ClassVar[str] = "part"
+        names: list[str] = dataclasses.field(default_factory=list)
+        hidden: int = dataclasses.field(default=3, repr=False, compare=False)
+        after: int = dataclasses.field(init=False, default=4)
+        made: list[int] = dataclasses.field(init=False, default_factory=list, hash=False)
+        named: int = dataclasses.field(default=5, kw_only=True)
+
+    return Part
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Return what a call returns or raises, without the numbers by which two classes differ."""
+    try:
+        return call()
+    except (AttributeError, TypeError) as error:
+        return type(error), str(error)
+
+
+OPTIONS = [
+    dict(zip(("frozen", "eq", "kw_only", "repr", "slots", "unsafe_hash"), values, strict=True))
+    for values in product((False, True), repeat=6)
+]
+
+
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: "-".join(n for n, on in options.items() if on)
+)
+def test_a_class_behaves_as_if_dataclasses_had_made_it(options: dict[str, bool]) -> None:
+    lazy: Any = parts(dataclass, **options)
+    eager: Any = parts(dataclasses.dataclass, **options)
+    assert lazy.__match_args__ == eager.__match_args__
+    assert list(inspect.signature(lazy).parameters) == list(inspect.signature(eager).parameters)
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((1,), {}),
+        ((1, "b", ["n"], 7), {"named": 8}),
+        ((1, "b", ["n"], 7, 8), {}),
+        ((), {}),
+        ((1,), {"names": ["n"], "hidden": 9}),
+        ((1,), {"after": 9}),
+    ]
+    for arguments, named in calls:
+        one, two = (outcome(partial(lazy, *arguments, **named)) for _ in range(2))
+        other, another = (outcome(partial(eager, *arguments, **named)) for _ in range(2))
+        if not isinstance(other, eager):
+            assert one == other
+            continue
+        assert dataclasses.astuple(one) == dataclasses.astuple(other)
+        assert ((one == two), (one != two), one == other) == (other == another, other != another, False)
+        if options["repr"]:
+            assert repr(one) == repr(other)
+        hashes = [outcome(partial(hash, part)) for part in (one, two, other, another)]
+        assert isinstance(hashes[0], int) == isinstance(hashes[2], int)
+        assert (hashes[0] == hashes[1]) == (hashes[2] == hashes[3])
+        # Before Python 3.12 a frozen class with slots raises a `TypeError` for other names.
+        for name in ("first", "hidden", *(() if options["slots"] else ("other",))):
+            assert outcome(partial(setattr, one, name, 1)) == outcome(partial(setattr, other, name, 1))
+            assert outcome(partial(delattr, two, name)) == outcome(partial(delattr, another, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    broker: int
+    rack: str = ""
+
+
+def test_a_frozen_class_with_slots_can_be_pickled_and_copied() -> None:
+    place = Place(1, "a")
+    assert pickle.loads(pickle.dumps(place)) == place
+    assert copy.deepcopy(place) == place
+    assert dataclasses.replace(place, rack="b") == Place(1, "b")
+
+
+def test_post_init_sees_all_fields_and_sets_those_that_the_caller_cannot() -> None:
+    @dataclass(slots=True)
+    class Sum:
+        one: int
+        other: int = 2
+        total: int = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            self.total = self.one + self.other
+
+    assert Sum(1).total == 3
+
+
+def test_a_method_is_written_when_something_first_looks_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    write = lazy_dataclass._function
+
+    def noted(head: str, *lines: str, **names: Any) -> Any:
+        written.append(head.partition("(")[0])
+        return write(head, *lines, **names)
+
+    monkeypatch.setattr(lazy_dataclass, "_function", noted)
+
+    @dataclass(frozen=True)
+    class Point:
+        x: int
+
+    assert written == []
+    assert {Point(1), Point(1)} == {Point(1)}
+    assert sorted(written) == ["__eq__", "__hash__", "__init__"]
+
+
+def test_all_dataclasses_of_harrow_write_their_methods_late() -> None:
+    rooms = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli")
+    paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    eager = [
+        path.relative_to(ROOT).as_posix()
+        for path in paths
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("from dataclasses import")
+        and "dataclass" in line.partition("import")[2].replace(",", " ").split()
+    ]
+    assert eager == []
