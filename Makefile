@@ -129,11 +129,11 @@ sbom: $(TOOLS)/installed ## write build/sbom.json: the libraries, as CycloneDX
 news: $(TOOLS)/installed ## print the changelog of the files in news/
 	$(TOOLS)/bin/towncrier build --draft --version next
 
-# The wheel is tried as users get it: in an environment of its own, in a folder without the checkout.
+# The wheel that runs everywhere; wheels.yml compiles those for one platform. It is tried as users get it: in an environment of its own, in a folder without the checkout.
 FRESH := build/fresh
 dist: $(VENV)/installed-for-tests $(TOOLS)/installed ## build the wheel and the sdist into dist/, check and try them
 	rm -rf dist $(FRESH)
-	$(BIN)/python -m hatchling build --directory dist
+	HARROW_PURE=1 $(BIN)/python -m hatchling build --directory dist
 	$(TOOLS)/bin/twine check --strict dist/*
 	$(BIN)/python -m venv $(FRESH)
 	$(FRESH)/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl

@@ -1,4 +1,4 @@
-"""Compiles the core with mypyc: ``python hatch_build.py``, or ``HARROW_COMPILE=1`` for a wheel.
+"""Compiles the core with mypyc, for ``make compiled`` and for a wheel where there is a compiler.
 
 All modules go into one library, with a function for each that `harrow.compilation` calls. An
 extension for each module is what mypyc makes, and takes longer to build than the library itself.
@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -166,7 +167,7 @@ def with_initialisers(source: str) -> str:
             continue
         assert decorator.lineno == decorator.end_lineno
         options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
-        # A compiled class has its own slots. To make it again with others would take a fifth of its making.
+        # mypyc gives the class its slots. `dataclasses` would make a second class, in vain.
         options.pop("slots", None)
         if fields is None or any(
             isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body
@@ -317,6 +318,17 @@ def with_absolute_links(page: str, repository: str, ref: str) -> str:
     return page
 
 
+def missing_compiler() -> str | None:
+    """Return what this machine lacks to compile C for this Python, None if it has all."""
+    if os.name != "nt":  # There setuptools looks for the compiler.
+        compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+        if shutil.which(compiler) is None:
+            return f"there is no C compiler {compiler}"
+    if not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        return "Python's header files are not installed"
+    return None
+
+
 class PackageReadme(MetadataHookInterface):
     """Gives the package README.md with absolute links: to the tag of a release, else to main."""
 
@@ -331,32 +343,59 @@ class PackageReadme(MetadataHookInterface):
 
 
 class BuiltHarrow(BuildHookInterface[Any]):
-    """Writes the version into a distribution, which has no repository to read it from.
+    """Writes the version into a distribution, and compiles the core of a wheel.
 
-    It also adds the library to a wheel. The library comes along if HARROW_COMPILE is set; the wheel
-    is for this Python and platform then.
+    A distribution has no repository to read its version from. A compiled wheel is for this Python
+    and this platform. The wheel is plain with HARROW_PURE=1, and where compiling is impossible.
+    With HARROW_COMPILE=1 the wheel is compiled, or the build fails.
     """
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if self._compiles() else []
+        """Return what the build frontend installs for this build."""
+        return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if self._why_plain() is None else []
 
-    def _compiles(self) -> bool:
-        return self.target_name == "wheel" and bool(os.environ.get("HARROW_COMPILE"))
+    def _why_plain(self) -> str | None:
+        """Return why this build does not try to compile, None if it does."""
+        if self.target_name != "wheel":
+            return "only wheels are compiled"
+        if os.environ.get("HARROW_PURE"):
+            return "HARROW_PURE is set"
+        return None if os.environ.get("HARROW_COMPILE") else missing_compiler()
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self.made = False
         self.folder: tempfile.TemporaryDirectory[str] | None = None
-        if version == "standard":
-            self._write_version_down(build_data)
-        if self._compiles() and version == "standard":
-            self.made = compilation.compilation()[0] != compilation.COMPILED
-            if self.made:
-                compile_core("2")
-            build_data.update(pure_python=False, infer_tag=True)
-            for file in (compilation.LIBRARY, compilation.SOURCES):
-                build_data["force_include"][str(file)] = f"harrow/{file.name}"
+        if version != "standard":
+            return  # An editable installation; `make compiled` compiles the checkout.
+        self._write_version_down(build_data)
+        if self.target_name != "wheel":
+            return
+        why = self._why_plain() or self._why_not_compiled()
+        if why is not None:
+            self.app.display_info(f"harrow: the core of this wheel stays plain Python, for {why}")
+            return
+        self.app.display_info("harrow: the core of this wheel is compiled")
+        build_data.update(pure_python=False, infer_tag=True)
+        for file in (compilation.LIBRARY, compilation.SOURCES):
+            build_data["force_include"][str(file)] = f"harrow/{file.name}"
+
+    def _why_not_compiled(self) -> str | None:
+        """Compile the core unless it is, and return why that failed, None if it did not."""
+        if compilation.compilation()[0] == compilation.COMPILED:
+            return None
+        self.app.display_info(
+            "harrow: compiling the core with mypyc, which takes minutes; HARROW_PURE=1 builds without"
+        )
+        try:
+            compile_core("2")
+        except (Exception, SystemExit) as error:  # mypyc exits, and setuptools has many errors
+            if os.environ.get("HARROW_COMPILE"):
+                raise
+            return f"it could not be compiled: {str(error) or type(error).__name__}"
+        self.made = True
+        return None
 
     def _write_version_down(self, build_data: dict[str, Any]) -> None:
         name = "campaigns/built.json"

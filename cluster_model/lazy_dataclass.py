@@ -1,7 +1,8 @@
 """Dataclasses that write a method when something first looks it up.
 
-`dataclasses` writes the source of every method when it makes a class, and Python compiles each by itself. harrow
-has hundreds of dataclasses, and a command calls few of their methods. Writing them all was a fifth of a start.
+`dataclasses` writes the source of every method when it makes a class, and Python compiles each by
+itself. harrow has hundreds of dataclasses, and a command calls few of their methods. Writing all of
+them was a fifth of a start.
 """
 
 # Plain Python: it makes classes at run time.

@@ -24,11 +24,15 @@ _PYTEST: Final = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUT
 
 
 def run(*words: str | Path, folder: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command without variables that would change which code is imported."""
+    """Run a command without variables that would change which code is imported.
+
+    The core stays plain: to compile it would take minutes.
+    """
+    variables = {name: value for name, value in plain_environment().items() if name not in _PYTEST}
     completed = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
-        env={name: value for name, value in plain_environment().items() if name not in _PYTEST},
+        env=variables | {"HARROW_PURE": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

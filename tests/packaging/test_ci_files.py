@@ -54,6 +54,11 @@ def test_ci_tests_the_pythons_of_the_classifiers_and_the_next_one() -> None:
     assert matrix["include"] == [{"python": following, "untried": True}]
 
 
+def test_wheels_are_compiled_for_the_pythons_of_the_classifiers() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert tool["cibuildwheel"]["build"] == [f"cp{name.replace('.', '')}-*" for name in classified_pythons()]
+
+
 def test_other_files_use_a_python_of_the_classifiers() -> None:
     named = [
         *re.findall(r"^FROM python:(3\.\d+)-slim", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE),

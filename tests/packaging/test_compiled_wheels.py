@@ -1,0 +1,112 @@
+"""Which wheels have a compiled core, and what their build says of it. Nothing is compiled here."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import hatch_build
+from harrow import compilation
+from hatch_build import BuiltHarrow
+
+
+@pytest.fixture(autouse=True)
+def plain_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let each test begin with a plain checkout, a compiler and an empty environment."""
+    for name in ("HARROW_PURE", "HARROW_COMPILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(compilation, "LIBRARY", tmp_path / compilation.LIBRARY.name)
+    monkeypatch.setattr(compilation, "SOURCES", tmp_path / compilation.SOURCES.name)
+    monkeypatch.setattr(compilation, "compilation", lambda: (compilation.PURE, frozenset()))
+    monkeypatch.setattr(hatch_build, "missing_compiler", lambda: None)
+    monkeypatch.setattr(hatch_build, "compile_core", compile_at_once)
+
+
+def compile_at_once(optimisation: str) -> None:
+    for file in (compilation.LIBRARY, compilation.SOURCES):
+        file.write_text(optimisation, encoding="utf-8")
+
+
+def built(target: str = "wheel", version: str = "standard") -> tuple[list[str], dict[str, Any], str]:
+    """Build with the hook alone; return what the build needs, its data, and what it says."""
+    said: list[str] = []
+    options: Any = {
+        "root": str(hatch_build.ROOT),
+        "config": {},
+        "build_config": None,
+        "metadata": SimpleNamespace(version="1.0"),
+        "directory": "",
+        "target_name": target,
+        "app": SimpleNamespace(display_info=said.append),
+    }
+    hook = BuiltHarrow(**options)
+    needs, data = hook.dependencies(), {"force_include": dict[str, str]()}
+    try:
+        hook.initialize(version, data)
+    finally:
+        hook.finalize()
+    return needs, data, "\n".join(said)
+
+
+def is_compiled(data: dict[str, Any]) -> bool:
+    packed = [name for name in data["force_include"].values() if "mypyc" in name]
+    assert bool(packed) == bool(data.get("infer_tag"))
+    return bool(packed)
+
+
+def test_a_wheel_is_compiled_where_there_is_a_compiler() -> None:
+    needs, data, said = built()
+    assert [need.partition(">")[0] for need in needs] == ["mypy[mypyc]", "setuptools"]
+    assert is_compiled(data)
+    assert said.endswith("the core of this wheel is compiled")
+    assert not compilation.LIBRARY.exists()  # The checkout is as plain as it was.
+
+
+def test_a_wheel_stays_plain_without_a_compiler_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hatch_build, "missing_compiler", lambda: "there is no C compiler cc")
+    needs, data, said = built()
+    assert needs == []
+    assert not is_compiled(data)
+    assert said == "harrow: the core of this wheel stays plain Python, for there is no C compiler cc"
+
+
+def test_a_wheel_stays_plain_when_the_builder_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARROW_PURE", "1")
+    needs, data, said = built()
+    assert needs == []
+    assert not is_compiled(data)
+    assert "HARROW_PURE is set" in said
+
+
+def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_optimisation: str) -> None:
+        raise ImportError("there is no mypyc")
+
+    monkeypatch.setattr(hatch_build, "compile_core", fail)
+    _, data, said = built()
+    assert not is_compiled(data)
+    assert said.endswith("for it could not be compiled: there is no mypyc")
+    monkeypatch.setenv("HARROW_COMPILE", "1")
+    with pytest.raises(ImportError):
+        built()
+
+
+@pytest.mark.parametrize(("target", "version"), [("sdist", "standard"), ("wheel", "editable")])
+def test_only_wheels_to_install_are_compiled(target: str, version: str) -> None:
+    _, data, said = built(target, version)
+    assert not is_compiled(data)
+    assert said == ""
+
+
+def test_a_machine_without_headers_or_a_compiler_is_no_place_to_compile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: "no-such-compiler -pthread")
+    assert hatch_build.missing_compiler() == "there is no C compiler no-such-compiler"
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _name: "/bin/sh")
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
+    assert hatch_build.missing_compiler() == "Python's header files are not installed"
