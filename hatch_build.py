@@ -231,7 +231,7 @@ def _fields(
             if inherited is None:
                 return None
             found += inherited
-        elif name not in {"Protocol", "Generic", "Request"}:  # These have no fields.
+        elif name not in {"Protocol", "Generic", "Request", "ClientEndpoint"}:  # These have no fields.
             return None
     decorator = _dataclass_decorator(node)
     if decorator is None:

@@ -1,16 +1,17 @@
-"""The mypyc attributes of a class, which do nothing in plain Python and need no library."""
+"""Words for mypyc: attributes of a class, and `i64`. They do nothing in plain Python."""
 
 # Plain Python: it tells mypyc what plain Python needs no word for.
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mypy_extensions import mypyc_attr
+    from mypy_extensions import i64, mypyc_attr
 else:
+    i64 = int
 
     def mypyc_attr(**_):  # noqa: ANN003, ANN201 - mypy_extensions has the types
         """Return a decorator that leaves a class as it is."""
         return lambda kind: kind
 
 
-__all__ = ["mypyc_attr"]
+__all__ = ["i64", "mypyc_attr"]

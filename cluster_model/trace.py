@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 from harrow.cluster_model.compiling import mypyc_attr
-from harrow.cluster_model.events import Event, event_fields, kind_of
+from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, Event, event_fields
 from harrow.cluster_model.packed_log import PackedLog
 
 TraceEvent = tuple[Any, ...]
@@ -116,8 +116,10 @@ def as_mapping(event: TraceEvent) -> dict[str, Any]:
 
 def decode(event: TraceEvent) -> Event:
     """Return an event of a trace or history as an object."""
-    kind: Callable[..., Event] = kind_of(event[1])
-    return kind(event[0], *event[2:])
+    name = event[1]
+    kind: Callable[..., Event] = EVENTS.get(name) or HISTORY_EVENTS[name]
+    fields = event[:1] + event[2:]
+    return kind(*fields)
 
 
 @overload
@@ -144,4 +146,5 @@ def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Eve
     for event in events:
         kind = by_name.get(event[1])
         if kind is not None:
-            yield kind(event[0], *event[2:])
+            fields = event[:1] + event[2:]
+            yield kind(*fields)

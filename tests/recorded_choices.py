@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from harrow.cluster_model.sim.choices import STREAM_NAMES, Choices, Stream
 
 
-class RecordingStream:
+class RecordingStream(Stream):
     """Forwards another stream, and records its draws for `RecordedStream`."""
 
     __slots__ = ("_source", "drawn")
@@ -20,7 +20,7 @@ class RecordingStream:
         return draw
 
 
-class RecordedStream:
+class RecordedStream(Stream):
     """Plays back recorded choices.
 
     A draw after the end of the recording, or one out of range because the plan has changed, becomes

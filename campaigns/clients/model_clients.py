@@ -35,6 +35,7 @@ class ProducerClient(Sender):
 
     def __init__(self, spec: ProducerSpec, cluster: Cluster) -> None:
         self.spec = spec
+        self._name = spec.name
         self.config = producer_config(cluster.release, spec.settings, cluster.behaviours)
         self._cluster = cluster
         self._sessions: list[_Session] = []
@@ -56,8 +57,9 @@ class ProducerClient(Sender):
 
     def next_value(self) -> str:
         """Return the next value to send. It is unique across the sessions of the client."""
-        self._generated += 1
-        return f"{self.spec.name}:{self._generated - 1}"
+        number = self._generated
+        self._generated = number + 1
+        return f"{self._name}:{number}"
 
     def is_nth(self, every: int) -> bool:
         """Return whether the last value is the *every*-th, counting from the first."""
@@ -154,6 +156,9 @@ class _Session:
         self.history_process = cluster.history.new_process(spec.name)
         self._client = client
         self._cluster = cluster
+        self._interval_us = spec.interval_us
+        self._stop_us = spec.stop_us
+        self._keys = spec.keys
         self.producer = self._PRODUCER(
             cluster.host(self.process),
             self.history_process,
@@ -192,15 +197,14 @@ class _Session:
 
     def schedule(self, at_us: int) -> None:
         """Schedule the next record, unless the workload has ended by then."""
-        stop_us = self._client.spec.stop_us
-        if stop_us is None or at_us < stop_us:
+        if self._stop_us is None or at_us < self._stop_us:
             self._cluster.simulator.schedule(at_us, self.process, self._due, None)
         else:
             self._answer_due(is_due=False)
 
     def _due(self, _: None) -> None:
         self._answer_due(is_due=True)
-        interval_us = self._client.spec.interval_us
+        interval_us = self._interval_us
         assert interval_us is not None
         # Gaps range from half to one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
@@ -237,11 +241,12 @@ class _Session:
         return None
 
     def _send_next(self) -> None:
-        value, spec = self._client.next_value(), self._client.spec
-        if not spec.keys:
+        value = self._client.next_value()
+        if not self._keys:
             self.producer.send(value)
             return
-        key, every = f"k{self._cluster.choices.workload.below(spec.keys)}", spec.tombstone_every
+        every = self._client.spec.tombstone_every
+        key = f"k{self._cluster.choices.workload.below(self._keys)}"
         self.producer.send(value, None, key, tombstone=bool(every) and self._client.is_nth(every))
 
 

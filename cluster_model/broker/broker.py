@@ -63,13 +63,13 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
-from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, register
+from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
-class Broker:
+class Broker(ServerEndpoint):
     """One incarnation of a broker: its process from start to end."""
 
     def __init__(
@@ -379,7 +379,7 @@ class Broker:
         else:
             self._channels.answer(exchange, body)
 
-    def _send(self, exchange: Exchange[object], body: Body | None) -> None:
+    def _send(self, exchange: Exchange[Body], body: Body | None) -> None:
         connection = exchange.connection
         if body is not None:
             self._host.send_response(connection, exchange.correlation_id, body)

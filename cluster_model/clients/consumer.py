@@ -1,6 +1,5 @@
 """A consumer: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
-from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
@@ -87,6 +86,9 @@ class Consumer:
         self._host = host
         self._process = process
         self._config = config
+        self._fetch_max_wait_us = config.fetch_max_wait_us
+        self._max_partition_fetch_bytes = config.max_partition_fetch_bytes
+        self._max_poll_records = config.max_poll_records
         self._history = history
         self._poll_interval_us = poll_interval_us
         self._sends_leader_epoch = sends_leader_epoch
@@ -121,7 +123,8 @@ class Consumer:
         self._fetched_from: dict[str, int] = {}
         self._changed: dict[str, None] = dict.fromkeys(partitions)
         self._fetching: dict[int, None] = {}
-        self._buffer: deque[tuple[str, int, str]] = deque()
+        # The fetched records that have not been polled.
+        self._buffer: list[tuple[str, int, str]] = []
         self._poll_scheduled = False
         self._last_poll_us = host.clock.now_us
         self._wake_armed = False
@@ -178,8 +181,8 @@ class Consumer:
             self._fetching[leader] = None
             request = session.request(
                 protocol.CONSUMER_REPLICA_ID,
-                self._config.fetch_max_wait_us,
-                self._config.max_partition_fetch_bytes,
+                self._fetch_max_wait_us,
+                self._max_partition_fetch_bytes,
                 self._isolation_level,
             )
             request.rack = self._rack
@@ -312,14 +315,21 @@ class Consumer:
             self._at_beginning.pop(partition, None)
         batches = without_aborted(fetched) if fetched.aborted else fetched.batches
         for batch in batches:
-            keyed = batch.keyed
-            records = enumerate(batch.values, batch.base_offset) if keyed is None else batch.records()
-            for offset, value in records:
-                if offset >= self.position[partition]:
-                    self._buffer.append((partition, offset, value))
+            self._buffer_records(partition, batch)
             self._move_to(partition, batch.next_offset)
         if fetched.aborted and fetched.batches:
             self._move_to(partition, fetched.batches[-1].next_offset)
+
+    def _buffer_records(self, partition: str, batch: RecordBatch) -> None:
+        position, buffer = self.position[partition], self._buffer
+        if batch.keyed is not None:
+            buffer += [(partition, offset, value) for offset, value in batch.records() if offset >= position]
+            return
+        offset = batch.base_offset
+        for value in batch.values:
+            if offset >= position:
+                buffer.append((partition, offset, value))
+            offset += 1
 
     # Reading from followers
 
@@ -473,13 +483,21 @@ class Consumer:
     def _poll(self, _: None) -> None:
         self._poll_scheduled = False
         now_us = self._host.clock.now_us
-        records: dict[str, list[tuple[int, str]]] = {}
-        for _index in range(min(len(self._buffer), self._config.max_poll_records)):
-            partition, offset, value = self._buffer.popleft()
-            records.setdefault(partition, []).append((offset, value))
-        self._history.polled(self._process, records, self._last_poll_us, now_us)
+        self._history.polled(self._process, self._take_polled(), self._last_poll_us, now_us)
         self._last_poll_us = now_us
         self._schedule_poll()
+
+    def _take_polled(self) -> dict[str, list[tuple[int, str]]]:
+        """Take the records of a poll out of the buffer (``max.poll.records``)."""
+        count = self._max_poll_records
+        polled, self._buffer = self._buffer[:count], self._buffer[count:]
+        records: dict[str, list[tuple[int, str]]] = {}
+        for partition, offset, value in polled:
+            of_partition = records.get(partition)
+            if of_partition is None:
+                of_partition = records[partition] = []
+            of_partition.append((offset, value))
+        return records
 
     def has_read_to_end(self) -> bool:
         """Return whether everything below the last high watermarks has been polled."""

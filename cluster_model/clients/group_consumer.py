@@ -5,7 +5,6 @@ polls again. A poll waits until there are records. The consumer does its work fo
 polls; only heartbeats continue in between.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -189,10 +188,7 @@ class GroupConsumer(Consumer):
 
     def _return_records(self) -> None:
         now_us = self._poll_ended_us = self._host.clock.now_us
-        records: Records = {}
-        for _ in range(min(len(self._buffer), self._config.max_poll_records)):
-            partition, offset, value = self._buffer.popleft()
-            records.setdefault(partition, []).append((offset, value))
+        records = self._take_polled()
         self._history.polled(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
@@ -312,7 +308,7 @@ class GroupConsumer(Consumer):
         broker = self._fetched_from.pop(partition, None)
         if broker is not None:
             self._sessions[broker].remove(partition)
-        self._buffer = deque(record for record in self._buffer if record[0] != partition)
+        self._buffer = [record for record in self._buffer if record[0] != partition]
 
     def start_at(self, partition: str, offset: int) -> None:
         self._host.emit(GroupOffsetFound, self._host.name, partition, offset)

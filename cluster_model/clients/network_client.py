@@ -5,25 +5,37 @@ requests. An answer out of order or a request timeout closes the connection, and
 in flight.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.sim.connection import PUSHED, Connection, Reply
+from harrow.cluster_model.sim.connection import PUSHED, ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body, Request
 
-_OWN_TIMER_US: Final = 1 << 62
+_OWN_TIMER_US: Final = 1 << 60
 """The deadline of a request that has its own timeout and timer."""
 
 OnComplete = Callable[[Any, Any], None]
 """Called with (answer, context); the answer is None if the connection was lost."""
 
 
+@final
+class InFlightRequest:
+    """A request without an answer (``NetworkClient.InFlightRequest``)."""
+
+    __slots__ = ("context", "correlation_id", "deadline_us", "on_complete")
+
+    def __init__(self, correlation_id: int, deadline_us: int, on_complete: OnComplete, context: Any) -> None:
+        self.correlation_id = correlation_id
+        self.deadline_us = deadline_us
+        self.on_complete = on_complete
+        self.context = context
+
+
 @dataclass(slots=True, eq=False)
-class NetworkClient:
+class NetworkClient(ClientEndpoint):
     """Requests to one server over one connection, which is opened on demand."""
 
     host: Host
@@ -38,7 +50,8 @@ class NetworkClient:
     usable_at_us: int = field(default=0, init=False)
     is_throttled: bool = field(default=False, init=False)
     """Whether the broker has announced that it reads nothing before `usable_at_us`."""
-    in_flight: deque[tuple[int, int, OnComplete, Any]] = field(default_factory=deque, init=False)
+    in_flight: list[InFlightRequest] = field(default_factory=list, init=False)
+    """The oldest first. They are few, so a list is faster than a deque."""
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
@@ -90,10 +103,11 @@ class NetworkClient:
         correlation_id = self._correlation_id
         self._correlation_id = correlation_id + 1
         if timeout_us is not None:
-            self.in_flight.append((correlation_id, _OWN_TIMER_US, on_complete, context))
+            self.in_flight.append(InFlightRequest(correlation_id, _OWN_TIMER_US, on_complete, context))
             host.set_timer(timeout_us, self._check_long_request, correlation_id)
         else:
-            self.in_flight.append((correlation_id, host.clock.now_us + self.timeout_us, on_complete, context))
+            deadline_us = host.clock.now_us + self.timeout_us
+            self.in_flight.append(InFlightRequest(correlation_id, deadline_us, on_complete, context))
             if not self._timer_armed and not self._is_idle():
                 self._timer_armed = True
                 host.set_timer(self.timeout_us, self._check_timeouts)
@@ -121,7 +135,7 @@ class NetworkClient:
     @property
     def sent_us(self) -> int:
         """When the request in flight was sent."""
-        return self.in_flight[0][1] - self.timeout_us
+        return self.in_flight[0].deadline_us - self.timeout_us
 
     def _is_idle(self) -> bool:
         return self._connection is not None and self._connection.idle is not None
@@ -134,13 +148,11 @@ class NetworkClient:
         if requests:
             assert self._count_repetitions is not None, "a request that is not repeated"
             assert len(self.in_flight) == 1, "a request beside one that repeats itself"
-            count_repetitions = self._count_repetitions
-            correlation_id, _, on_complete, context = self.in_flight.popleft()
-            self.in_flight.append(
-                (correlation_id + requests, sent_us + self.timeout_us, on_complete, context)
-            )
+            request = self.in_flight[0]
+            request.correlation_id += requests
+            request.deadline_us = sent_us + self.timeout_us
             self._correlation_id += requests
-            count_repetitions(requests)
+            self._count_repetitions(requests)
         self._watch_timeouts()
 
     def send_without_answer(self, request: Body) -> None:
@@ -159,14 +171,14 @@ class NetworkClient:
                 self.on_push(reply.body)
             return
         in_flight = self.in_flight
-        if not in_flight or correlation_id < in_flight[0][0]:
+        if not in_flight or correlation_id < in_flight[0].correlation_id:
             return
-        if correlation_id > in_flight[0][0]:
+        if correlation_id > in_flight[0].correlation_id:
             self.disconnect()
             return
         self._failures = 0
-        _, _, on_complete, context = in_flight.popleft()
-        on_complete(reply.body, context)
+        request = in_flight.pop(0)
+        request.on_complete(reply.body, request.context)
 
     def connection_lost(self, connection: Connection) -> None:
         """Fail the requests in flight. The next request opens a new connection."""
@@ -192,18 +204,15 @@ class NetworkClient:
             self.stop_repeating()
         if self._failures:
             self.usable_at_us -= by_us
-        self.in_flight = deque(
-            (number, deadline_us - by_us, on_complete, context)
-            for number, deadline_us, on_complete, context in self.in_flight
-        )
+        for request in self.in_flight:
+            request.deadline_us -= by_us
         if by_us > 0 and self.in_flight:
-            self.host.set_timer(
-                max(self.in_flight[0][1] - self.host.clock.now_us, 0), self._check_stepped_timeouts
-            )
+            due_us = self.in_flight[0].deadline_us - self.host.clock.now_us
+            self.host.set_timer(max(due_us, 0), self._check_stepped_timeouts)
 
     def _check_stepped_timeouts(self, _: None) -> None:
         """Check the oldest request before the shared timer does."""
-        if self.in_flight and self.in_flight[0][1] <= self.host.clock.now_us:
+        if self.in_flight and self.in_flight[0].deadline_us <= self.host.clock.now_us:
             self.disconnect()
 
     def _fail_in_flight(self) -> None:
@@ -214,9 +223,11 @@ class NetworkClient:
         )
         self._failures += 1
         self.usable_at_us = self.host.clock.now_us + backoff_us
-        failed, self.in_flight = self.in_flight, deque()
-        for _, _, on_complete, context in failed if self.oldest_fails_first else reversed(failed):
-            on_complete(None, context)
+        failed, self.in_flight = self.in_flight, []
+        if not self.oldest_fails_first:
+            failed.reverse()
+        for request in failed:
+            request.on_complete(None, request.context)
         if self.on_disconnect is not None:
             self.on_disconnect()
 
@@ -234,7 +245,10 @@ class NetworkClient:
 
     def _deadline_us(self) -> int:
         """Return the deadline of the oldest request in flight without its own timer."""
-        return next((due for _, due, _, _ in self.in_flight if due != _OWN_TIMER_US), _OWN_TIMER_US)
+        for request in self.in_flight:
+            if request.deadline_us != _OWN_TIMER_US:
+                return request.deadline_us
+        return _OWN_TIMER_US
 
     def _watch_timeouts(self) -> None:
         deadline_us = self._deadline_us()
@@ -243,5 +257,5 @@ class NetworkClient:
             self.host.set_timer(deadline_us - self.host.clock.now_us, self._check_timeouts)
 
     def _check_long_request(self, correlation_id: int) -> None:
-        if any(number == correlation_id for number, _, _, _ in self.in_flight):
+        if any(request.correlation_id == correlation_id for request in self.in_flight):
             self.disconnect()

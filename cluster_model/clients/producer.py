@@ -5,8 +5,8 @@ It models ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` an
 so a batch is sent as soon as it may be.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection
+from typing import final
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
@@ -25,6 +25,20 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RECORD_OVERHEA
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import ProducerConfig
 from harrow.cluster_model.sim.host import Host
+
+
+@final
+class PartitionBatches:
+    """The batches of a partition that have no outcome yet: queued, or in flight."""
+
+    __slots__ = ("in_flight", "is_waiting", "name", "queue")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queue: list[ProducerBatch] = []
+        self.in_flight: list[ProducerBatch] = []
+        # Whether the sender visits it, because it had batches to send.
+        self.is_waiting = False
 
 
 class Producer:
@@ -47,7 +61,17 @@ class Producer:
         self._process = process
         self._config = config
         self._behaviours = behaviours
-        self._switches = behaviours.clients
+        # What each batch needs is in attributes of its own: they are read several times a request.
+        self._acks = config.acks
+        self._is_idempotent = config.idempotence
+        self._max_in_flight = config.max_in_flight
+        self._linger_us = config.linger_us
+        self._batch_size_bytes = config.batch_size_bytes
+        self._request_timeout_us = config.request_timeout_us
+        self._transactional_id = config.transactional_id
+        self._has_delivery_timeout = behaviours.clients.delivery_timeout
+        self._learns_leader_from_answer = behaviours.clients.leader_in_answer
+        self._keeps_expired_memory = behaviours.clients.expired_memory_kept
         self._history = history
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
@@ -69,10 +93,9 @@ class Producer:
             sticky=behaviours.clients.sticky_partitioner,
             leads_nearby=self._leads_nearby if config.is_rack_aware else None,
         )
-        self._queues: dict[str, deque[ProducerBatch]] = {name: deque() for name in partitions}
+        self._partitions = {name: PartitionBatches(name) for name in partitions}
         # Partitions with batches to send. An empty one is dropped when it is next visited.
-        self._waiting: dict[str, None] = {}
-        self._in_flight: dict[str, list[ProducerBatch]] = {name: [] for name in partitions}
+        self._waiting: list[PartitionBatches] = []
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
         # Only for the mutant `expired-memory-reused`: the request that carries each batch, and the
         # memory of batches that expired in flight, with the time.
@@ -115,16 +138,16 @@ class Producer:
             self._host.emit(KeyedRecordSent, self._host.name, name, value, key, tombstone)
         self._history.add(self._process, INVOKE, self._operation, ((SEND, name, value),), now_us)
         self.unfinished += 1
-        queue = self._queues.get(name)
-        if queue is None:
+        partition_batches = self._partitions.get(name)
+        if partition_batches is None:
             # A record may name a partition that the partitioner would not choose.
-            queue = self._queues[name] = deque()
-            self._in_flight[name] = []
+            partition_batches = self._partitions[name] = PartitionBatches(name)
+        queue = partition_batches.queue
         batch = queue[-1] if queue else None
         if batch is None or not self._has_room(batch):
             batch = ProducerBatch(name, now_us)
             queue.append(batch)
-            self._waiting[name] = None
+            self._await_sender(partition_batches)
         if key is not None:
             batch.keys[len(batch.values)] = key, tombstone
         batch.values.append(value)
@@ -144,7 +167,7 @@ class Producer:
         return (
             batch.attempts == 0
             and not batch.has_sequence()
-            and batch.size_bytes + self._record_bytes <= self._config.batch_size_bytes
+            and batch.size_bytes + self._record_bytes <= self._batch_size_bytes
         )
 
     def flush(self, on_flushed: Callable[[], None]) -> None:
@@ -164,13 +187,18 @@ class Producer:
     def abandon(self) -> None:
         """Report the crash of the application: the outcome of unfinished sends is unknown."""
         now_us = self._host.clock.now_us
-        for name, queue in self._queues.items():
-            for batch in (*self._in_flight[name], *queue):
+        for partition in self._partitions.values():
+            for batch in (*partition.in_flight, *partition.queue):
                 if not batch.done:
                     batch.done = True
                     for value in batch.values:
                         self._history.send_failed(
-                            self._process, name, value, now_us, "CRASHED", definite=batch.attempts == 0
+                            self._process,
+                            partition.name,
+                            value,
+                            now_us,
+                            "CRASHED",
+                            definite=batch.attempts == 0,
                         )
         self.unfinished = 0
 
@@ -194,26 +222,33 @@ class Producer:
                 break
         self._running = False
 
+    def _await_sender(self, partition: PartitionBatches) -> None:
+        if not partition.is_waiting:
+            partition.is_waiting = True
+            self._waiting.append(partition)
+
     def _run_once(self) -> None:
         now_us = self._host.clock.now_us
-        if self._config.idempotence:
+        if self._is_idempotent:
             self._sequences.settle(self._outstanding)
             if self._sequences.producer_id == NO_PRODUCER_ID:
                 self._request_producer_id()
                 return
+        if not self._waiting:
+            return
         wake_at_us: int | None = None
-        for name in tuple(self._waiting):
-            queue = self._queues[name]
-            while queue:
-                ready_at_us = self._ready_at_us(name, queue, now_us)
+        for partition in self._waiting.copy():
+            while partition.queue:
+                ready_at_us = self._ready_at_us(partition, now_us)
                 if ready_at_us is None:
                     break
                 if ready_at_us > now_us:
                     wake_at_us = ready_at_us if wake_at_us is None else min(wake_at_us, ready_at_us)
                     break
-                self._send_first(name, queue)
+                self._send_first(partition)
             else:
-                self._waiting.pop(name, None)
+                partition.is_waiting = False
+                self._waiting.remove(partition)
         if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
             self._wake_at_us = wake_at_us
             self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
@@ -224,28 +259,27 @@ class Producer:
             self._wake_at_us = None
             self._run()
 
-    def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
+    def _ready_at_us(self, partition: PartitionBatches, now_us: int) -> int | None:
         """Return when the first batch may be sent; None if another event must come first."""
+        queue, in_flight = partition.queue, partition.in_flight
         batch = queue[0]
-        leader = self._metadata.leader(name)
+        leader = self._metadata.leader(partition.name)
         if leader is None:
             self._metadata.request_update()
             return None
         connection = self._metadata.connections[leader]
-        if self._requests_in_flight[leader] >= self._config.max_in_flight:
+        if self._requests_in_flight[leader] >= self._max_in_flight:
             return None
-        if self._config.max_in_flight == 1 and self._in_flight[name]:
+        if self._max_in_flight == 1 and in_flight:
             return None
-        if self._config.idempotence and not self._sequences.may_send(batch, self._in_flight[name]):
+        if self._is_idempotent and not self._sequences.may_send(batch, in_flight):
             return None
         ready_at_us = now_us if connection.is_usable() else connection.usable_at_us
         if batch.in_retry and not self._has_another_leader(batch):
             return max(ready_at_us, batch.retry_at_us)
-        is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._config.batch_size_bytes
+        is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._batch_size_bytes
         return (
-            ready_at_us
-            if is_full or self._flushes
-            else max(ready_at_us, batch.created_us + self._config.linger_us)
+            ready_at_us if is_full or self._flushes else max(ready_at_us, batch.created_us + self._linger_us)
         )
 
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
@@ -254,13 +288,13 @@ class Producer:
         See ``hasLeaderChangedForTheOngoingRetry``.
         """
         leader_epoch = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
-        return self._switches.leader_in_answer and leader_epoch > batch.leader_epoch
+        return self._learns_leader_from_answer and leader_epoch > batch.leader_epoch
 
-    def _send_first(self, name: str, queue: deque[ProducerBatch]) -> None:
-        batch = queue.popleft()
+    def _send_first(self, partition: PartitionBatches) -> None:
+        name, batch = partition.name, partition.queue.pop(0)
         leader = self._metadata.leader(name)
         assert leader is not None
-        if self._config.idempotence:
+        if self._is_idempotent:
             self._sequences.assign(batch)
         if batch.attempts == 0:
             self._partitioner.batch_completed(name)
@@ -271,19 +305,19 @@ class Producer:
                 SentAgain, self._host.name, batch.partition, leader, batch.attempts, tuple(batch.values)
             )
         request = protocol.ProduceRequest(
-            self._config.acks,
-            self._config.request_timeout_us,
+            self._acks,
+            self._request_timeout_us,
             {name: batch.record_batch(self._host.skew_us)},
-            self._config.transactional_id,
+            self._transactional_id,
         )
         connection = self._metadata.connections[leader]
-        if not self._switches.expired_memory_kept:
+        if not self._keeps_expired_memory:
             self._share_memory(batch, request)
-        if self._config.acks == 0:
+        if self._acks == 0:
             connection.send_without_answer(request)
             self._succeed(batch, None)
             return
-        self._in_flight[name].append(batch)
+        partition.in_flight.append(batch)
         self._requests_in_flight[leader] += 1
         connection.send(request, self._answered, (leader, batch))
 
@@ -314,10 +348,10 @@ class Producer:
             if response is not None:
                 self._metadata.update_leader(batch.partition, response.current_leaders.get(batch.partition))
         self._carriers.pop(batch, None)
-        in_flight = self._in_flight[batch.partition]
-        if batch in in_flight:
-            in_flight.remove(batch)
-        if not self._expiry_timer_set and self._queues[batch.partition]:
+        partition = self._partitions[batch.partition]
+        if batch in partition.in_flight:
+            partition.in_flight.remove(batch)
+        if not self._expiry_timer_set and partition.queue:
             self._set_expiry_timer()
         if not batch.done:
             self._complete(batch, error, offset)
@@ -344,7 +378,7 @@ class Producer:
         now_us = self._host.clock.now_us
         if batch.attempts > self._config.retries or self._is_past_delivery_timeout(batch, now_us):
             return False
-        if self._config.idempotence and not self._sequences.is_current(batch):
+        if self._is_idempotent and not self._sequences.is_current(batch):
             return False
         if error in errors.RETRIABLE:
             return True
@@ -352,13 +386,14 @@ class Producer:
 
     def _requeue(self, batch: ProducerBatch) -> None:
         """Put a batch back, in the order of its sequence or else to the front (``reenqueue``)."""
-        queue = self._queues[batch.partition]
-        self._waiting[batch.partition] = None
+        partition = self._partitions[batch.partition]
+        queue = partition.queue
+        self._await_sender(partition)
         if not self._expiry_timer_set:
             self._expiry_timer_set = True
-            self._host.set_timer(self._config.request_timeout_us, self._expire_batches, self._clock_steps)
+            self._host.set_timer(self._request_timeout_us, self._expire_batches, self._clock_steps)
         if not batch.has_sequence():
-            queue.appendleft(batch)
+            queue.insert(0, batch)
             return
         position = 0
         while position < len(queue) and queue[position].has_sequence():
@@ -386,7 +421,7 @@ class Producer:
             self._history.send_failed(
                 self._process, batch.partition, value, now_us, error, definite=not batch.maybe_appended
             )
-        if self._config.idempotence and batch.has_sequence():
+        if self._is_idempotent and batch.has_sequence():
             self._free_sequence(batch, error)
         if self._flushed is not None:
             self._check_flushed()
@@ -403,19 +438,20 @@ class Producer:
 
     def _outstanding(self, partition: str) -> list[ProducerBatch]:
         """Return the unsettled batches with a sequence of the current producer id, in order."""
-        batches = (*self._in_flight[partition], *self._queues[partition])
+        of_partition = self._partitions[partition]
+        batches = (*of_partition.in_flight, *of_partition.queue)
         current = self._sequences.producer_id
         outstanding = [batch for batch in batches if batch.has_sequence() and batch.producer_id == current]
         return sorted(outstanding, key=_base_sequence)
 
     def _other_batches(self, batch: ProducerBatch) -> list[ProducerBatch]:
-        queue = self._queues[batch.partition]
-        return [*self._in_flight[batch.partition], *(b for b in queue if b.has_sequence())]
+        partition = self._partitions[batch.partition]
+        return [*partition.in_flight, *[b for b in partition.queue if b.has_sequence()]]
 
     # Expiry
 
     def _is_past_delivery_timeout(self, batch: ProducerBatch, now_us: int) -> bool:
-        if not self._switches.delivery_timeout:
+        if not self._has_delivery_timeout:
             return False
         return now_us - batch.created_us >= self._config.delivery_timeout_us
 
@@ -425,29 +461,26 @@ class Producer:
         ``delivery.timeout.ms`` decides (KIP-91). Before, a queued batch was given up
         ``request.timeout.ms`` after it could have been sent.
         """
-        if self._switches.delivery_timeout:
+        if self._has_delivery_timeout:
             return batch.created_us + self._config.delivery_timeout_us
-        since_us = batch.retry_at_us if batch.in_retry else batch.created_us + self._config.linger_us
-        return since_us + self._config.request_timeout_us
+        since_us = batch.retry_at_us if batch.in_retry else batch.created_us + self._linger_us
+        return since_us + self._request_timeout_us
 
     def _set_expiry_timer(self) -> None:
         """Set a timer for the oldest batch. Later batches expire later."""
-        pending = [q[0] for name, q in self._queues.items() if q and not self._cannot_expire(name)]
-        if self._switches.delivery_timeout:
-            pending += [batches[0] for batches in self._in_flight.values() if batches]
+        partitions = self._partitions.values()
+        pending = [p.queue[0] for p in partitions if p.queue and not self._cannot_expire(p)]
+        if self._has_delivery_timeout:
+            pending += [p.in_flight[0] for p in partitions if p.in_flight]
         self._expiry_timer_set = bool(pending)
         if pending:
             now_us = self._host.clock.now_us
             expires_us = min(self._expires_at_us(batch) for batch in pending)
             self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches, self._clock_steps)
 
-    def _cannot_expire(self, name: str) -> bool:
+    def _cannot_expire(self, partition: PartitionBatches) -> bool:
         """Return whether a batch in flight keeps queued ones from expiring (before KIP-91)."""
-        return (
-            self._config.max_in_flight == 1
-            and bool(self._in_flight[name])
-            and not self._switches.delivery_timeout
-        )
+        return self._max_in_flight == 1 and bool(partition.in_flight) and not self._has_delivery_timeout
 
     def clock_stepped(self, by_us: int) -> None:
         """Shift all timeouts and backoffs after the machine's clock jumped.
@@ -456,8 +489,8 @@ class Producer:
         sender notices a jump at the next answer, or when it next checks its batches.
         """
         self._host.skew_us += by_us
-        for name, queue in self._queues.items():
-            for batch in (*self._in_flight[name], *queue):
+        for partition in self._partitions.values():
+            for batch in (*partition.in_flight, *partition.queue):
                 batch.clock_stepped(by_us)
         self._metadata.clock_stepped(by_us)
         self._clock_steps += 1
@@ -467,16 +500,17 @@ class Producer:
         if clock_steps != self._clock_steps:
             return
         now_us = self._host.clock.now_us
-        for name, queue in self._queues.items():
-            while queue and not self._cannot_expire(name) and self._expires_at_us(queue[0]) <= now_us:
-                self._expire(queue.popleft())
-            if self._switches.delivery_timeout:
-                in_flight = self._in_flight[name]
+        for partition in self._partitions.values():
+            queue = partition.queue
+            while queue and not self._cannot_expire(partition) and self._expires_at_us(queue[0]) <= now_us:
+                self._expire(queue.pop(0))
+            if self._has_delivery_timeout:
+                in_flight = partition.in_flight
                 for batch in [b for b in in_flight if self._is_past_delivery_timeout(b, now_us)]:
                     in_flight.remove(batch)
                     batch.maybe_appended = True
                     if batch in self._carriers:
-                        self._freed_memory.append((now_us, name, self._carriers.pop(batch)))
+                        self._freed_memory.append((now_us, partition.name, self._carriers.pop(batch)))
                     self._expire(batch)
         self._set_expiry_timer()
         self._run()

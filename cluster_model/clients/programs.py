@@ -412,8 +412,9 @@ def read_for_group(commit: str) -> Program:
 
 def generate_records() -> Program:
     """Send each record of the workload."""
-    while (yield WaitForRecord()):
-        yield SendNextRecord()
+    wait, send = WaitForRecord(), SendNextRecord()
+    while (yield wait):
+        yield send
     return NONE
 
 

@@ -1,11 +1,10 @@
 """A producer with a transactional id: all records of a transaction take effect, or none does."""
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.clients.producer import PartitionBatches, Producer
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.transaction_manager import OnDone, TransactionManager
 from harrow.cluster_model.events import TransactionReported
@@ -116,23 +115,20 @@ class TransactionalProducer(Producer):
     # Batches, for the transaction manager
 
     def has_incomplete(self) -> bool:
-        return any(self._queues.values()) or any(self._in_flight.values())
+        return any(partition.queue or partition.in_flight for partition in self._partitions.values())
 
     def abort_undrained(self, error: str) -> None:
-        for queue in self._queues.values():
-            for batch in [batch for batch in queue if not batch.has_sequence()]:
-                queue.remove(batch)
+        for partition in self._partitions.values():
+            for batch in [batch for batch in partition.queue if not batch.has_sequence()]:
+                partition.queue.remove(batch)
                 self._drop(batch)
 
     def abort_all(self, error: str) -> None:
-        for queue in self._queues.values():
-            for batch in queue:
+        for partition in self._partitions.values():
+            for batch in (*partition.queue, *partition.in_flight):
                 self._drop(batch)
-            queue.clear()
-        for batches in self._in_flight.values():
-            for batch in batches:
-                self._drop(batch)
-            batches.clear()
+            partition.queue.clear()
+            partition.in_flight.clear()
 
     def _drop(self, batch: ProducerBatch) -> None:
         if not batch.done:
@@ -180,11 +176,11 @@ class TransactionalProducer(Producer):
             self._flushes = self.transactions.is_completing()
             super()._run_once()
 
-    def _ready_at_us(self, name: str, queue: deque[ProducerBatch], now_us: int) -> int | None:
+    def _ready_at_us(self, partition: PartitionBatches, now_us: int) -> int | None:
         """Look up no leader for a partition that is not in the transaction yet."""
-        if name not in self.transactions.partitions:
+        if partition.name not in self.transactions.partitions:
             return None
-        return super()._ready_at_us(name, queue, now_us)
+        return super()._ready_at_us(partition, now_us)
 
     def _can_retry(self, batch: ProducerBatch, error: str) -> bool:
         """Retry CONCURRENT_TRANSACTIONS, too.

@@ -53,7 +53,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
-from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, Q, register
+from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, Q, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 
@@ -62,7 +62,7 @@ Handled = tuple[tuple[MetadataRecord, ...], R]
 """The records of a request, and its answer after they are committed."""
 
 
-class QuorumController:
+class QuorumController(ServerEndpoint):
     """One incarnation of a controller."""
 
     def __init__(

@@ -1,18 +1,18 @@
 """The source of all nondeterminism of a run: one object, `Choices`.
 
 It has separate streams, so that one more draw from one does not affect the others: a fault that
-draws a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`)
-or, through the `Stream` protocol, by anything that can pick a number below *n*, such as a
-recording.
+draws a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`),
+or by any other subclass of `Stream` that can pick a number below *n*, such as a recording.
 """
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, count
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
+from harrow.cluster_model.compiling import i64, mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 T = TypeVar("T")
@@ -20,35 +20,57 @@ T = TypeVar("T")
 STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
 
 _BLOCK_DRAWS: Final = 512
-_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}Q"
+_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}q"
 _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
 
-class Stream(Protocol):
+_HALF: Final = 32
+_LOW_HALF: Final = (1 << _HALF) - 1
+_BOUND_MAX: Final = 1 << 31
+"""Up to this bound, all products of a draw's halves fit into 64 bits."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Stream:
     """A source of choices, with a single primitive so that a source is easy to write."""
+
+    __slots__ = ()
 
     def below(self, bound: int) -> int:
         """Return an integer in ``[0, bound)``; *bound* is at least 1."""
+        raise NotImplementedError
 
 
-class SeededStream:
+class SeededStream(Stream):
     """Choices from a seed: SHAKE-128 of the seed, the stream's name and a block counter.
 
     The numbers depend only on (seed, name), so they are the same in every process, on every
     platform and in every Python version.
     """
 
-    __slots__ = ("_draw",)
+    __slots__ = ("_draws",)
 
     def __init__(self, seed: int, name: str) -> None:
-        # Python checks for signals when it multiplies long integers. Typed as int, compiled code
-        # would swallow an interrupt that is raised there.
-        self._draw: Callable[[], Any] = _draws(f"{seed}/{name}").__next__
+        self._draws = _draws(f"{seed}/{name}")
 
     def below(self, bound: int) -> int:
-        # 64-bit multiply-shift: no division, and a bias below 2**-40 for any bound in use.
-        number: int = (self._draw() * bound) >> 64
-        return number
+        # 64-bit multiply-shift, ``draw * bound >> 64``: no division, and a bias below 2**-40 for
+        # any bound in use. In halves, compiled code needs no long integers.
+        draw: i64
+        for draw in self._draws:
+            if bound > _BOUND_MAX:
+                return _product(draw, bound)
+            factor: i64 = bound
+            high = (draw >> _HALF) & _LOW_HALF
+            return (high * factor + ((draw & _LOW_HALF) * factor >> _HALF)) >> _HALF
+        raise AssertionError("the draws never end")
+
+
+def _product(draw: Any, bound: int) -> int:
+    # Python checks for signals when it multiplies long integers. If the draw were typed as int,
+    # compiled code would swallow an interrupt that is raised there.
+    product: int = (draw % (1 << 64) * bound) >> 64
+    return product
 
 
 def _draws(key: str) -> Iterator[int]:

@@ -5,49 +5,65 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.message_rule import MessageRule
-from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.process import Process, ScheduledEvent
 
 Q = TypeVar("Q", bound=Body)
-Q_co = TypeVar("Q_co", covariant=True)
+Q_co = TypeVar("Q_co", bound=Body, covariant=True)
 
 
-class ClientEndpoint(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ClientEndpoint:
     """The end that opens a connection and sends requests."""
+
+    __slots__ = ()
 
     def receive_response(self, reply: "Reply") -> None:
         """Receive a response, or a message that the server pushes."""
+        raise NotImplementedError
 
     def connection_lost(self, connection: "Connection") -> None:
         """Handle a broken connection, which delivers nothing more."""
+        raise NotImplementedError
 
 
-class ServerEndpoint(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ServerEndpoint:
     """The end that accepts a connection and answers requests."""
+
+    __slots__ = ()
 
     def receive_request(self, exchange: "Exchange[Body]") -> None:
         """Receive a request."""
+        raise NotImplementedError
 
     def connection_closed(self, connection: "Connection") -> None:
         """Handle a connection that the client has closed, perhaps by dying."""
+        raise NotImplementedError
 
 
-class Idle(Protocol):
+class Idle:
     """A request that repeats itself on an idle connection (`idle_fetch`)."""
+
+    __slots__ = ()
 
     @property
     def repeated_us(self) -> int | None:
         """When the client last repeated its request, None before the first time."""
+        raise NotImplementedError
 
-    def wake(self) -> None:
+    def wake(self, *, is_tried: bool = False) -> None:
         """Turn into the messages and timers of the present moment."""
+        raise NotImplementedError
 
 
 @final
-class Exchange(Generic[Q_co]):
-    """A request to a server, with everything that the response needs."""
+@mypyc_attr(free_list_len=1)
+class Exchange(ScheduledEvent, Generic[Q_co]):
+    """A request to a server, with everything that the response needs. It arrives as an event."""
 
     __slots__ = ("connection", "correlation_id", "request")
 
@@ -57,15 +73,26 @@ class Exchange(Generic[Q_co]):
         self.correlation_id = correlation_id
         self.request = request
 
+    def run(self) -> None:
+        endpoint = self.connection.server_endpoint
+        assert endpoint is not None, "a request over a connection that no server has accepted"
+        endpoint.receive_request(self)
+
 
 @final
-@dataclass(slots=True, eq=False)
-class Reply:
-    """A response to a client, or a message that the server pushes (`PUSHED`)."""
+@mypyc_attr(free_list_len=1)
+class Reply(ScheduledEvent):
+    """A response, or a message that the server pushes (`PUSHED`). It arrives as an event."""
 
-    connection: "Connection"
-    correlation_id: int
-    body: Body
+    __slots__ = ("body", "connection", "correlation_id")
+
+    def __init__(self, connection: "Connection", correlation_id: int, body: Body) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.body = body
+
+    def run(self) -> None:
+        self.connection.client_endpoint.receive_response(self)
 
 
 @final

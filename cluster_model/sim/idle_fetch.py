@@ -24,7 +24,7 @@ with conditions on messages or on waiting fetches. A run is the same with either
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
+from harrow.cluster_model.sim.connection import Connection, Exchange, Idle, Reply
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -57,7 +57,7 @@ class RepeatableFetch(Protocol):
         """Return the request that the client sends after that response."""
 
 
-class IdleFetch:
+class IdleFetch(Idle):
     """The fetch of an idle session, which repeats itself until it is woken.
 
     With *is_traced* the trace has every wait and every expiry.
@@ -169,17 +169,10 @@ class IdleFetch:
         """Schedule the arrival of the message in flight, unless its receiver is dead."""
         connection = self._connection
         if isinstance(message, Exchange):
-            server, endpoint = connection.server, connection.server_endpoint
-            assert endpoint is not None
-            if server.incarnation == self._server_life:
-                self._simulator.schedule(
-                    connection.to_server.arrival_us, server, endpoint.receive_request, message
-                )
+            if connection.server.incarnation == self._server_life:
+                self._simulator.add(connection.to_server.arrival_us, connection.server, message)
         elif connection.client.incarnation == self._client_life:
-            self._simulator.schedule(
-                connection.to_client.arrival_us,
-                *(connection.client, connection.client_endpoint.receive_response, message),
-            )
+            self._simulator.add(connection.to_client.arrival_us, connection.client, message)
 
     # Cycles taken event by event
 
@@ -252,11 +245,8 @@ class SteppedIdleFetch(IdleFetch):
         message = self._under_way
         if message is None:
             self._fetch.expire()
-        elif isinstance(message, Reply):
-            self._connection.client_endpoint.receive_response(message)
         else:
-            assert self._connection.server_endpoint is not None
-            self._connection.server_endpoint.receive_request(message)
+            message.run()
 
 
 _AWAKE: Final = -1

@@ -1,13 +1,12 @@
 """Rules for single messages: hold, drop, delay, duplicate or reset them."""
 
-# Plain Python: protocols that are `runtime_checkable`.
-
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.message import Body
+from harrow.cluster_model.sim.message_content import AboutZnodes
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -18,24 +17,6 @@ DELAY: Final = "delay"
 DUPLICATE: Final = "duplicate"
 RESET: Final = "reset"
 ACTIONS: Final = (HOLD, DROP, DELAY, DUPLICATE, RESET)
-
-
-@runtime_checkable
-class AboutZnodes(Protocol):
-    """The body of a message about znodes."""
-
-    @property
-    def znodes(self) -> tuple[str, ...]:
-        """Their paths."""
-
-
-@runtime_checkable
-class CarriesRecords(Protocol):
-    """The body of a message with records."""
-
-    @property
-    def record_bytes(self) -> int:
-        """Their total size."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -25,7 +25,8 @@ from harrow.cluster_model.sim.connection import (
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
 from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
 from harrow.cluster_model.sim.message import Body
-from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, CarriesRecords, MessageRule
+from harrow.cluster_model.sim.message_content import CarriesRecords
+from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
@@ -140,7 +141,6 @@ class Network:
         elif self._disturbed:
             self._send_disturbed(connection, True, Exchange(connection, correlation_id, request))
         else:
-            exchange = Exchange(connection, correlation_id, request)
             connection.established = True
             direction = connection.to_server
             simulator = self._simulator
@@ -148,16 +148,14 @@ class Network:
             if at_us <= direction.arrival_us:
                 at_us = direction.arrival_us + 1
             direction.arrival_us = at_us
-            assert connection.server_endpoint is not None
-            simulator.schedule(at_us, connection.server, connection.server_endpoint.receive_request, exchange)
+            simulator.add(at_us, connection.server, Exchange(connection, correlation_id, request))
 
     def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
         """Send a response, or push a message (`PUSHED`)."""
         if not connection.is_open:
             return
-        reply = Reply(connection, correlation_id, body)
         if self._disturbed:
-            self._send_disturbed(connection, False, reply)
+            self._send_disturbed(connection, False, Reply(connection, correlation_id, body))
         else:
             direction = connection.to_client
             simulator = self._simulator
@@ -165,7 +163,7 @@ class Network:
             if at_us <= direction.arrival_us:
                 at_us = direction.arrival_us + 1
             direction.arrival_us = at_us
-            simulator.schedule(at_us, connection.client, connection.client_endpoint.receive_response, reply)
+            simulator.add(at_us, connection.client, Reply(connection, correlation_id, body))
 
     # Faults
 
@@ -326,11 +324,8 @@ class Network:
         elif at_us <= direction.arrival_us:
             at_us = direction.arrival_us + 1
         direction.arrival_us = at_us
-        if isinstance(message, Exchange):
-            assert connection.server_endpoint is not None
-            self._simulator.schedule(at_us, receiver, connection.server_endpoint.receive_request, message)
-        elif isinstance(message, Reply):
-            self._simulator.schedule(at_us, receiver, connection.client_endpoint.receive_response, message)
+        if not isinstance(message, Close):
+            self._simulator.add(at_us, receiver, message)
         elif to_server:
             self._simulator.schedule(at_us, receiver, _deliver_close_to_server, message)
         else:
@@ -405,7 +400,7 @@ class Network:
         self._transmit(connection, to_server, message, extra_us)
         if rule is not None and rule.action == message_rule.DUPLICATE:
             # A request that arrives twice is answered twice; the client ignores the second answer.
-            self._transmit(connection, to_server, message, 0)
+            self._transmit(connection, to_server, _duplicate(message), 0)
 
     def _reset(self, connection: Connection) -> None:
         """Break a connection. The client learns at once, the server with a close."""
@@ -590,6 +585,15 @@ def _body(message: Message) -> Body | None:
     if isinstance(message, Exchange):
         return message.request
     return message.body if isinstance(message, Reply) else None
+
+
+def _duplicate(message: Message) -> Message:
+    """Return the same message as another event."""
+    if isinstance(message, Exchange):
+        return Exchange(message.connection, message.correlation_id, message.request)
+    if isinstance(message, Reply):
+        return Reply(message.connection, message.correlation_id, message.body)
+    return message
 
 
 def _record_bytes(body: object) -> int:

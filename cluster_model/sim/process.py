@@ -1,14 +1,32 @@
-"""Processes as the operating system sees them: running, paused or dead."""
+"""Processes as the operating system sees them: running, paused or dead; and their events."""
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
 
+from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 def _refuse_to_exit() -> None:
     raise AssertionError("a process that never ends by itself")
+
+
+class ScheduledEvent:
+    """Something that happens to a process at a time: a message arrives, or a timer fires.
+
+    The simulator sets all attributes when it schedules the event, so an event is in its queue at
+    most once. ``order`` is twice the time, and odd unless the event precedes others of its time.
+    """
+
+    __slots__ = ("incarnation", "order", "process")
+
+    process: "Process"
+    incarnation: int
+    order: i64
+
+    def run(self) -> None:
+        """Let it happen."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +48,7 @@ class Process:
     powered: bool = True
     skew_us: int = 0
     """The offset of its machine's clock from true time."""
-    backlog: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+    backlog: list[ScheduledEvent] = field(default_factory=list)
 
     def kill(self, *, power_loss: bool = False) -> None:
         """End the process at once; with *power_loss* its machine loses power too."""

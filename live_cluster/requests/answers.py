@@ -8,7 +8,7 @@ from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.sim.connection import Connection, Reply
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 
 Answer = dict[str, Any]
 """Strings, numbers, lists and dictionaries."""
@@ -21,7 +21,7 @@ _UNKNOWN: Final = -1
 
 
 @dataclass(slots=True, eq=False)
-class ReceivedAnswers:
+class ReceivedAnswers(ClientEndpoint):
     """The client's end of connections to the model.
 
     It keeps answers until the driver takes them.

@@ -13,7 +13,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Exchange, Reply
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Exchange, Reply, ServerEndpoint
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.process import Process
@@ -150,13 +150,12 @@ class FakeHost(Host):
         return [event[2:] for event in self.events if event[1] == name]
 
 
-class FakeEndpoint:
-    """A client's or a server's end of a connection; it keeps what arrives, and when."""
+class FakeServerEndpoint(ServerEndpoint):
+    """A server's end of a connection. It keeps the requests, with the time of each."""
 
     def __init__(self, clock: Any) -> None:
         self._clock = clock
         self.received: list[tuple[int, Any]] = []
-        self.lost: list[int] = []
         self.closed: list[int] = []
         self.messages: list[Any] = []
 
@@ -167,6 +166,23 @@ class FakeEndpoint:
         self.messages.append(exchange)
         self.received.append((self._clock.now_us, exchange.request))
 
+    def connection_closed(self, connection: Connection) -> None:
+        self.closed.append(connection.id)
+        self.received.append((self._clock.now_us, "closed"))
+
+
+class FakeEndpoint(ClientEndpoint):
+    """A client's end of a connection. It keeps the responses, with the time of each."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock = clock
+        self.received: list[tuple[int, Any]] = []
+        self.lost: list[int] = []
+        self.messages: list[Any] = []
+
+    def bodies(self) -> list[Any]:
+        return [body for _, body in self.received]
+
     def receive_response(self, reply: Reply) -> None:
         self.messages.append(reply)
         self.received.append((self._clock.now_us, reply.body))
@@ -174,10 +190,6 @@ class FakeEndpoint:
     def connection_lost(self, connection: Connection) -> None:
         self.lost.append(connection.id)
         self.received.append((self._clock.now_us, "lost"))
-
-    def connection_closed(self, connection: Connection) -> None:
-        self.closed.append(connection.id)
-        self.received.append((self._clock.now_us, "closed"))
 
 
 def batch(

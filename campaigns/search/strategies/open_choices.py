@@ -9,6 +9,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.swarm import draw as draw_open
 from harrow.campaigns.search.strategies.faults import decided
 from harrow.campaigns.search.strategies.plans import injections
+from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection, Rate
@@ -16,8 +17,8 @@ from harrow.faults.injection import Injection, Rate
 STRIKES_MAX: Final = 20
 
 
-class DrawnStream:
-    """A stream of choices (`harrow.cluster_model.sim.choices.Stream`) that Hypothesis makes.
+class DrawnStream(Stream):
+    """A stream of choices that Hypothesis makes.
 
     Its 0 is the plainest: the lower end of a range, the first of a list.
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harrow.cluster_model.events import EnsembleLeaderElected, EnsembleServerSuspended
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.sim.connection import Connection, Exchange
+from harrow.cluster_model.sim.connection import Connection, Exchange, ServerEndpoint
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.zookeeper.quorum.ensemble_follower import EnsembleFollower
@@ -28,7 +28,7 @@ class EnsembleConfig:
     sync_limit: int
 
 
-class QuorumPeer:
+class QuorumPeer(ServerEndpoint):
     """One life of such a server.
 
     Its clients are served while it has a leader, or leads a majority.

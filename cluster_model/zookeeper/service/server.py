@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from harrow.cluster_model.events import SessionClosed, SessionExpired
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange
+from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange, ServerEndpoint
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.zookeeper.service import protocol as zk
@@ -76,7 +76,7 @@ ever.
 """
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(ServerEndpoint):
     """One life of a server. Clients see it through requests only."""
 
     def __init__(self, host: Host, store: ServerStore) -> None:

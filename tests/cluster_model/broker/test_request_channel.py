@@ -16,12 +16,12 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.settings import Value, broker_config
-from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Exchange, Reply
 from harrow.cluster_model.sim.message import Body
 from tests.cluster_model.fakes import SECOND, FakeHost, batch
 
 
-class Client:
+class Client(ClientEndpoint):
     """The other end of a connection."""
 
     def receive_response(self, reply: Reply) -> None:

@@ -493,10 +493,10 @@ def test_a_retried_batch_is_queued_in_the_order_of_its_sequence(order: tuple[int
     """`insertInSequenceOrder`: after a leader change answers come in any order."""
     app = App(batch_size=1, max_in_flight_requests_per_connection=3, **IDEMPOTENT)
     app.send("a", "b", "c", "new")
-    sent = list(app.producer._in_flight[P])
+    sent = list(app.producer._partitions[P].in_flight)
     for number in order:
         app.producer._requeue(sent[number])
-    queue = app.producer._queues[P]
+    queue = app.producer._partitions[P].queue
     assert ["".join(batch.values) for batch in queue] == ["a", "b", "c", "new"]
 
 

@@ -14,7 +14,7 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.connection import Connection, Exchange
+from harrow.cluster_model.sim.connection import Connection, Exchange, ServerEndpoint
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.network import Network
@@ -28,7 +28,7 @@ SECOND = 1_000_000
 
 
 @dataclass
-class Node:
+class Node(ServerEndpoint):
     """A node, whose process and disk outlast its incarnations.
 
     ``image`` is the state after the committed records that it has applied, ``fetched`` the

@@ -103,7 +103,7 @@ def test_a_recording_of_some_streams_leaves_the_others_at_the_smallest_choice() 
     assert draws(choices.network, 3) == draws(choices.schedule, 3) == draws(choices.workload, 3) == [0, 0, 0]
 
 
-class Counted:
+class Counted(Stream):
     """Answers the largest choice, and counts how often it is asked."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from harrow.cluster_model.broker.fetch_session import (
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.protocol import FetchRequest, FetchResponse, MetadataRequest
-from harrow.cluster_model.sim.connection import Connection, Exchange, Reply
+from harrow.cluster_model.sim.connection import Connection, Exchange, Reply, ServerEndpoint
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.message_rule import DELAY, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.network import Network
@@ -36,7 +36,7 @@ def said(message: Exchange[Any] | Reply) -> Any:
     return message.request if isinstance(message, Exchange) else message.body
 
 
-class Leader:
+class Leader(ServerEndpoint):
     """Answers the full fetch, and has those after it wait."""
 
     def __init__(self, host: SimulatedHost, wait_us: int) -> None:
@@ -154,13 +154,13 @@ class Pair:
             "arrivals": (connection.to_server.arrival_us, connection.to_client.arrival_us),
             "idle": connection.idle,
             "client": (self.handler._session_epoch, self.client._correlation_id),
-            "in flight": [request[:2] for request in self.client.in_flight],
+            "in flight": [(request.correlation_id, request.deadline_us) for request in self.client.in_flight],
             # But for timers that find nothing any more, and those are set again when they are
             # missing.
             "due": sorted(
-                (at_us, process.name, callback.__name__, argument.correlation_id, said(argument))
-                for at_us, process, _, callback, argument in self.simulator._queue
-                if callback.__name__.startswith("receive")
+                (event.order, event.process.name, event.correlation_id, said(event))
+                for event in self.simulator._queue
+                if isinstance(event, Exchange | Reply)
             ),
         }
 
@@ -340,8 +340,8 @@ def test_what_is_under_way_to_a_dead_process_does_not_arrive(after_us: int) -> N
         assert connection.idle is None
         process.start()
         assert all(
-            target is not process or incarnation != process.incarnation
-            for _, target, incarnation, _, _ in pair.simulator._queue
+            event.process is not process or event.incarnation != process.incarnation
+            for event in pair.simulator._queue
         )
 
 
@@ -420,8 +420,7 @@ def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
     sent_us = pair.leader.session.last_fetch_us - 3  # what the leader has got was under way for as long
     ended: list[int] = []
     pair.fetched = lambda response, _: ended.append(pair.simulator.now_us)  # type: ignore[method-assign]  # of this object alone
-    (correlation_id, deadline_us, _, context) = pair.client.in_flight.popleft()
-    pair.client.in_flight.append((correlation_id, deadline_us, pair.fetched, context))
+    pair.client.in_flight[0].on_complete = pair.fetched
     pair.run_until(sent_us + TIMEOUT_US - 1)
     assert ended == []
     pair.run_until(sent_us + TIMEOUT_US)

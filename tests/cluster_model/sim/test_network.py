@@ -21,7 +21,7 @@ from harrow.cluster_model.zookeeper.service.protocol import (
     ZooKeeperResponse,
     ZooKeeperResult,
 )
-from tests.cluster_model.fakes import FakeEndpoint
+from tests.cluster_model.fakes import FakeEndpoint, FakeServerEndpoint
 from tests.recorded_choices import recorded_choices
 
 LATENCY_US = 100
@@ -52,7 +52,7 @@ class Net:
         spec = NetworkSpec(latency_min_us=LATENCY_US, latency_max_us=latency_max_us)
         self.network = Network(self.simulator, choices, spec, self.trace)
         self.client_process, self.server_process = Process("client"), Process("server")
-        self.client, self.server = FakeEndpoint(self.simulator), FakeEndpoint(self.simulator)
+        self.client, self.server = FakeEndpoint(self.simulator), FakeServerEndpoint(self.simulator)
         self.network.listen(self.server_process, self.server)
         self.sent = 0
 
@@ -511,7 +511,7 @@ def test_the_next_life_of_a_server_resets_the_connections_of_the_former_one() ->
     net.server_process.kill()
     net.network.process_died(net.server_process, power_loss=False)
     net.server_process.start()
-    next_life = FakeEndpoint(net.simulator)
+    next_life = FakeServerEndpoint(net.simulator)
     net.network.listen(net.server_process, next_life)
     net.network.restore("server", "client")
     net.ask(connection, "a")

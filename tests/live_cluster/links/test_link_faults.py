@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE, MessageRule
 from harrow.live_cluster.links.frame import CLIENTS, REPLICATION
 from harrow.live_cluster.links.link_faults import LinkFaults
@@ -16,7 +17,7 @@ LINK = ("p1", "broker-1")
 BACK = ("broker-1", "p1")
 
 
-class Draws:
+class Draws(Stream):
     """A stream with given numbers, and no others."""
 
     def __init__(self, *numbers: int) -> None:

@@ -17,7 +17,7 @@ from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, To
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
 from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
-from tests.cluster_model.fakes import FakeEndpoint
+from tests.cluster_model.fakes import FakeServerEndpoint
 
 SECOND = 1_000_000
 Answers = list[ControlledShutdownResponse]
@@ -117,7 +117,7 @@ def test_a_broker_in_shutdown_is_not_elected_until_its_session_has_ended() -> No
 )
 def test_since_2_2_the_request_has_the_epoch_of_the_registration(release: str, has_epoch: bool) -> None:
     term = Term(release)
-    endpoint = FakeEndpoint(term.cluster.simulator)
+    endpoint = FakeServerEndpoint(term.cluster.simulator)
     controller = term.cluster.controller()
     assert controller is not None
     term.cluster.network.listen(term.cluster.processes[controller], endpoint)
