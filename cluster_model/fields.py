@@ -23,9 +23,9 @@ D = TypeVar("D")
 
 
 class Marker:
-    """A kind of value.
+    """A kind of value, whose docstring is its syntax in a campaign.
 
-    Its docstring says how a campaign writes it, and after ``;`` its type here.
+    After ``;`` follows its type in the model.
     """
 
 
@@ -36,34 +36,34 @@ def words_of(kind: type[Marker]) -> str:
 
 
 class DurationMarker(Marker):
-    """A time such as ``500ms``, ``2s`` or ``1m``; microseconds here."""
+    """A time such as ``500ms``, ``2s`` or ``1m``; microseconds."""
 
 
 class DurationRangeMarker(Marker):
-    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds here."""
+    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds."""
 
 
 class LastsMarker(DurationRangeMarker):
-    """A time, or a range to draw one from such as ``1s..10s``; here a pair of microseconds.
+    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds.
 
-    A campaign may also call it `FOR`, whatever the key of the field is.
+    A campaign may also write it under the key `FOR`.
     """
 
 
 class DurationOrNeverMarker(Marker):
-    """A time such as ``30s``, or ``never``; microseconds or None here."""
+    """A time such as ``30s``, or ``never``; microseconds or None."""
 
 
 class RateMarker(Marker):
-    """How often, such as ``10/s``, ``12/m`` or ``1/h``; here the mean time in microseconds."""
+    """How often, such as ``10/s``, ``12/m`` or ``1/h``; the mean time in microseconds."""
 
 
 class RateRangeMarker(Marker):
-    """How often, or a range of it such as ``1/m..30/m``; here a pair of mean times."""
+    """How often, or a range of it such as ``1/m..30/m``; a pair of mean times."""
 
 
 class BandwidthMarker(Marker):
-    """How much in how long, such as ``64KB/s`` or ``1MB/s``; bytes a second here."""
+    """An amount per second, such as ``64KB/s`` or ``1MB/s``; bytes per second."""
 
 
 class BrokerMarker(Marker):
@@ -86,7 +86,7 @@ class ControllerIdMarker(BrokerIdMarker):
 
 
 class BrokerOrNoneMarker(Marker):
-    """The id of a broker, -1 for none."""
+    """The id of a broker, or -1 for none."""
 
 
 class EndpointMarker(Marker):
@@ -111,7 +111,7 @@ class ClientMarker(Marker):
 
 
 class ClientTargetMarker(ClientMarker):
-    """The name of a client, ``any`` for one that is drawn when the fault strikes, or ``all``."""
+    """The name of a client, ``any`` for one drawn when the fault strikes, or ``all``."""
 
 
 class ProducerMarker(ClientMarker):
@@ -135,19 +135,19 @@ class SkipMarker(Marker):
 
 
 class NumberRangeMarker(Marker):
-    """A whole number, or a range of them such as ``3..5``; a pair here."""
+    """A whole number, or a range of them such as ``3..5``; a pair."""
 
 
 class DurationBoundMarker(Marker):
-    """A bound of a duration such as ``< 500ms``; a comparison and microseconds here."""
+    """A bound of a duration such as ``< 500ms``; a comparison and microseconds."""
 
 
 class CountBoundMarker(Marker):
-    """A bound of a count such as ``<= 10``; a comparison and a number here."""
+    """A bound of a count such as ``<= 10``; a comparison and a number."""
 
 
 class ShareBoundMarker(Marker):
-    """A bound of a part of a whole such as ``> 99.9%``; a comparison and millionths here."""
+    """A bound of a share such as ``> 99.9%``; a comparison and millionths."""
 
 
 class MessageRuleNameMarker(Marker):
@@ -155,7 +155,7 @@ class MessageRuleNameMarker(Marker):
 
 
 class MessageRuleMarker(Marker):
-    """Text, as in the fault that made the rule."""
+    """The name of a message rule, as in the fault that made it."""
 
 
 class ApiMarker(Marker):
@@ -175,27 +175,27 @@ class TopicNameMarker(Marker):
 
 
 class TopicMarker(TopicNameMarker):
-    """A topic of the campaign by its name."""
+    """The name of a topic of the campaign."""
 
 
 class ClientNameMarker(Marker):
-    """The name that a client gets."""
+    """The name of a new client."""
 
 
 class ConditionMarker(Marker):
-    """Something that has to hold."""
+    """A condition that must hold."""
 
 
 class EventMarker(Marker):
-    """An event of the trace by its name, with those of its fields that have to match."""
+    """The name of a trace event, with the fields that must match."""
 
 
 class OffsetsByBrokerMarker(Marker):
-    """Offsets by broker, -1 where one is not known."""
+    """Offsets by broker, -1 if unknown."""
 
 
 class EpochStartsMarker(Marker):
-    """A list of pairs, leader epoch and start offset."""
+    """A list of pairs of leader epoch and start offset."""
 
 
 class SettingsMarker(Marker):
@@ -203,7 +203,7 @@ class SettingsMarker(Marker):
 
 
 class FaultMarker(Marker):
-    """A fault by its name, with its fields (`harrow list faults`)."""
+    """The name of a fault, with its fields (`harrow list faults`)."""
 
 
 Duration = Annotated[int, DurationMarker]
@@ -215,13 +215,13 @@ Rate = Annotated[int, RateMarker]
 Bandwidth = Annotated[int, BandwidthMarker]
 RateRange = Annotated[tuple[int, int], RateRangeMarker]
 Broker = Annotated[Any, BrokerMarker]
-"""An id or a reference; of a fault that strikes, an id."""
+"""An id or a reference, which becomes an id when the fault strikes."""
 BrokerId = Annotated[int, BrokerIdMarker]
 ControllerId = Annotated[int, ControllerIdMarker]
 BrokerOrNone = Annotated[int, BrokerOrNoneMarker]
 Endpoint = Annotated[int | str, EndpointMarker]
 LinkEnd = Annotated[int | str, LinkEndMarker]
-"""As `Endpoint`, or a reference to some; of a fault that strikes, an end."""
+"""As `Endpoint`, or a reference, which becomes ends when the fault strikes."""
 Client = Annotated[str, ClientMarker]
 ClientTarget = Annotated[str, ClientTargetMarker]
 Producer = Annotated[str, ProducerMarker]
@@ -370,7 +370,7 @@ def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
     """Return all fields, including those without a key.
 
     Raises:
-        TypeError: a field has a type that has no syntax.
+        TypeError: a field has a type without syntax.
 
     """
     declared = EXTENSIONS.get(declared, declared)

@@ -1,11 +1,11 @@
-"""A log of a run that grows by millions of rows: the newest as they are, all before them packed.
+"""A log of a run that grows by millions of rows: all but the newest are packed.
 
-A tuple of a trace takes some 250 bytes of memory as an object, 35 marshalled and 11 compressed. So
-what a run of a day has emitted fits into memory, and needs no file that is in the way after a
-crash, or a disk that has room.
+A tuple of a trace takes about 250 bytes of memory as an object, 35 marshalled and 11 compressed. So
+the trace of a simulated day fits into memory, and needs no file, which a crash would leave behind
+and a full disk would break.
 """
 
-# Plain Python: a subclass of `Sequence`; its expensive part is in C already.
+# Plain Python: a subclass of `Sequence`, whose expensive part is already in C.
 
 import hashlib
 import marshal
@@ -24,21 +24,20 @@ _STORED: Final = 4
 _HASHED: Final = 2
 """Marshal's format that has neither back references nor interned strings."""
 _HEADER: Final = 5
-"""How many bytes a list begins with in this format: a letter and its length."""
+"""The size of a list's header in this format: a letter and the length."""
 _COMPRESSED: Final = b"x"
 _QUICK: Final = 1
-"""zlib's level: the best one makes it a third smaller, and takes ten times as long."""
+"""zlib's level. The best one saves another third of the size and takes ten times as long."""
 _UNPACKED_AT_ONCE: Final = 2
 
 
 class PackedLog(Sequence[T]):
     """A sequence of rows that only grows.
 
-    Its items are the rows, or what a *kind* makes of the fields of one. Append to ``newest`` and
-    call `pack` now and then: appending is what takes time in a run, and a list's own method is the
-    fastest there is. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed,
-    so that a short run pays nothing. To look something up unpacks a *chunk* of rows, to iterate one
-    after the other.
+    Its items are rows, or objects that *kind* makes of their fields. Append to ``newest`` and call
+    `pack` now and then: a run spends its time in appending, and the method of a list is the fastest
+    one. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed, so short runs
+    pay nothing. A lookup unpacks a *chunk* of rows, and an iteration one chunk after the other.
     """
 
     __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
@@ -65,7 +64,7 @@ class PackedLog(Sequence[T]):
         self._unpacked: dict[int, list[Row]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled packed, without what has been unpacked."""
+        """Pickle the packed chunks, without the unpacked copies."""
         return type(self), (self._kind, self.newest, self._chunks, self._chunk, self.unpacked_max)
 
     def pack(self) -> None:
@@ -120,7 +119,9 @@ class PackedLog(Sequence[T]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+        return len(self) == len(other) and all(
+            item == another for item, another in zip(self, other, strict=True)
+        )
 
     __hash__ = None  # type: ignore[assignment] # as a list
 
@@ -134,8 +135,8 @@ class PackedLog(Sequence[T]):
         if isinstance(index, slice):
             numbers = range(*index.indices(len(self)))
             rising = numbers if numbers.step > 0 else numbers[::-1]
-            found = list(self._items(row for _, row in self.rows_at(rising)))
-            return found if numbers.step > 0 else found[::-1]
+            items = list(self._items(row for _, row in self.rows_at(rising)))
+            return items if numbers.step > 0 else items[::-1]
         number = index if index >= 0 else index + len(self)
         if not 0 <= number < len(self):
             raise IndexError(index)
@@ -150,7 +151,7 @@ class PackedLog(Sequence[T]):
         return cast("Iterable[T]", rows) if self._kind is None else starmap(self._kind, rows)
 
     def _rows_of(self, chunk: int) -> list[Row]:
-        """Return the rows of a chunk; the last ones that were looked at stay unpacked."""
+        """Return the rows of a chunk; the last looked-up chunks stay unpacked."""
         rows = self._unpacked.get(chunk)
         if rows is None:
             if len(self._unpacked) == _UNPACKED_AT_ONCE:
@@ -160,7 +161,7 @@ class PackedLog(Sequence[T]):
 
 
 def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Yield rows in order, many at a time and none of them empty, be they packed or a list."""
+    """Yield rows in order in blocks that are not empty; the rows may be a list or packed."""
     blocks: Iterable[Sequence[Row]] = rows.blocks() if isinstance(rows, PackedLog) else (rows,)
     for block in blocks:
         for begin in range(0, len(block), PackedLog.CHUNK):
@@ -178,7 +179,7 @@ def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> I
 
 
 def _unpack(chunk: bytes) -> list[Row]:
-    # Marshal's lists begin with another byte than what zlib has compressed.
+    # Marshal's lists begin with another byte than data compressed by zlib.
     plain = zlib.decompress(chunk) if chunk.startswith(_COMPRESSED) else chunk
     rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
     return rows
@@ -187,6 +188,6 @@ def _unpack(chunk: bytes) -> list[Row]:
 def digest(values: Any) -> str:
     """Return a digest (SHA-256, 16 hex digits) of lists, tuples, ints, strings, booleans and None.
 
-    Equal values give equal bytes whatever their history in memory, for `_HASHED` is made so.
+    Equal values have equal digests, because `_HASHED` does not depend on their history in memory.
     """
     return hashlib.sha256(marshal.dumps(values, _HASHED)).hexdigest()[:16]

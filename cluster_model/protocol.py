@@ -1,7 +1,7 @@
 """The messages that Kafka's processes send each other, with the fields that matter.
 
-Names are those of Kafka's protocol (clients/src/main/resources/common/message). A
-partition is written ``topic-number``, for example ``t-0``.
+Names are those of Kafka's protocol (clients/src/main/resources/common/message). A partition is
+written ``topic-number``, for example ``t-0``.
 """
 
 from collections.abc import Mapping
@@ -42,8 +42,7 @@ LOG_END: Final = -1
 class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
 
-    ``transactional_id`` is that of a transactional producer, of which a leader may ask the
-    coordinator (KIP-890).
+    With a ``transactional_id`` the leader may ask its coordinator about the transaction (KIP-890).
     """
 
     api: ClassVar[str] = "Produce"
@@ -60,11 +59,11 @@ class ProduceRequest(Request):
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """For each partition: error and base offset (-1 when unknown).
+    """Partitions as ``(error, base offset)``; offset -1 if unknown.
 
-    ``current_leaders`` has the leader and its epoch of partitions that another broker leads, as far
-    as this one knows (KIP-951). For ``throttle_us`` the client is not heard, and has to wait, for
-    it has exceeded its quota (KIP-219).
+    ``current_leaders`` has leader and leader epoch of partitions that another broker leads, if this
+    one knows them (KIP-951). For ``throttle_us`` the broker does not read from the client and the
+    client waits, because it has exceeded its quota (KIP-219).
     """
 
     api: ClassVar[str] = "Produce"
@@ -77,11 +76,10 @@ class ProduceResponse:
 class FetchRequest(Request):
     """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
 
-    ``last_epochs`` has the epoch of the record before the fetch offset, for partitions of a
-    follower that leaves it to the leader to say whether their logs have parted (KIP-595).
+    ``last_epochs`` has the epoch of the record before the fetch offset, for followers whose leader
+    detects a divergence of their logs (KIP-595).
 
-    ``log_starts`` says of partitions where the follower's log begins, where that is not at 0
-    (KIP-107).
+    ``log_starts`` has the log starts of a follower's partitions, except for those at 0 (KIP-107).
 
     ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch``
     (KIP-903), or -1 for a consumer, which has an isolation level, and its ``rack``: "" for none,
@@ -114,15 +112,16 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """What a broker answers for one partition; ``hw`` is its high watermark.
+    """A partition in the answer to a fetch; ``hw`` is its high watermark.
 
-    ``diverging`` is which epoch ends where, for a follower whose log has parted from the leader's:
-    then there are no data, and the high watermark does not count.
+    ``diverging`` has an epoch and its end, for a follower whose log diverges from the leader's.
+    Then there are no data, and the high watermark has no meaning.
 
-    ``corrupt_offset`` is the base offset of a batch behind ``batches`` whose CRC is wrong, -1
-    without one. The leader does not know: who gets it finds out. ``current_leader`` is who leads in
-    which epoch, where it is another broker (KIP-951). ``preferred_read_replica`` is where a
-    consumer is to read from instead: then there are no data either (KIP-392).
+    ``corrupt_offset`` is the base offset of a batch with a wrong CRC after ``batches``, -1 if there
+    is none. The leader does not know that it is wrong, only the receiver notices.
+    ``current_leader`` is another broker that leads now, with its epoch (KIP-951).
+    ``preferred_read_replica`` is the replica that a consumer should read from; then there are no
+    data either (KIP-392).
     """
 
     error: str
@@ -136,15 +135,15 @@ class FetchedPartition:
     aborted: tuple[tuple[int, int], ...] = ()
     """For read_committed: aborted transactions in ``batches``, as producer id and first offset."""
     last_stable_offset: int = -1
-    """For read_committed: up to where it can be read now."""
+    """For read_committed: the end of the readable records."""
 
 
 @dataclass(slots=True)
 class FetchResponse:
     """The answer to a Fetch; in a session only the partitions with news.
 
-    ``error`` is about the session. Without one (`NO_SESSION`) the next fetch is a full one again.
-    ``throttle_us`` is as that of a produce; such an answer has nothing else.
+    ``error`` is about the session. Without a session (`NO_SESSION`) the next fetch is full again.
+    ``throttle_us`` is as in `ProduceResponse`; such an answer has no partitions.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -155,7 +154,7 @@ class FetchResponse:
 
     @property
     def record_bytes(self) -> int:
-        """The size of the batches that it brings."""
+        """The size of its batches."""
         return sum(batch.size_bytes for fetched in self.partitions.values() for batch in fetched.batches)
 
 
@@ -201,7 +200,7 @@ class ListOffsetsResponse:
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
-    """A client asks where the leaders are."""
+    """A client asks for brokers and leaders."""
 
     api: ClassVar[str] = "Metadata"
 
@@ -223,8 +222,8 @@ class MetadataResponse:
 class InitProducerIdRequest(Request):
     """A producer asks for its producer id.
 
-    One with a transactional id asks its coordinator, which ends what is open of that id and raises
-    its epoch. It says its producer id and epoch where it goes on after an error (KIP-360).
+    One with a transactional id asks its coordinator, which ends an open transaction of that id and
+    raises the epoch. A producer that continues after an error sends its id and epoch (KIP-360).
     """
 
     api: ClassVar[str] = "InitProducerId"
@@ -258,8 +257,8 @@ class LeaderAndIsr:
 class ReplicaAssignment:
     """The replicas of a partition; ``adding`` and ``removing`` while it is reassigned (KIP-455).
 
-    ``replicas`` are all of them, preferred leader first: those that are to be, then those that are
-    to go (``ReplicaAssignment.scala``).
+    ``replicas`` are all of them, preferred leader first: the target replicas, then those to remove
+    (``ReplicaAssignment.scala``).
     """
 
     replicas: tuple[int, ...]
@@ -272,7 +271,7 @@ class ReplicaAssignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas that are left when the reassignment is complete."""
+        """The replicas that remain after the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
@@ -304,7 +303,7 @@ class LeaderAndIsrPartitionState:
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest(Request):
-    """The controller tells a broker which replicas it leads and which it follows."""
+    """The controller makes a broker lead or follow partitions."""
 
     api: ClassVar[str] = "LeaderAndIsr"
     controller_id: int
@@ -315,7 +314,7 @@ class LeaderAndIsrRequest(Request):
 
 @dataclass(slots=True)
 class UpdateMetadataRequest(Request):
-    """The controller tells every broker who is alive and who leads what."""
+    """The controller sends every broker the live brokers, and the leaders of partitions."""
 
     api: ClassVar[str] = "UpdateMetadata"
     controller_id: int
@@ -361,7 +360,7 @@ class AlterPartition:
 
 @dataclass(slots=True, frozen=True)
 class AlterPartitionRequest(Request):
-    """A leader wants other ISRs (KIP-497)."""
+    """A leader requests other ISRs (KIP-497)."""
 
     api: ClassVar[str] = "AlterPartition"
     broker: int
@@ -371,7 +370,7 @@ class AlterPartitionRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class AlterPartitionResponse:
-    """For each partition an error and its partition epoch from now on."""
+    """Partitions as ``(error, new partition epoch)``."""
 
     api: ClassVar[str] = "AlterPartition"
     error: str

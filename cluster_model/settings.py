@@ -98,7 +98,7 @@ class Setting:
         return bool(self.until) and version_of(self.until) < RELEASES[release].version
 
     def missing_in(self, release: str) -> str:
-        """Return in words that a release lacks it, and which releases have it."""
+        """Return the message that a release lacks it, with the releases that have it."""
         if not self.is_gone(release):
             return f"Kafka {release} has no {self.name}; it came with {self.since}"
         instead = f": use {' and '.join(self.instead)}" if self.instead else ""
@@ -115,7 +115,7 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 CLASSIC: Final = "classic"
 CONSUMER_PROTOCOL: Final = "consumer"
-"""The values of ``group.protocol``: a group member assigns, or the coordinator does (KIP-848)."""
+"""The values of ``group.protocol``: the assignor is a group member or the coordinator (KIP-848)."""
 ANY_ASSIGNOR: Final = "none"
 """Kafka's null of ``group.remote.assignor``: the coordinator chooses."""
 SERVER_ASSIGNORS: Final = ("uniform", "range")
@@ -568,16 +568,16 @@ def _setting(name: str) -> Any:
 class Resolved:
     """The settings of one process: explicit values, and the release's defaults for the others."""
 
-    __slots__ = ("_given", "_release", "_scope")
+    __slots__ = ("_explicit", "_release", "_scope")
 
-    def __init__(self, scope: str, release: str, given: Mapping[str, Value]) -> None:
+    def __init__(self, scope: str, release: str, explicit: Mapping[str, Value]) -> None:
         self._scope = scope
         self._release = release
-        self._given = given
+        self._explicit = explicit
 
     def get(self, name: str) -> Any:
-        if name in self._given:
-            return self._given[name]
+        if name in self._explicit:
+            return self._explicit[name]
         return SETTINGS[self._scope, name].default(self._release)
 
     def us(self, name: str) -> int:
@@ -602,7 +602,7 @@ class Resolved:
         (``CommonClientConfigs.postProcessReconnectBackoffConfigs``).
         """
         name = "reconnect.backoff.max.ms"
-        grows = name in self._given or "reconnect.backoff.ms" not in self._given
+        grows = name in self._explicit or "reconnect.backoff.ms" not in self._explicit
         backoff_us = self.us("reconnect.backoff.ms")
         if not grows or not SETTINGS[self._scope, name].exists_in(self._release):
             return backoff_us
@@ -786,10 +786,12 @@ class ConsumerConfig:
     client_rack: str = _setting("client.rack")
 
 
-def broker_config(release: str, given: Mapping[str, Value]) -> BrokerConfig:
-    s = Resolved(BROKER, release, given)
+def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
+    s = Resolved(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
-    name = "log.flush.interval.ms" if "log.flush.interval.ms" in given else "log.flush.scheduler.interval.ms"
+    name = (
+        "log.flush.interval.ms" if "log.flush.interval.ms" in explicit else "log.flush.scheduler.interval.ms"
+    )
     return s.of(
         BrokerConfig,
         flush_interval_us=s.us(name),
@@ -809,11 +811,11 @@ NO_LIMIT_US: Final = _us(LONG_MAX)
 """Kafka's largest time, which means no limit, in microseconds."""
 
 
-def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
+def topic_config(explicit: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
     def us(name: str, default_us: int) -> int:
-        return _us(int(given[name])) if name in given else default_us
+        return _us(int(explicit[name])) if name in explicit else default_us
 
-    policies = str(given.get("cleanup.policy", broker.cleanup_policy)).split(",")
+    policies = str(explicit.get("cleanup.policy", broker.cleanup_policy)).split(",")
     deletes, compacts = DELETE in policies, COMPACT in policies
     segment_us = us("segment.ms", broker.segment_us)
     max_lag_us = us("max.compaction.lag.ms", broker.max_compaction_lag_us)
@@ -822,56 +824,56 @@ def topic_config(given: Mapping[str, Value], broker: BrokerConfig) -> TopicConfi
     difference_us = us("message.timestamp.difference.max.ms", broker.timestamp_difference_max_us)
     return TopicConfig(
         unclean_leader_election=bool(
-            given.get("unclean.leader.election.enable", broker.unclean_leader_election)
+            explicit.get("unclean.leader.election.enable", broker.unclean_leader_election)
         ),
-        min_insync_replicas=int(given.get("min.insync.replicas", broker.min_insync_replicas)),
-        flush_messages=int(given.get("flush.messages", broker.flush_interval_messages)),
+        min_insync_replicas=int(explicit.get("min.insync.replicas", broker.min_insync_replicas)),
+        flush_messages=int(explicit.get("flush.messages", broker.flush_interval_messages)),
         flush_us=us("flush.ms", broker.flush_interval_us),
-        segment_bytes=int(given.get("segment.bytes", broker.segment_bytes)),
-        # What has to be compacted in time must not be in the active segment by then
+        segment_bytes=int(explicit.get("segment.bytes", broker.segment_bytes)),
+        # Records to compact in time must have left the active segment by then
         # (``LogConfig.maxSegmentMs``).
         segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
         retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
-        retention_bytes=int(given.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
-        # What is as by default gives way to the older setting
+        retention_bytes=int(explicit.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
+        # Without a limit of their own, the older setting applies
         # (``LogConfig.messageTimestampBeforeMaxMs``).
         timestamp_before_max_us=difference_us if before_us == NO_LIMIT_US else before_us,
         timestamp_after_max_us=difference_us if after_us == NO_LIMIT_US else after_us,
         compacts=compacts,
-        min_cleanable_ratio=float(given.get("min.cleanable.dirty.ratio", broker.min_cleanable_ratio)),
+        min_cleanable_ratio=float(explicit.get("min.cleanable.dirty.ratio", broker.min_cleanable_ratio)),
         min_compaction_lag_us=us("min.compaction.lag.ms", broker.min_compaction_lag_us),
         max_compaction_lag_us=max_lag_us,
         delete_retention_us=us("delete.retention.ms", broker.delete_retention_us),
-        leader_throttled_replicas=str(given.get("leader.replication.throttled.replicas", "")),
-        follower_throttled_replicas=str(given.get("follower.replication.throttled.replicas", "")),
+        leader_throttled_replicas=str(explicit.get("leader.replication.throttled.replicas", "")),
+        follower_throttled_replicas=str(explicit.get("follower.replication.throttled.replicas", "")),
     )
 
 
 def producer_config(
-    release: str, given: Mapping[str, Value], behaviours: Behaviours | None = None
+    release: str, explicit: Mapping[str, Value], behaviours: Behaviours | None = None
 ) -> ProducerConfig:
-    """Return a producer's configuration in *release*, with its behaviours or the given ones.
+    """Return a producer's configuration in *release*, with its own behaviours or *behaviours*.
 
     As in Kafka, idempotence changes other defaults: acks=all, unlimited retries, and no more
     requests in flight than the release allows. If it is itself a default (KIP-679), an explicit
     setting that conflicts with it turns it off
     (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
-    s = Resolved(PRODUCER, release, given)
+    s = Resolved(PRODUCER, release, explicit)
     behaviours = behaviours or RELEASES[release].behaviours
     idempotence = behaviours.clients.idempotence and bool(s.get(IDEMPOTENCE))
-    if given.get(TRANSACTIONAL_ID):
+    if explicit.get(TRANSACTIONAL_ID):
         idempotence = True
-    elif idempotence and IDEMPOTENCE not in given:
-        idempotence = not any(_idempotence_conflicts(release, given, behaviours))
-    acks = str(given.get("acks", "all" if idempotence else s.get("acks")))
+    elif idempotence and IDEMPOTENCE not in explicit:
+        idempotence = not any(_idempotence_conflicts(release, explicit, behaviours))
+    acks = str(explicit.get("acks", "all" if idempotence else s.get("acks")))
     in_flight = s.get("max.in.flight.requests.per.connection")
-    if idempotence and "max.in.flight.requests.per.connection" not in given:
+    if idempotence and "max.in.flight.requests.per.connection" not in explicit:
         in_flight = min(in_flight, behaviours.log.idempotent_in_flight_max)
-    retries = INT_MAX if idempotence and "retries" not in given else s.get("retries")
+    retries = INT_MAX if idempotence and "retries" not in explicit else s.get("retries")
     delivery_timeout_us = s.us("delivery.timeout.ms")
-    if "delivery.timeout.ms" not in given:
-        # The default gives way to the others (``KafkaProducer.configureDeliveryTimeout``).
+    if "delivery.timeout.ms" not in explicit:
+        # The default grows with the others (``KafkaProducer.configureDeliveryTimeout``).
         delivery_timeout_us = max(
             delivery_timeout_us, _least_delivery_timeout_us(s.us("linger.ms"), s.us("request.timeout.ms"))
         )
@@ -931,8 +933,10 @@ OF_GROUPS: Final = frozenset(
 )
 """Settings that only affect a consumer in a group."""
 OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, ASSIGNMENT_STRATEGY})
-"""Those that only the classic protocol has. The other one refuses them
-(``ConsumerConfig.checkUnsupportedConfigsPostProcess``)."""
+"""Settings of the classic protocol, which the consumer protocol refuses.
+
+After ``ConsumerConfig.checkUnsupportedConfigsPostProcess``.
+"""
 _WITH_CONSUMER_PROTOCOL: Final = {
     _SESSION_TIMEOUT: "brokers set it with group.consumer.session.timeout.ms",
     _HEARTBEAT: "brokers set it with group.consumer.heartbeat.interval.ms",
@@ -947,7 +951,7 @@ class Conflict:
     """Settings that Kafka refuses together.
 
     ``setting`` must change because of the ``others``. Kafka would accept the value ``remedy``, or
-    none if that is None. ``needed`` says so in words, where ``{remedy}`` stands for that value, a
+    none if that is None. ``needed`` is the message, in which ``{remedy}`` stands for that value, a
     time.
     """
 
@@ -964,101 +968,96 @@ def is_of_coordinators(setting: Setting) -> bool:
     return setting.name.startswith(_BROKER_SIDE_OF_COORDINATORS) or setting.name == "max.block.ms"
 
 
-def conflicts(release: str, given: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
-    """Yield the conflicts for which Kafka's producer refuses the *given* settings."""
-    yield from _identity_conflicts(release, given, behaviours)
-    for name in filter(given.get, given):
+def conflicts(release: str, explicit: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
+    """Yield the conflicts for which Kafka's producer refuses the *explicit* settings."""
+    yield from _identity_conflicts(release, explicit, behaviours)
+    for name in filter(explicit.get, explicit):
         if (PRODUCER, name) in SETTINGS:
             for other in SETTINGS[PRODUCER, name].beside:
-                if not given.get(other):
+                if not explicit.get(other):
                     yield Conflict(setting=name, needed=f"{name} needs {other}")
-    if DELIVERY_TIMEOUT in given:
+    if DELIVERY_TIMEOUT in explicit:
         # `KafkaProducer.configureDeliveryTimeout`, since KIP-91.
-        config = producer_config(release, given, behaviours)
+        config = producer_config(release, explicit, behaviours)
         least_us = _least_delivery_timeout_us(config.linger_us, config.request_timeout_us)
         if config.delivery_timeout_us < least_us:
             yield Conflict(
                 setting=DELIVERY_TIMEOUT,
                 others=("linger.ms", "request.timeout.ms"),
-                needed="delivery.timeout.ms has to be at least linger.ms + request.timeout.ms, which is {remedy}",
+                needed="delivery.timeout.ms must be at least linger.ms + request.timeout.ms ({remedy})",
                 remedy=least_us // US_PER_MS,
             )
 
 
 def _identity_conflicts(
-    release: str, given: Mapping[str, Value], behaviours: Behaviours
+    release: str, explicit: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
     """Yield conflicts with a transactional id or with idempotence."""
-    if given.get(TRANSACTIONAL_ID):
-        if given.get(IDEMPOTENCE) is False:
+    if explicit.get(TRANSACTIONAL_ID):
+        if explicit.get(IDEMPOTENCE) is False:
             needed = f"needs {IDEMPOTENCE}=true"
             yield Conflict(setting=IDEMPOTENCE, others=(TRANSACTIONAL_ID,), needed=needed, remedy=True)
-        for conflict in _idempotence_conflicts(release, given, behaviours):
-            others = (IDEMPOTENCE if given.get(IDEMPOTENCE) else TRANSACTIONAL_ID,)
+        for conflict in _idempotence_conflicts(release, explicit, behaviours):
+            others = (IDEMPOTENCE if explicit.get(IDEMPOTENCE) else TRANSACTIONAL_ID,)
             yield replace(conflict, others=others if conflict.others else ())
-    elif given.get(IDEMPOTENCE):
-        yield from _idempotence_conflicts(release, given, behaviours)
-    elif IDEMPOTENCE not in given and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
-        # From 4.0 on this no longer turns off idempotence that is a default.
-        for conflict in _idempotence_conflicts(release, given, behaviours):
+    elif explicit.get(IDEMPOTENCE):
+        yield from _idempotence_conflicts(release, explicit, behaviours)
+    elif IDEMPOTENCE not in explicit and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
+        # From 4.0 on such a setting no longer turns off idempotence by default.
+        for conflict in _idempotence_conflicts(release, explicit, behaviours):
             if conflict.setting == IN_FLIGHT:
                 yield replace(
                     conflict, others=(), needed=f"{IDEMPOTENCE} is true by default: it {conflict.needed}"
                 )
 
 
-def broker_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
+def broker_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Conflict]:
     """Yield the settings that Kafka's brokers refuse (``GroupCoordinatorConfig``, KIP-848)."""
     if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
         return
-    s = Resolved(BROKER, release, given)
+    s = Resolved(BROKER, release, explicit)
     for name, least, most in _BOUNDED:
         if s.get(name) < s.get(least):
-            yield _out_of_bounds(
-                given, name, least, f"has to be at least {least}, which is {s.get(least)} ms"
-            )
+            yield _out_of_bounds(explicit, name, least, f"must be at least {least} ({s.get(least)} ms)")
         elif s.get(name) > s.get(most):
-            yield _out_of_bounds(given, name, most, f"has to be at most {most}, which is {s.get(most)} ms")
+            yield _out_of_bounds(explicit, name, most, f"must be at most {most} ({s.get(most)} ms)")
     if s.get(_GROUP_HEARTBEAT) >= s.get(_GROUP_SESSION):
-        needed = f"has to be less than {_GROUP_SESSION}, which is {s.get(_GROUP_SESSION)} ms"
-        yield _out_of_bounds(given, _GROUP_HEARTBEAT, _GROUP_SESSION, needed)
+        needed = f"must be less than {_GROUP_SESSION} ({s.get(_GROUP_SESSION)} ms)"
+        yield _out_of_bounds(explicit, _GROUP_HEARTBEAT, _GROUP_SESSION, needed)
 
 
-def _out_of_bounds(given: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
-    """Return the conflict of a setting with its bound.
-
-    The one that is given explicitly must change.
-    """
-    is_given = name in given
-    others = (bound,) if is_given and bound in given else ()
-    return Conflict(setting=name if is_given else bound, others=others, needed=f"{name} {needed}")
+def _out_of_bounds(explicit: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
+    """Return the conflict of a setting with its bound, of which an explicit one must change."""
+    is_explicit = name in explicit
+    others = (bound,) if is_explicit and bound in explicit else ()
+    return Conflict(setting=name if is_explicit else bound, others=others, needed=f"{name} {needed}")
 
 
-def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield the conflicts for which Kafka's consumer refuses the *given* settings."""
-    if not given.get(GROUP_ID):
-        if given.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
+def consumer_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Conflict]:
+    """Yield the conflicts for which Kafka's consumer refuses the *explicit* settings."""
+    if not explicit.get(GROUP_ID):
+        if explicit.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
             yield Conflict(
                 setting=AUTO_COMMIT, needed=f"needs a {GROUP_ID}: there is no group to commit for (KIP-289)"
             )
         return
-    config = consumer_config(release, given)
+    config = consumer_config(release, explicit)
     if config.group_protocol == CONSUMER_PROTOCOL:
-        for name in sorted(OF_CLASSIC_PROTOCOL & given.keys()):
+        for name in sorted(OF_CLASSIC_PROTOCOL & explicit.keys()):
             yield Conflict(
                 setting=name,
                 others=(GROUP_PROTOCOL,),
                 needed=f"{name} cannot be set with {GROUP_PROTOCOL}=consumer: {_WITH_CONSUMER_PROTOCOL[name]}",
             )
         return
-    if given.get(REMOTE_ASSIGNOR, ANY_ASSIGNOR) != ANY_ASSIGNOR:
+    if explicit.get(REMOTE_ASSIGNOR, ANY_ASSIGNOR) != ANY_ASSIGNOR:
         yield Conflict(setting=REMOTE_ASSIGNOR, needed=f"{REMOTE_ASSIGNOR} needs {GROUP_PROTOCOL}=consumer")
     if config.heartbeat_interval_us >= config.session_timeout_us:
-        is_given = _HEARTBEAT in given
+        is_explicit = _HEARTBEAT in explicit
         yield Conflict(
-            setting=_HEARTBEAT if is_given else _SESSION_TIMEOUT,
-            others=(_SESSION_TIMEOUT,) if is_given else (),
-            needed=f"{_HEARTBEAT} has to be less than {_SESSION_TIMEOUT}",
+            setting=_HEARTBEAT if is_explicit else _SESSION_TIMEOUT,
+            others=(_SESSION_TIMEOUT,) if is_explicit else (),
+            needed=f"{_HEARTBEAT} must be less than {_SESSION_TIMEOUT}",
         )
     for name in config.assignors:
         since = _ASSIGNOR_SINCE.get(name, "0.10.2")
@@ -1070,7 +1069,7 @@ def consumer_conflicts(release: str, given: Mapping[str, Value]) -> Iterator[Con
 
 
 def _idempotence_conflicts(
-    release: str, given: Mapping[str, Value], behaviours: Behaviours
+    release: str, explicit: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
     """Yield the conflicts by configureAcks, configureRetries, configureInflightRequests."""
     others = (IDEMPOTENCE,)
@@ -1078,13 +1077,13 @@ def _idempotence_conflicts(
         yield Conflict(
             setting=IDEMPOTENCE, needed="there is no idempotent producer: `behaviours` switch it off"
         )
-    if str(given.get("acks", "all")) not in ("all", "-1"):
-        needed = f"needs acks=all, not acks={given['acks']}"
+    if str(explicit.get("acks", "all")) not in ("all", "-1"):
+        needed = f"needs acks=all, not acks={explicit['acks']}"
         yield Conflict(setting="acks", others=others, needed=needed, remedy="all")
-    if given.get("retries") == 0:
+    if explicit.get("retries") == 0:
         yield Conflict(setting="retries", others=others, needed="needs retries of more than 0")
     limit = behaviours.log.idempotent_in_flight_max
-    in_flight = given.get(IN_FLIGHT, 0)
+    in_flight = explicit.get(IN_FLIGHT, 0)
     if int(in_flight) > limit:
         needed = f"needs {IN_FLIGHT} of at most {limit} in Kafka {release}, not {in_flight}"
         yield Conflict(setting=IN_FLIGHT, others=others, needed=needed, remedy=limit)
@@ -1107,7 +1106,7 @@ def reconciled(
     settings = dict(chosen)
     if MIN_ISR in settings and replicas is not None:
         settings[MIN_ISR] = min(int(settings[MIN_ISR]), replicas)
-    # Each round settles one setting for good.
+    # Each round resolves the conflicts of one setting.
     for _ in range(2 * len(settings)):
         of_producer = shared_with(PRODUCER, release, {**fixed, **settings})
         remaining = chain(
@@ -1141,8 +1140,8 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
     return False
 
 
-def consumer_config(release: str, given: Mapping[str, Value]) -> ConsumerConfig:
-    s = Resolved(CONSUMER, release, given)
+def consumer_config(release: str, explicit: Mapping[str, Value]) -> ConsumerConfig:
+    s = Resolved(CONSUMER, release, explicit)
     api_timeout = "default.api.timeout.ms"
     return s.of(
         ConsumerConfig,

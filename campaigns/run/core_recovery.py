@@ -164,7 +164,7 @@ class CoreRecovery:
         ]
 
     def _needed_to_lead(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return the sets of brokers from each of which a partition needs one to get a leader.
+        """Return sets of brokers, each with one that must be in the core to lead a partition.
 
         With unclean elections any replica can lead.
         """

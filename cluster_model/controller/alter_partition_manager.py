@@ -1,6 +1,6 @@
-"""How a leader has the controller change its ISRs (``DefaultAlterPartitionManager``, KIP-497).
+"""ISR changes by the controller for a leader (``DefaultAlterPartitionManager``, KIP-497).
 
-With ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself
+They exist with ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself
 (`zookeeper.alter_partition_manager`).
 """
 
@@ -41,7 +41,7 @@ class DefaultAlterPartitionManager:
         self._is_under_way = False
 
     def start(self) -> None:
-        """Nothing is done periodically."""
+        """Start nothing, because there are no periodic tasks."""
 
     def submit(
         self,
@@ -54,7 +54,7 @@ class DefaultAlterPartitionManager:
         members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
         wanted = AlterPartition(state.leader_epoch, state.partition_epoch, members)
         if partition in self._unsent:
-            # What was wanted before the partition changed is not answered yet
+            # An earlier request, from before the partition changed, has no answer yet
             # (OPERATION_NOT_ATTEMPTED).
             on_altered(INELIGIBLE)
             return
@@ -73,7 +73,7 @@ class DefaultAlterPartitionManager:
         def answered(response: AlterPartitionResponse) -> None:
             self._is_under_way = False
             if response.error != errors.NONE:
-                # The broker is about to be registered anew; it asks again until it is.
+                # The broker is about to be registered again; it retries until then.
                 self._host.set_timer(_RETRY_US, lambda _: self._send())
                 return
             for name in sent:
@@ -85,11 +85,11 @@ class DefaultAlterPartitionManager:
 
 
 def _outcome(error: str, partition_epoch: int) -> int:
-    """Return what a leader makes of an answer (``Partition.handleAlterPartitionError``).
+    """Return the outcome of an answer for a leader (``Partition.handleAlterPartitionError``).
 
-    A leader that was refused by a controller that knows more of the partition hears of that by the
-    metadata log, or from the controller. A controller that knows less is no longer the controller,
-    which the channel sees to.
+    If the controller's state of the partition is newer, the leader gets that from the metadata log
+    or from the controller. If it is older, the sender is no longer the controller, and the channel
+    retries with the next one.
     """
     if error == errors.INELIGIBLE_REPLICA:
         return INELIGIBLE

@@ -1,4 +1,4 @@
-"""Which brokers get the replicas of a new topic (``AdminUtils.assignReplicasToBrokers``)."""
+"""The assignment of a new topic's replicas (``AdminUtils.assignReplicasToBrokers``)."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -39,11 +39,10 @@ def assign_replicas(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first.
 
-    The first replica of partition i is broker (i + start) mod n, the others follow at a
-    shifted distance, so that each broker's partitions have their followers on different
-    brokers. With racks, brokers are taken rack by rack in turn, and a replica goes to
-    a rack, then to a broker, that has none while there is one. Kafka draws start and
-    shift; here they are 0 unless given.
+    The first replica of partition i is on broker (i + start) mod n. The others follow at a shifted
+    distance, so that each broker's partitions have their followers on different brokers. With
+    racks, brokers alternate by rack, and a replica prefers a rack, then a broker, that has none
+    yet. Kafka draws start and shift; here both are 0 by default.
     """
     if racks:
         return _assign_rack_aware(
@@ -79,12 +78,12 @@ def assign_partitions(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of a topic's additional partitions (``AdminZkClient.addPartitions``).
 
-    Each has as many as partition 0, whose replicas are *first*, and the assignment goes on from
+    Each has as many as partition 0, whose replicas are *first*, and the assignment continues from
     there.
     """
     start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
-    known = racks if all(broker in racks for broker in brokers) else {}
-    return assign_replicas(brokers, total - existing, len(first), known, start, start, existing)
+    usable_racks = racks if all(broker in racks for broker in brokers) else {}
+    return assign_replicas(brokers, total - existing, len(first), usable_racks, start, start, existing)
 
 
 def _replica_index(first: int, shift: int, replica: int, brokers: int) -> int:

@@ -77,11 +77,11 @@ class AlterPartitionManager(Protocol):
 
 
 class LifecycleListener(Protocol):
-    """The broker, as its part of the control plane sees it."""
+    """The broker, from the point of view of its part in the control plane."""
 
     @property
     def known_controller(self) -> int:
-        """The controller that last sent it a request, -1 for none.
+        """The controller of its last control request, -1 for none.
 
         Only ZooKeeper controllers send requests.
         """
@@ -115,13 +115,13 @@ class BrokerLifecycle(Protocol):
         """When the broker will exit by itself, None if it will not."""
 
     def start(self) -> None:
-        """Register the broker, and tell it of each registration."""
+        """Register the broker, and notify it of each registration."""
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         """Answer with an unused producer id (``ProducerIdManager.scala``)."""
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Have as many of the broker's leaderships moved as possible, before it stops."""
+        """Have the broker's leaderships moved as far as possible before it stops."""
 
     def handle_controlled_shutdown(
         self,
@@ -143,11 +143,11 @@ class BrokerLifecycle(Protocol):
 
 
 class ControlPlane(Protocol):
-    """The control plane, as clusters, faults, administrators and observers see it."""
+    """The control plane, for clusters, faults, administrators and observers."""
 
     @property
     def process_names(self) -> tuple[str, ...]:
-        """The processes in which it runs, its own or those of brokers."""
+        """The names of its processes: its own, or those of brokers."""
 
     @property
     def servers(self) -> Mapping[int, Process]:
@@ -170,9 +170,9 @@ class ControlPlane(Protocol):
         topic_config: Callable[[str], TopicConfig],
         listener: LifecycleListener,
     ) -> BrokerLifecycle:
-        """Return the part of a starting broker."""
+        """Return the membership of a starting broker."""
 
-    # What administrators and faults do
+    # For administrators and faults
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Create a topic with its replicas; the controller elects leaders."""
@@ -202,18 +202,18 @@ class ControlPlane(Protocol):
         """Return whether committed metadata survives if a node loses its disk."""
 
     def remove_controller(self) -> None:
-        """Depose the controller without stopping a process, so that one is elected."""
+        """Depose the controller without stopping a process, so that another is elected."""
 
-    # What can be seen
+    # For observers
 
     def controller(self) -> int | None:
         """Return the broker that is controller."""
 
     def quorum(self) -> tuple[int, ...]:
-        """Return the nodes of which a majority decides: ZooKeeper servers, or controllers."""
+        """Return the voting nodes: ZooKeeper servers, or KRaft controllers."""
 
     def quorum_leader(self) -> int | None:
-        """Return which of them leads a majority, None if none does."""
+        """Return the voting node that leads a majority, None if none does."""
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return a partition's leader and ISR, None before its first leader."""
@@ -225,13 +225,10 @@ class ControlPlane(Protocol):
         """Return the replicas, alive or not, that can lead without losing committed records."""
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return sets of brokers.
-
-        One broker of each set must be alive before a partition gets a leader.
-        """
+        """Return sets of brokers, each with one that must be alive to lead a partition."""
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return the longest time to notice a broker's death, or to register one that is back."""
+        """Return the longest time to notice a broker's death, or to register it again."""
 
     def is_registered(self, broker: int) -> bool:
         """Return whether a broker counts as alive."""

@@ -1,6 +1,6 @@
 """The election algorithms for leaders (``Election.scala``, ``PartitionStateMachine.scala``).
 
-Replicas are asked in the order of the assignment, not of the ISR and not of their LEO.
+Candidates are tried in the order of the assignment, not of the ISR or of their LEO.
 """
 
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -9,10 +9,10 @@ from harrow.cluster_model.protocol import LeaderAndIsr
 def elect_for_offline(
     current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, unclean: bool
 ) -> LeaderAndIsr | None:
-    """Return the new state of a partition whose leader is gone; None when no replica may lead it.
+    """Return the new state of a partition without a leader; None if no replica may lead.
 
-    The first live replica that is in the ISR. With *unclean*, and no such replica, the
-    first live one, which then is the whole ISR.
+    The first live replica in the ISR leads. If there is none and *unclean* is true, the first live
+    replica leads and becomes the whole ISR.
     """
     live = [broker for broker in assignment if broker in live_brokers]
     for broker in live:
@@ -33,8 +33,7 @@ def elect_for_controlled_shutdown(
     """Return the state without brokers that shut down; None if no other ISR member can lead.
 
     After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before
-    1.1. It is never unclean: a leader that no replica can replace goes on leading until it has
-    stopped.
+    1.1. The election is never unclean: a leader that no replica can replace leads until it stops.
     """
     isr = tuple(member for member in current.isr if member not in shutting_down)
     for broker in assignment:
@@ -49,16 +48,16 @@ def elect_preferred(
     live_brokers: frozenset[int],
     *,
     from_isr: bool = True,
-    once_more: bool = False,
+    re_elects: bool = False,
 ) -> LeaderAndIsr | None:
-    """Return the state with the preferred replica as leader; None unless it is live and in the ISR.
+    """Return the state led by the preferred replica; None unless it is live and in the ISR.
 
-    Without *from_isr* one outside the ISR will do (a mutant). One that leads already is elected
-    *once more*, or is not.
+    Without *from_isr* it may be outside the ISR (a mutant). With *re_elects* it is elected even if
+    it leads already.
     """
     preferred = assignment[0]
     is_eligible = preferred in current.isr or not from_isr
-    if preferred in live_brokers and is_eligible and (once_more or preferred != current.leader):
+    if preferred in live_brokers and is_eligible and (re_elects or preferred != current.leader):
         return LeaderAndIsr(preferred, current.leader_epoch + 1, current.isr, current.partition_epoch)
     return None
 
@@ -68,8 +67,7 @@ def elect_for_reassignment(
 ) -> LeaderAndIsr | None:
     """Return the state led by a target replica of a reassignment; None if the ISR has no live one.
 
-    The ISR stays as it is (``reassignPartitionLeaderElection``): replicas that are to go leave it
-    afterwards.
+    The ISR stays the same (``reassignPartitionLeaderElection``); removed replicas leave it later.
     """
     for broker in target:
         if broker in live_brokers and broker in current.isr:
@@ -78,10 +76,10 @@ def elect_for_reassignment(
 
 
 def without_replica(current: LeaderAndIsr, broker: int) -> LeaderAndIsr:
-    """Return the state without a replica that has gone offline.
+    """Return the state without a replica that is offline.
 
-    The last member stays in the ISR, so that it can lead again; a leader that is gone is
-    replaced by none.
+    The last member stays in the ISR, so that it can lead again. If the replica was the leader,
+    there is none now.
     """
     leader = -1 if current.leader == broker else current.leader
     isr = current.isr if len(current.isr) == 1 else tuple(m for m in current.isr if m != broker)

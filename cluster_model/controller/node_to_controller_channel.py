@@ -1,4 +1,4 @@
-"""How a broker reaches the active controller (``NodeToControllerChannelManagerImpl``)."""
+"""A broker's channel to the active controller (``NodeToControllerChannelManagerImpl``)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 RECONNECT_BACKOFF_US: Final = 50 * US_PER_MS
 NO_CONTROLLER_BACKOFF_US: Final = 100 * US_PER_MS
-"""How long it waits where no controller is known (``NodeToControllerRequestThread.doWork``)."""
+"""The wait while no controller is known (``NodeToControllerRequestThread.doWork``)."""
 
 NO_NODE: Final = -1
 
 OnAnswer = Callable[[Any], None]
-"""Called with the answer, or with None where the time was over before there was one."""
+"""Called with the answer, or with None after the timeout."""
 
 
 class NodeToControllerChannel:
@@ -94,7 +94,7 @@ class NodeToControllerChannel:
 
     def _complete(self, on_answer: OnAnswer, response: Any) -> None:
         self._queue.popleft()
-        # What is sent meanwhile comes after those that wait.
+        # A request that the callback sends comes after those that wait.
         self._is_sending = True
         on_answer(response)
         self._send_next(None)

@@ -1,4 +1,4 @@
-"""ZooKeeper as a cluster's control plane: what stands in its znodes is so (`ControlPlane`)."""
+"""ZooKeeper as a cluster's control plane (`ControlPlane`): the znodes are the truth."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -73,7 +73,7 @@ class ZkControlPlane:
         return life
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Create a topic as ``kafka-topics --zookeeper`` does: its assignment, and no more."""
+        """Write only a topic's assignment, as ``kafka-topics --zookeeper`` does."""
         self._zookeeper.write(zk.Create(zk.topic_path(topic), tuple(map(ReplicaAssignment, assignment))))
 
     def elect_preferred_leaders(self) -> None:
@@ -81,7 +81,7 @@ class ZkControlPlane:
         self._zookeeper.write(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask the active controller, until there is one that does it."""
+        """Ask the active controller, and retry until there is one that accepts it."""
         controller = self.controller()
         process = None if controller is None else self._brokers[controller]
         if controller is not None and process is not None and process.running and not process.paused:
@@ -94,21 +94,21 @@ class ZkControlPlane:
     def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
         """Write a topic's assignment with more partitions, as ``kafka-topics --zookeeper`` does."""
         assigned = self._zookeeper.tree.data(zk.topic_path(topic))
-        known = assigned if isinstance(assigned, tuple) else ()
-        first = known[0].replicas if known else ()
+        existing = assigned if isinstance(assigned, tuple) else ()
+        first = existing[0].replicas if existing else ()
         live = [broker for broker in sorted(self._brokers) if self.is_registered(broker)]
-        error = refusal_of_partitions(live, first, len(known), total)
+        error = refusal_of_partitions(live, first, len(existing), total)
         if error != errors.NONE:
             controller = self.controller()
             broker = events.NO_CONTROLLER if controller is None else controller
-            name = f"{topic}-{len(known)}"
+            name = f"{topic}-{len(existing)}"
             self._admin.emit(events.RequestRejected, broker, CREATE_PARTITIONS_API, name, ADMIN, error)
             return
-        added = assign_partitions(live, racks, first, len(known), total)
-        self._zookeeper.write(zk.SetData(zk.topic_path(topic), (*known, *map(ReplicaAssignment, added))))
+        added = assign_partitions(live, racks, first, len(existing), total)
+        self._zookeeper.write(zk.SetData(zk.topic_path(topic), (*existing, *map(ReplicaAssignment, added))))
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's session, if there is a server that can."""
+        """End a broker's session, if a server can do that now."""
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def lose_disk(self, broker: int) -> None:
@@ -132,18 +132,18 @@ class ZkControlPlane:
 
     def controller(self) -> int | None:
         """Return the broker in ``/controller``."""
-        found = self._zookeeper.tree.data(zk.CONTROLLER)
-        return found if isinstance(found, int) else None
+        broker = self._zookeeper.tree.data(zk.CONTROLLER)
+        return broker if isinstance(broker, int) else None
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
-        """Return what a partition's state znode has."""
+        """Return the content of a partition's state znode."""
         node = self._zookeeper.tree.node(zk.state_path(partition))
         if node is None or not isinstance(node.data, zk.TopicPartitionState):
             return None
         return node.data.leader_and_isr(node.version)
 
     def assignment(self, partition: str) -> ReplicaAssignment | None:
-        """Return what a topic's znode has of a partition."""
+        """Return a partition's replicas in the znode of its topic."""
         topic, _, number = partition.rpartition("-")
         assigned = self._zookeeper.tree.data(zk.topic_path(topic))
         return assigned[int(number)] if isinstance(assigned, tuple) and int(number) < len(assigned) else None
@@ -165,7 +165,7 @@ class ZkControlPlane:
         )
 
     def _election_time_max_us(self) -> int:
-        """Return how long several servers may be without a leader once they all run again."""
+        """Return how long an ensemble can take to elect a leader once all its servers run."""
         if len(self.process_names) == 1:
             return 0
         limits = self._spec.zookeeper_init_limit + self._spec.zookeeper_sync_limit

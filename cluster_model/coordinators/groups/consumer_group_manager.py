@@ -510,7 +510,7 @@ class ConsumerGroupManager:
             and self._is_member(group, consumers, member)
             and member.revocations == revocation
         ):
-            reason = f"{member.subscriber.client} does not give up what it is to give up"
+            reason = f"{member.subscriber.client} has not revoked its partitions in time"
             self._fence(group, consumers, member, reason)
 
     # Sessions

@@ -653,7 +653,7 @@ class GroupCoordinator:
 
     def _become_stable(self, group: Group) -> None:
         group.state = STABLE
-        self._report(group, "its members know what they read")
+        self._report(group, "its members have their assignments")
         assigned = tuple((member.id, member.partitions) for member in group.members.values())
         self._host.emit(GroupAssigned, self._broker, group.id, group.generation, assigned)
         for member in list(group.members.values()):

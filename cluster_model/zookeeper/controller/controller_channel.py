@@ -1,7 +1,7 @@
-"""How the controller talks to brokers: a queue and a connection for each.
+"""The controller's requests to brokers (``ControllerChannelManager.scala``).
 
-After ``ControllerChannelManager.scala``: one request at a time to each broker, repeated
-until it is answered or the broker is no longer alive.
+Each broker has a queue and a connection. One request is in flight, and is retried until it is
+answered or the broker is no longer alive.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ CONTROL_LISTENER: Final = "control"
 
 
 class ControllerChannel:
-    """The requests that are on their way to one broker."""
+    """The queue of requests to one broker."""
 
     __slots__ = ("_client", "_closed", "_host", "_on_answered", "_queue", "_sending", "broker_epoch")
 
@@ -47,7 +47,7 @@ class ControllerChannel:
         self._send_next(None)
 
     def close(self) -> None:
-        """The broker, or the controller, is gone: drop what has not been answered."""
+        """Drop unanswered requests, because the broker or the controller has ended."""
         self._closed = True
         self._queue.clear()
         self._client.close()
@@ -70,7 +70,7 @@ class ControllerChannel:
 
 
 def _ignore(_: int, _request: protocol.ControlRequest, _response: protocol.ControlResponse) -> None:
-    """Nothing waits for an answer."""
+    """Ignore the answer."""
 
 
 class ControllerChannelManager:
@@ -101,12 +101,12 @@ class ControllerChannelManager:
             self.remove_broker(broker)
 
     def channel(self, broker: int) -> ControllerChannel | None:
-        """Return the channel to a broker, None when it is not alive."""
+        """Return the channel to a broker, None if it is not alive."""
         return self._channels.get(broker)
 
 
 class RequestBatch:
-    """What one state change has to tell the brokers (``ControllerBrokerRequestBatch``)."""
+    """The requests to brokers after a state change (``ControllerBrokerRequestBatch``)."""
 
     def __init__(self, controller: int, controller_epoch: int, channels: ControllerChannelManager) -> None:
         self._controller = controller
@@ -120,24 +120,25 @@ class RequestBatch:
     def add_leader_and_isr(
         self, brokers: Iterable[int], partition: str, state: protocol.LeaderAndIsrPartitionState
     ) -> None:
-        """Tell these brokers the new state; everybody gets it as metadata."""
+        """Send a partition's state to these brokers, and to all brokers as metadata."""
         for broker in brokers:
             self._leader_and_isr.setdefault(broker, {})[partition] = state
         self._update_metadata[partition] = state
 
     def add_stop_replica(self, broker: int, partition: str) -> None:
-        """Tell a broker to stop fetching."""
+        """Make a broker stop fetching a partition."""
         self._stop_replica.setdefault(broker, []).append(partition)
 
     def add_deletion(self, broker: int, partition: str) -> None:
-        """Tell a broker to delete its replica."""
+        """Make a broker delete its replica."""
         self._deletions.setdefault(broker, []).append(partition)
 
     def send(self, live_brokers: tuple[int, ...]) -> None:
         """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica.
 
-        Only to live brokers: one that bounced has a channel again, but is not told to stop
-        while the failure of its earlier life is dealt with (``sendRequestsToBrokers``).
+        Only live brokers get them (``sendRequestsToBrokers``). So a broker that bounced, which has
+        a channel again, gets no StopReplica while the controller handles the failure of its former
+        incarnation.
         """
         for broker, states in self._leader_and_isr.items():
             if broker in live_brokers:
@@ -168,7 +169,7 @@ class RequestBatch:
         *fields: P.args,
         **named: P.kwargs,
     ) -> None:
-        """Queue a request to a broker, if that has a channel."""
+        """Queue a request to a broker that has a channel."""
         channel = self._channels.channel(broker)
         if channel is not None:
             channel.put(

@@ -11,8 +11,8 @@ from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionSta
 class ControllerContext:
     """The cache of one controller's term of office.
 
-    Brokers in controlled shutdown are live, and told everything, but lead nothing that they do not
-    lead already (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
+    Brokers in controlled shutdown are live and get all requests, but are not elected
+    (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
     """
 
     epoch: int = 0
@@ -20,10 +20,10 @@ class ControllerContext:
     live_brokers: dict[int, int] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, int] = field(default_factory=dict)
-    """How many partitions each topic has."""
+    """The number of partitions of each topic."""
     assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
     changing: dict[str, ReplicaAssignment] = field(default_factory=dict)
-    """The assignments that name replicas to be added or removed."""
+    """The assignments with replicas to add or remove."""
     reassigning: dict[str, None] = field(default_factory=dict)
     """The partitions whose reassignment is not complete (``partitionsBeingReassigned``)."""
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
@@ -37,22 +37,22 @@ class ControllerContext:
 
     def can_lead(self, partition: str | None = None) -> frozenset[int]:
         """Return the live brokers that are not shutting down; with a *partition*, with its log."""
-        found = frozenset(self.live_brokers.keys() - self.shutting_down)
+        eligible = frozenset(self.live_brokers.keys() - self.shutting_down)
         if partition is None or not self.offline_replicas:
-            return found
-        return frozenset(b for b in found if partition not in self.offline_replicas.get(b, ()))
+            return eligible
+        return frozenset(b for b in eligible if partition not in self.offline_replicas.get(b, ()))
 
     def is_online(self, broker: int, partition: str, online: Collection[int]) -> bool:
         """Return whether a broker in *online* has a partition's log (``isReplicaOnline``)."""
         return broker in online and partition not in self.offline_replicas.get(broker, ())
 
     def dead_brokers(self) -> tuple[int, ...]:
-        """Return the brokers that have replicas and are not alive, sorted."""
+        """Return the dead brokers that have replicas, sorted."""
         assigned = {broker for replicas in self.assignments.values() for broker in replicas}
         return tuple(sorted(assigned - self.live_brokers.keys()))
 
     def add_topic(self, topic: str, assignment: tuple[ReplicaAssignment, ...]) -> None:
-        """Note the replicas of the partitions of a topic that are not known yet."""
+        """Add the assignments of a topic's new partitions."""
         for number in range(self.topics.get(topic, 0), len(assignment)):
             partition = f"{topic}-{number}"
             self.assign(partition, assignment[number])
@@ -61,14 +61,14 @@ class ControllerContext:
         self.topics[topic] = len(assignment)
 
     def assign(self, partition: str, assignment: ReplicaAssignment) -> None:
-        """Note who has a replica of a partition (``updatePartitionFullReplicaAssignment``)."""
+        """Set a partition's replicas (``updatePartitionFullReplicaAssignment``)."""
         self.assignments[partition] = assignment.replicas
         self.changing.pop(partition, None)
         if assignment.is_being_reassigned:
             self.changing[partition] = assignment
 
     def assignment(self, partition: str) -> ReplicaAssignment:
-        """Return who has a replica of a partition (``partitionFullReplicaAssignment``)."""
+        """Return a partition's replicas (``partitionFullReplicaAssignment``)."""
         return self.changing.get(partition) or ReplicaAssignment(self.assignments[partition])
 
     def topic_assignment(self, topic: str) -> tuple[ReplicaAssignment, ...]:
@@ -76,14 +76,14 @@ class ControllerContext:
         return tuple(self.assignment(f"{topic}-{number}") for number in range(self.topics[topic]))
 
     def remove_live_brokers(self, brokers: Iterable[int]) -> None:
-        """Note that brokers are gone."""
+        """Remove brokers that have ended."""
         for broker in brokers:
             self.live_brokers.pop(broker, None)
             self.shutting_down.discard(broker)
             self.offline_replicas.pop(broker, None)
 
     def mark_offline_partitions(self, online: Collection[int]) -> bool:
-        """Mark the partitions whose leader is not online; return whether there are new ones."""
+        """Mark partitions whose leader is not online; return whether any was not marked before."""
         newly = {
             partition
             for partition, state in self.leadership.items()
@@ -94,7 +94,7 @@ class ControllerContext:
         return bool(newly)
 
     def state(self, partition: str) -> LeaderAndIsrPartitionState:
-        """Return a partition's state as control requests have it."""
+        """Return a partition's state for control requests."""
         return LeaderAndIsrPartitionState(self.epoch, self.leadership[partition], self.assignments[partition])
 
     def states(self, partitions: Iterable[str]) -> dict[str, LeaderAndIsrPartitionState]:
@@ -106,12 +106,12 @@ class ControllerContext:
         preferred: dict[int, list[str]] = {}
         for partition, replicas in self.assignments.items():
             preferred.setdefault(replicas[0], []).append(partition)
-        found = []
+        imbalanced = []
         for broker, partitions in preferred.items():
             lost = [p for p in partitions if p in self.leadership and self.leadership[p].leader != broker]
             if broker in self.can_lead() and len(lost) * 100 > percentage * len(partitions):
-                found += lost
-        return found
+                imbalanced += lost
+        return imbalanced
 
     def replicated(self, broker: int) -> tuple[list[str], list[str]]:
         """Return the replicated partitions that a broker leads, and those that it follows."""

@@ -1,14 +1,14 @@
 """The controller on ZooKeeper (``KafkaController.scala``).
 
-Every broker has one; the one whose broker owns ``/controller`` is active. Events are
-processed one at a time. The processing of an event is a generator: it yields the
-ZooKeeper operations that it waits for and goes on with their results, so it reads
-top down like the original, and can be interrupted (paused, fenced, expired) exactly
-where the original can.
+Every broker has one, and the owner of ``/controller`` is active. Events are processed one at a
+time. The processing of an event is a generator, which yields ZooKeeper operations and continues
+with their results. So it reads top down like the original, and a pause, a newer controller or an
+expired session interrupts it in the same places.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable
+from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -86,7 +86,7 @@ class KafkaController:
         self._begin_term(0, 0)
         self._events: deque[Callable[[], Processing]] = deque()
         self._processing: Processing | None = None
-        # Who waits for the outcome of the event that is processed, and of those in the queue.
+        # Callbacks for the outcome of the current controlled shutdown, and of those in the queue.
         self._shutdown_begun: OnHandled | None = None
         self._shutdowns_queued: list[OnHandled] = []
         self._turn = 0
@@ -106,12 +106,12 @@ class KafkaController:
         self._resign()
 
     def controlled_shutdown(self, request: ControlledShutdownRequest, on_handled: OnHandled) -> None:
-        """A broker asks to be relieved of its leaderships."""
+        """Queue a broker's request to move its leaderships."""
         self._shutdowns_queued.append(on_handled)
         self._put(lambda: self._process_controlled_shutdown(request, on_handled))
 
     def shutdown(self) -> None:
-        """The broker stops: resign, and process nothing more."""
+        """Resign and process no more events, because the broker stops."""
         self._is_shut_down = True
         self._clear_events()
         self._abort()
@@ -125,7 +125,7 @@ class KafkaController:
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """Something that is watched has changed."""
+        """Queue the event of a watch."""
         if event.path == zk.CONTROLLER:
             self._put(self._process_controller_change)
         elif event.path == zk.BROKER_IDS:
@@ -181,7 +181,7 @@ class KafkaController:
             guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
 
         def answered(answer: zk.ZooKeeperResponse) -> None:
-            # After the session's expiry this event is history.
+            # Expiry of the session has ended the event.
             if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
                 has_moved = guard is not None and answer.error == zk.BAD_VERSION
                 self._advance(answer, has_moved=has_moved)
@@ -196,10 +196,10 @@ class KafkaController:
             self._processing = None
             self._fail_shutdown()
 
-    # Becoming and ceasing to be the controller
+    # Elections of controllers
 
     def _process_controller_change(self) -> Processing:
-        """``/controller`` was created, changed or deleted: resign, or run for office."""
+        """Resign or stand for election after a change of ``/controller``."""
         response = yield Submission((zk.GetData(zk.CONTROLLER, watch=True),))
         controller = response.results[0]
         if controller.error == zk.OK:
@@ -222,12 +222,12 @@ class KafkaController:
         try:
             yield from self._on_controller_failover()
         except StateChangeFailed:
-            # It has failed because there is a newer one (``KafkaController.elect``,
-            # triggerControllerMove).
+            # Only a newer controller can cause that (``KafkaController.elect``,
+            # ``triggerControllerMove``).
             raise ControllerMoved from None
 
     def _begin_term(self, epoch: int, epoch_zk_version: int) -> None:
-        """Begin with nothing known but the controller epoch."""
+        """Start with an empty cache, which has only the controller epoch."""
         self._context = ControllerContext()
         self._context.epoch = epoch
         self._context.epoch_zk_version = epoch_zk_version
@@ -256,7 +256,7 @@ class KafkaController:
         self._host.emit(ControllerResigned, self._broker, self._context.epoch)
 
     def _on_controller_failover(self) -> Processing:
-        """Read everything, tell everybody, and go on where the former controller stopped."""
+        """Read all metadata, send it to all brokers, and resume the former controller's work."""
         context = self._context
         response = yield Submission(
             (
@@ -271,7 +271,7 @@ class KafkaController:
         if isr_changes.children:
             yield Submission(_delete_all(zk.ISR_CHANGE_NOTIFICATION, isr_changes.children), guarded=True)
         if log_dirs.children:
-            # Everybody is told everything below, and answers what is offline.
+            # All brokers get their whole state below, and answer which replicas are offline.
             yield Submission(_delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), guarded=True)
         live = yield from self._read_brokers(brokers.children)
         for broker, epoch in live.items():
@@ -300,8 +300,8 @@ class KafkaController:
         """Return the live brokers and their epochs (the czxid of their registration)."""
         numbers = sorted(int(name) for name in ids)
         response = yield Submission(tuple(zk.GetData(zk.broker_path(number)) for number in numbers))
-        found = zip(numbers, response.results, strict=True)
-        return {number: result.czxid for number, result in found if result.error == zk.OK}
+        registrations = zip(numbers, response.results, strict=True)
+        return {number: result.czxid for number, result in registrations if result.error == zk.OK}
 
     def _read_topics(self, topics: Iterable[str]) -> Processing:
         names = list(topics)
@@ -310,13 +310,13 @@ class KafkaController:
         for topic, result in zip(names, response.results, strict=True):
             self._context.add_topic(topic, result.data)
 
-    # Brokers and topics come and go
+    # Changes of brokers and topics
 
     def _process_broker_change(self) -> Processing:
-        """Compare ``/brokers/ids`` with what is known.
+        """Compare ``/brokers/ids`` with the cache.
 
-        Before KIP-380 a broker that went and came back between two looks goes unnoticed
-        (KAFKA-1120); since then its new epoch gives it away.
+        Before KIP-380 a broker that restarts between two comparisons goes unnoticed (KAFKA-1120).
+        Since then its new epoch shows the restart.
         """
         if not self.is_active:
             return
@@ -346,7 +346,7 @@ class KafkaController:
         self._host.publish(BrokerChangeProcessed, self._broker, context.epoch, current, context.live_brokers)
 
     def _on_broker_startup(self, brokers: list[int]) -> Processing:
-        """Tell new brokers what they have, and elect leaders where that was impossible."""
+        """Send new brokers their state, and elect leaders that were impossible without them."""
         context = self._context
         existing = [broker for broker in context.live() if broker not in brokers]
         batch = self._batch()
@@ -360,7 +360,7 @@ class KafkaController:
             )
 
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
-        """Elect new leaders for what the dead brokers led, then take them out of the ISRs."""
+        """Replace the dead brokers as leaders, then remove them from the ISRs."""
         context = self._context
         led = context.mark_offline_partitions(self._online())
         yield from self._partitions.trigger_online_partitions("broker failure")
@@ -376,9 +376,9 @@ class KafkaController:
     ) -> Processing:
         """Move a broker's leaderships to others where possible, and answer with the remaining ones.
 
-        What it follows it stops fetching, and leaves the ISR
-        (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). From now on it
-        is elected nowhere, until it has been gone.
+        It stops fetching as a follower, and leaves those ISRs
+        (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). It is no longer
+        elected until it has restarted.
         """
         self._shutdowns_queued.remove(on_handled)
         context, broker = self._context, request.broker
@@ -396,27 +396,27 @@ class KafkaController:
         on_handled(ControlledShutdownResponse(errors.NONE, tuple(context.replicated(broker)[0])))
 
     def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
-        """Return why a broker is not relieved.
+        """Return why a broker's leaderships are not moved.
 
-        Since KIP-380 one that this controller does not know is an unforeseen error: its epoch is
-        looked up first.
+        Since KIP-380 an unknown broker causes an unexpected error, because the controller first
+        looks up its epoch.
         """
         if not self.is_active:
             return errors.STALE_CONTROLLER_EPOCH
-        known_epoch = self._context.live_brokers.get(request.broker)
-        if known_epoch is None:
+        current_epoch = self._context.live_brokers.get(request.broker)
+        if current_epoch is None:
             is_looked_up = request.broker_epoch != NO_EPOCH
             return errors.UNKNOWN_SERVER_ERROR if is_looked_up else errors.BROKER_NOT_AVAILABLE
-        return errors.STALE_BROKER_EPOCH if NO_EPOCH < request.broker_epoch < known_epoch else errors.NONE
+        return errors.STALE_BROKER_EPOCH if NO_EPOCH < request.broker_epoch < current_epoch else errors.NONE
 
     def _fail_shutdown(self) -> None:
-        """A controlled shutdown was cut off: its broker has to ask again."""
+        """Answer an interrupted controlled shutdown, so that the broker retries it."""
         on_handled, self._shutdown_begun = self._shutdown_begun, None
         if on_handled is not None:
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def _process_topic_change(self) -> Processing:
-        """Give new topics leaders."""
+        """Elect leaders for new topics."""
         if not self.is_active:
             return
         response = yield Submission((zk.GetChildren(zk.BROKER_TOPICS, watch=True),))
@@ -439,7 +439,7 @@ class KafkaController:
             yield from self._partitions.initialize_leader_and_isr(new)
 
     def _process_isr_change_notification(self) -> Processing:
-        """Leaders have changed ISRs: pass that on as metadata."""
+        """Send brokers the ISRs that leaders have changed."""
         if not self.is_active:
             return
         path = zk.ISR_CHANGE_NOTIFICATION
@@ -462,7 +462,7 @@ class KafkaController:
         response = yield Submission(tuple(zk.GetData(f"{path}/{child}") for child in children))
         return children, response.results
 
-    # Log directories fail
+    # Failures of log directories
 
     def _process_log_dir_event_notification(self) -> Processing:
         """Ask brokers with failed log directories which replicas are offline (KIP-112).
@@ -475,19 +475,19 @@ class KafkaController:
         notifications, results = yield from self._read_notifications(path)
         if not notifications:
             return
-        told = (result.data for result in results if result.error == zk.OK)
-        self._send_state_to(broker for broker in dict.fromkeys(told) if broker in self._context.live_brokers)
+        affected = dict.fromkeys(result.data for result in results if result.error == zk.OK)
+        self._send_state_to(broker for broker in affected if broker in self._context.live_brokers)
         yield Submission(_delete_all(path, notifications), guarded=True)
 
     def _control_answered(self, broker: int, request: ControlRequest, response: ControlResponse) -> None:
         if isinstance(request, LeaderAndIsrRequest) and response.error == errors.NONE:
-            known = self._context.offline_replicas.get(broker, {})
-            if response.offline or any(name in known for name in request.partition_states):
-                asked = tuple(request.partition_states)
-                self._put(lambda: self._process_leader_and_isr_response(broker, asked, response.offline))
+            offline = self._context.offline_replicas.get(broker, {})
+            if response.offline or any(name in offline for name in request.partition_states):
+                requested = tuple(request.partition_states)
+                self._put(lambda: self._process_leader_and_isr_response(broker, requested, response.offline))
 
     def _process_leader_and_isr_response(
-        self, broker: int, asked: tuple[str, ...], offline: tuple[str, ...]
+        self, broker: int, requested: tuple[str, ...], offline: tuple[str, ...]
     ) -> Processing:
         """Mark a broker's offline replicas, and elect others that it led.
 
@@ -496,10 +496,10 @@ class KafkaController:
         context = self._context
         if not self.is_active or broker not in context.live_brokers:
             return
-        known = context.offline_replicas.get(broker, {})
-        new = [name for name in offline if name not in known]
-        still = {name: None for name in known if name not in asked}
-        context.offline_replicas[broker] = {**still, **dict.fromkeys(offline)}
+        before = context.offline_replicas.get(broker, {})
+        new = [name for name in offline if name not in before]
+        unchanged = {name: None for name in before if name not in requested}
+        context.offline_replicas[broker] = {**unchanged, **dict.fromkeys(offline)}
         if not new:
             return
         led = context.mark_offline_partitions(self._online())
@@ -508,17 +508,17 @@ class KafkaController:
         if not led:
             self._batch().send_update_metadata(context.live(), {}, context.live())
 
-    # Leaders want other ISRs
+    # ISR changes by leaders
 
     def alter_partitions(self, request: AlterPartitionRequest, on_handled: OnAltered) -> None:
-        """A leader wants other ISRs (KIP-497, from 2.7 on)."""
+        """Queue a leader's request for other ISRs (KIP-497, from 2.7 on)."""
         self._put(lambda: self._process_alter_partition(request, on_handled))
 
     def _process_alter_partition(self, request: AlterPartitionRequest, on_handled: OnAltered) -> Processing:
         """Write a request's valid ISRs, answer, and update brokers (``processAlterPartition``).
 
-        A request that is dropped from the queue, or cut off, is not answered: who has asked asks
-        again after its timeout.
+        A request that is dropped from the queue or interrupted gets no answer, and the leader
+        retries it after its timeout.
         """
         context = self._context
         error = errors.NONE if self.is_active else errors.NOT_CONTROLLER
@@ -568,36 +568,36 @@ class KafkaController:
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write the ISRs that leaders want; return the partitions written, and those refused.
 
-        A write is refused, too, where the answer to an earlier attempt was lost. Up to 2.6 the
-        leader, which wrote itself, compared what stood in the znode
+        A write is also refused if the answer to an earlier attempt was lost. Up to 2.6 the leader
+        wrote itself, and compared the content of the znode
         (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not: the leader gets
-        INVALID_UPDATE_VERSION, and waits for metadata that nobody sends.
+        INVALID_UPDATE_VERSION, and waits for metadata that never comes.
         """
         written, refused = yield from self._partitions.write_states(wanted)
         if not refused or not self._switches.repeated_isr_write_recognised:
             return written, refused
         yield from self._partitions.read_states(refused)
         for partition in refused:
-            known, state = self._context.leadership[partition], wanted[partition]
-            if (known.leader, known.leader_epoch, known.isr) == (state.leader, state.leader_epoch, state.isr):
+            actual, state = self._context.leadership[partition], wanted[partition]
+            if replace(actual, partition_epoch=state.partition_epoch) == state:
                 written.append(partition)
         return written, [partition for partition in refused if partition not in written]
 
     def _alteration(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
-        """Return the immediate answer to a leader; None if its ISR must be written first."""
-        known = self._context.leadership.get(partition)
+        """Return the answer to a leader that needs no write, None if its ISR must be written."""
+        current = self._context.leadership.get(partition)
         error: str | None = None
-        if known is None:
+        if current is None:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
-        elif wanted.partition_epoch > known.partition_epoch or wanted.leader_epoch > known.leader_epoch:
-            # Who knows more than this controller has probably heard of another one.
+        elif wanted.partition_epoch > current.partition_epoch or wanted.leader_epoch > current.leader_epoch:
+            # A leader with newer metadata has probably got it from a newer controller.
             error = errors.NOT_CONTROLLER
-        elif wanted.leader_epoch < known.leader_epoch:
+        elif wanted.leader_epoch < current.leader_epoch:
             error = errors.FENCED_LEADER_EPOCH
-        elif (wanted.leader, wanted.isr) == (known.leader, known.isr):
+        elif (wanted.leader, wanted.isr) == (current.leader, current.isr):
             # The answer to an earlier attempt was lost.
-            return errors.NONE, known.partition_epoch
-        elif wanted.partition_epoch < known.partition_epoch:
+            return errors.NONE, current.partition_epoch
+        elif wanted.partition_epoch < current.partition_epoch:
             error = errors.INVALID_UPDATE_VERSION
         elif self._behaviours.replication.isr_expansion_checks_registration and not (
             self._context.can_lead().issuperset(wanted.isr)
@@ -619,14 +619,14 @@ class KafkaController:
             yield from self._reassignments.alter(partition, target)
 
     def _process_reassignment_isr_change(self, partition: str) -> Processing:
-        """The state of a partition that is being reassigned was written."""
+        """Complete a reassignment if the partition's new state allows it."""
         if self.is_active:
             yield from self._reassignments.complete(partition)
 
     # Preferred leaders
 
     def _process_preferred_replica_election(self) -> Processing:
-        """An administrator asks for the preferred leaders."""
+        """Elect preferred leaders for an administrator."""
         if not self.is_active:
             return
         path = zk.PREFERRED_REPLICA_ELECTION
@@ -645,7 +645,7 @@ class KafkaController:
             self._host.set_timer(interval_us, self._check_leader_imbalance, controller_epoch)
 
     def _process_leader_imbalance(self) -> Processing:
-        """Give live brokers back what they should lead, where too much of it is elsewhere."""
+        """Elect live preferred leaders that have lost too many of their partitions."""
         if not self.is_active:
             return
         partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)
@@ -655,7 +655,7 @@ class KafkaController:
     # Small parts
 
     def _online(self) -> Collection[int]:
-        """Return the brokers whose partitions are not offline when some broker fails."""
+        """Return the brokers whose partitions stay online when another broker fails."""
         context = self._context
         return context.can_lead() if self._switches.shutting_down_leader_is_offline else context.live_brokers
 
@@ -663,7 +663,7 @@ class KafkaController:
         return RequestBatch(self._broker, self._context.epoch, self._channels)
 
     def _send_state_to(self, brokers: Iterable[int]) -> None:
-        """Tell brokers the current state of the replicas that they have."""
+        """Send brokers the current state of their replicas."""
         context = self._context
         batch = self._batch()
         for broker in brokers:

@@ -1,8 +1,7 @@
 """Reassignments by the controller (KIP-455, ``KafkaController.onPartitionReassignment``).
 
-Every method that is a part of the processing of a controller event yields ZooKeeper operations and
-goes on with their results (see `kafka_controller`). Letters such as A1 are those of Kafka's own
-description.
+Methods that process a controller event yield ZooKeeper operations and continue with their results
+(see `kafka_controller`). Steps such as A1 are those in Kafka's own description.
 """
 
 from collections.abc import Callable, Generator
@@ -43,7 +42,7 @@ class PartitionReassignments:
         self._context = context
         self._channels = channels
         self._partitions = partitions
-        # Where leaders write ISRs themselves: else the controller knows
+        # Only if leaders write ISRs themselves; else the controller knows of each change
         # (``isAlterPartitionEnabled``).
         self._watches_isrs = watches_isrs
 
@@ -96,23 +95,22 @@ class PartitionReassignments:
         yield from self._take_over(partition, wanted)
         is_complete = yield from self._is_complete(partition, wanted)
         if not is_complete:
-            # A1: those that lead, follow and are to follow hear of it; the new ones begin to fetch
-            # (A2).
+            # A1: all present and future replicas get the assignment. A2: new ones start to fetch.
             yield from self._partitions.raise_leader_epoch(partition)
             return
-        # B2: from now on only the target replicas count, as far as this controller knows.
+        # B2: from now on this controller's cache has only the target replicas.
         context.assign(partition, ReplicaAssignment(wanted.target))
         leader = context.leadership[partition].leader
-        # B3: another leader if the present one is to go. Where none can be elected the rest is done
-        # all the same.
+        # B3: elect another leader if the present one is removed. The rest follows even if none can
+        # be elected.
         if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
             yield from self._partitions.raise_leader_epoch(partition)
         else:
             yield from self._partitions.elect_leaders([partition], REASSIGNMENT, REASSIGNMENT)
-        # B4, B5: the others leave the ISR, and are deleted.
+        # B4, B5: the other replicas leave the ISR and are deleted.
         yield from self._stop(partition, wanted.removing)
-        # B6: if this controller goes before, the next one begins again with what stands in
-        # ZooKeeper.
+        # B6: if this controller ends before this write, the next one starts over with the
+        # assignment in ZooKeeper.
         yield Submission(self._write(partition), guarded=True)
         context.reassigning.pop(partition, None)
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
@@ -144,9 +142,9 @@ class PartitionReassignments:
     def _stop(self, partition: str, replicas: tuple[int, ...]) -> Processing:
         """Remove replicas from the ISR and delete them.
 
-        After ``stopRemovedReplicasOfReassignedPartition``. Nothing is deleted before all are out,
-        and no replica that could not be taken out: it has not become offline, from which alone its
-        deletion starts (``ReplicaDeletionStarted.validPreviousStates``).
+        After ``stopRemovedReplicasOfReassignedPartition``. Nothing is deleted before all have left
+        the ISR. A replica that could not leave it is not deleted, because only an offline replica
+        may be (``ReplicaDeletionStarted.validPreviousStates``).
         """
         deletable = []
         for replica in replicas:

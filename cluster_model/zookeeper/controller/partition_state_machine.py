@@ -1,8 +1,8 @@
-"""Partitions get leaders and lose replicas: the controller's writes to the state znodes.
+"""Elections and removals of replicas: the controller's writes to the state znodes.
 
-After ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. Every method is a part
-of the processing of a controller event (see `kafka_controller`): it yields ZooKeeper
-operations and goes on with their results.
+After ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. The methods process
+controller events: they yield ZooKeeper operations and continue with their results (see
+`kafka_controller`).
 """
 
 from collections.abc import Callable, Generator
@@ -33,7 +33,7 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 OFFLINE: Final = "offline"
 PREFERRED: Final = "preferred"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
-"""Why leaders are elected, and so by which rule (``PartitionLeaderElectionStrategy``)."""
+"""The reasons of elections, which decide their rules (``PartitionLeaderElectionStrategy``)."""
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
 
@@ -41,10 +41,10 @@ Operations = tuple[zk.ZooKeeperOperation, ...]
 @final
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Operations that the processing of an event wants of ZooKeeper.
+    """Operations for ZooKeeper during the processing of an event.
 
-    With ``atomic`` all of them happen or none; ``guarded`` ones fail once another controller has
-    been elected.
+    ``atomic`` ones all happen or none. ``guarded`` ones fail once another controller has been
+    elected.
     """
 
     operations: Operations
@@ -53,13 +53,13 @@ class Submission:
 
 
 Processing = Generator[Submission, zk.ZooKeeperResponse, None]
-"""Yields what it submits to ZooKeeper, and is sent the response."""
+"""Yields submissions to ZooKeeper, and receives the responses."""
 
 
 class ControllerMoved(Exception):
-    """Another controller has been elected: the guard of a write did not hold.
+    """Another controller has been elected, so the guard of a write did not hold.
 
-    The processing of an event gets it where it waits for the write, as from
+    It is raised where an event waits for the write, as from
     ``KafkaZkClient.retryRequestsUntilConnected``.
     """
 
@@ -95,7 +95,7 @@ class PartitionStateMachine:
                 self._context.leadership[partition] = result.data.leader_and_isr(result.version)
 
     def trigger_online_partitions(self, reason: str) -> Processing:
-        """Find leaders for all partitions that are new or have none."""
+        """Elect leaders for all new partitions and for those without a leader."""
         context = self._context
         new = [p for p in context.assignments if p not in context.leadership]
         if new:
@@ -105,7 +105,7 @@ class PartitionStateMachine:
             yield from self.elect_leaders(offline, OFFLINE, reason)
 
     def initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
-        """A new partition: the first live replica leads, the live ones are the ISR."""
+        """Create new partitions: the live replicas are the ISR, and the first one leads."""
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
         for partition in partitions:
@@ -132,7 +132,7 @@ class PartitionStateMachine:
         batch.send(context.live())
 
     def elect_leaders(self, partitions: list[str], strategy: str, reason: str) -> Processing:
-        """Elect, write the znodes conditionally, and try again where a leader was faster."""
+        """Elect leaders, write them conditionally, and retry where a leader wrote first."""
         context = self._context
         batch = self._batch()
         remaining = partitions
@@ -150,10 +150,10 @@ class PartitionStateMachine:
             written, remaining = yield from self.write_states(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
-                # Of an election for offline partitions those that shut down are not told; of others
-                # they are.
-                told = context.can_lead() if strategy == OFFLINE else context.live_brokers
-                replicas = [b for b in context.assignments[partition] if b in told]
+                # Brokers that shut down do not get the result of an election for offline
+                # partitions. They get that of other elections.
+                receivers = context.can_lead() if strategy == OFFLINE else context.live_brokers
+                replicas = [b for b in context.assignments[partition] if b in receivers]
                 batch.add_leader_and_isr(replicas, partition, context.state(partition))
         batch.send(context.live())
 
@@ -169,8 +169,8 @@ class PartitionStateMachine:
             return elect_for_reassignment(current, assignment, live)
         if strategy == PREFERRED:
             from_isr = self._switches.preferred_leader_from_isr
-            once_more = self._switches.preferred_leader_elected_once_more
-            return elect_preferred(current, assignment, live, from_isr=from_isr, once_more=once_more)
+            re_elects = self._switches.preferred_leader_elected_once_more
+            return elect_preferred(current, assignment, live, from_isr=from_isr, re_elects=re_elects)
         unclean = (
             self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
             or not self._switches.unclean_election_only_if_enabled
@@ -204,7 +204,8 @@ class PartitionStateMachine:
     ) -> Generator[Submission, zk.ZooKeeperResponse, list[str]]:
         """Remove a broker that is dead or shuts down from the ISRs of all or some partitions.
 
-        Returns where it is out; not what a newer controller has written, which is left alone.
+        Returns the partitions whose ISR no longer has it. Partitions that a newer controller has
+        written stay as they are, and are not among them.
         """
         context = self._context
         batch = self._batch()
@@ -231,7 +232,7 @@ class PartitionStateMachine:
     def _read_current(
         self, partitions: list[str]
     ) -> Generator[Submission, zk.ZooKeeperResponse, dict[str, LeaderAndIsr]]:
-        """Read znodes; one that a newer controller has written is not this one's business."""
+        """Return the states in the znodes, except those that a newer controller has written."""
         response = yield Submission(tuple(zk.GetData(zk.state_path(p)) for p in partitions))
         return {
             partition: result.data.leader_and_isr(result.version)
@@ -242,7 +243,7 @@ class PartitionStateMachine:
     def write_states(
         self, states: dict[str, LeaderAndIsr]
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
-        """Write znodes conditionally; return those written, and those that changed meanwhile."""
+        """Write znodes conditionally; return the written ones, and those changed by others."""
         if not states:
             return [], []
         writes = tuple(

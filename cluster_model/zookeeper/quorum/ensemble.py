@@ -26,7 +26,7 @@ _STANDALONE_ID: Final = 0
 
 @dataclass(slots=True)
 class _Member:
-    """A server: its process, what is on its disk, and its present life."""
+    """A server: its process, its disk, and its current incarnation."""
 
     process: Process
     host: Host
@@ -36,7 +36,7 @@ class _Member:
 
 
 class ZooKeeperEnsemble:
-    """The servers of a cluster's ZooKeeper, and what is committed there."""
+    """The servers of a cluster's ZooKeeper, and their committed state."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class ZooKeeperEnsemble:
             life.start()
 
     def start_server(self, node: int) -> None:
-        """Begin a life of a server, whose process has just been started."""
+        """Start a server whose process has just started."""
         self._begin_life(self._members[node]).start()
 
     def _begin_life(self, member: _Member) -> StandaloneServer | QuorumPeer:
-        """Return a server that can be connected to, by servers that start before it."""
+        """Return a server that accepts connections, even of servers that start before it."""
         if member.quorum_store is not None:
             peer = QuorumPeer(member.host, self._config, member.quorum_store, self._history)
             self._network.listen(member.process, peer, quorum_name(member.process.name))
@@ -90,12 +90,12 @@ class ZooKeeperEnsemble:
         return member.life
 
     def stop_server(self, node: int) -> None:
-        """Have a server close its connections, for its process is about to end."""
+        """Close a server's connections, because its process is about to end."""
         life = self._members[node].life
         assert life is not None, "a stop before the start"
         life.stop()
 
-    # What administrators and faults do
+    # For administrators and faults
 
     def write(self, operation: zk.ZooKeeperOperation) -> None:
         """Write like an administrator with zkCli, and retry until a server accepts it."""
@@ -106,21 +106,21 @@ class ZooKeeperEnsemble:
             deciding.clients.write(operation)
 
     def expire_session_of(self, client: str) -> bool:
-        """End the sessions of a client; return whether it had one, and somebody could."""
+        """End the sessions of a client; return whether it had one and a server could end it."""
         deciding = self._deciding()
         sessions = self._history.tree.sessions.values()
-        mine = [session.id for session in sessions if session.client == client]
+        expired = [session.id for session in sessions if session.client == client]
         if deciding is None:
             return False
-        for session_id in mine:
+        for session_id in expired:
             deciding.expire_session(session_id)
-        return bool(mine)
+        return bool(expired)
 
     def _deciding(self) -> StandaloneServer | QuorumPeer | None:
         """Return the server that decides: the only one, or the leader of a majority; None without.
 
-        A leader that does not know yet that it has lost its majority is one, unless there is a
-        later one.
+        A leader that does not know yet that it has lost its majority still decides, unless there is
+        a later leader.
         """
         deciding = [
             (member.life.epoch, member.life)
@@ -132,15 +132,15 @@ class ZooKeeperEnsemble:
         ]
         return max(deciding, key=lambda each: each[0])[1] if deciding else None
 
-    # What can be seen
+    # For observers
 
     @property
     def tree(self) -> DataTree:
-        """What is committed: what every server has sooner or later, and no fault takes back."""
+        """The committed state, which every server reaches and no fault reverts."""
         return self._history.tree
 
     def leader(self) -> int | None:
-        """Return the server that leads a majority, or is alone; None without one."""
+        """Return the leader of a majority, or the only server; None if there is none."""
         deciding = self._deciding()
         return next(
             (node for node, member in self._members.items() if deciding and member.life is deciding), None

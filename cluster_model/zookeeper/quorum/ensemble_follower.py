@@ -17,7 +17,7 @@ _RETRY_US: Final = US_PER_SECOND
 
 
 class EnsembleFollower:
-    """The time with one leader, from finding it to losing it.
+    """The time with one leader, from its election to its loss.
 
     Its server decides nothing itself: the leader does.
 
@@ -54,13 +54,13 @@ class EnsembleFollower:
         self._is_active = True
         self._is_accepted = False
         self._tries = 0
-        self._last_heard_us = host.clock.now_us
+        self._last_message_us = host.clock.now_us
         self._watches = 0
         self._touched: dict[int, None] = {}
         self._revalidations: dict[int, list[Callable[[bool], None]]] = {}
 
     def start(self) -> None:
-        """Go to the leader, which may not know yet that it is one."""
+        """Connect to the leader, which may not know yet that it is elected."""
         self._watch_leader(self._limit_us)
         self._connect(None)
 
@@ -98,7 +98,7 @@ class EnsembleFollower:
     def _watch(self, watch: int) -> None:
         if not self._is_active or watch != self._watches:
             return
-        left_us = self._last_heard_us + self._limit_us - self._host.clock.now_us
+        left_us = self._last_message_us + self._limit_us - self._host.clock.now_us
         if left_us <= 0:
             self._lose()
         else:
@@ -107,7 +107,7 @@ class EnsembleFollower:
     def _receive(self, body: Any) -> None:
         if not self._is_active:
             return
-        self._last_heard_us = self._host.clock.now_us
+        self._last_message_us = self._host.clock.now_us
         if isinstance(body, protocol.Proposal):
             self._store.log.extend(body.entries)
             self._acknowledge()
@@ -117,8 +117,8 @@ class EnsembleFollower:
             touched, self._touched = tuple(self._touched), {}
             self._send(protocol.FollowerPing(touched))
         elif isinstance(body, protocol.Revalidated):
-            for on_known in self._revalidations.pop(body.session_id, ()):
-                on_known(body.is_valid)
+            for on_validated in self._revalidations.pop(body.session_id, ()):
+                on_validated(body.is_valid)
         else:
             self._synchronize(body)
 
@@ -132,11 +132,10 @@ class EnsembleFollower:
                 self._lose()
                 return
             self._is_accepted = True
-            # One that had promised it before, to a leader that got no further, does not count
-            # twice.
-            known = -1 if body.epoch == store.accepted_epoch else store.current_epoch
+            # A promise of the same epoch to an earlier leader, which failed, does not count again.
+            epoch = -1 if body.epoch == store.accepted_epoch else store.current_epoch
             store.accepted_epoch = body.epoch
-            self._send(protocol.AckEpoch(store.server_id, known, store.position(), store.applied))
+            self._send(protocol.AckEpoch(store.server_id, epoch, store.position(), store.applied))
         elif isinstance(body, protocol.NewLeader):
             store.log[body.kept :] = body.entries
             store.current_epoch = body.epoch
@@ -146,13 +145,13 @@ class EnsembleFollower:
             self._commit(body.committed)
             self._on_synced()
 
-    # What the server wants decided
+    # Requests of the server
 
     def submit(self, transaction: Transaction, tag: int) -> None:
         self._send(protocol.ForwardedRequest(transaction, tag))
 
-    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
-        self._revalidations.setdefault(session_id, []).append(on_known)
+    def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
+        self._revalidations.setdefault(session_id, []).append(on_validated)
         self._send(protocol.Revalidate(session_id))
 
     def touch(self, session_id: int) -> None:

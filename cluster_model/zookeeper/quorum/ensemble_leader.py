@@ -1,8 +1,8 @@
 """A server that leads its ensemble (``Leader.java``, ``LearnerHandler.java``).
 
-It agrees on an epoch with a majority, gives each follower the log that it has itself, and takes
-clients when a majority has that log. From then on it puts the transactions of all servers in order,
-and those that a majority has logged are applied.
+It agrees on an epoch with a majority and sends each follower its own log. Once a majority has that
+log, it serves clients. From then on it orders the transactions of all servers, and commits those
+that a majority has logged.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracke
 
 @dataclass(slots=True, eq=False)
 class _Learner:
-    """A follower: how much it has logged, and the tick by which it has to be heard of again."""
+    """A follower: the length of its log, and the deadline of its next message in ticks."""
 
     server_id: int
     connection: Connection
     deadline_tick: int
-    # It has promised the epoch; it gets all proposals; it has the log that the leader began with.
+    # It has promised the epoch; it gets all proposals; it has the leader's initial log.
     has_promised: bool = False
     is_forwarding: bool = False
     is_synced: bool = False
@@ -75,8 +75,8 @@ class EnsembleLeader:
         self._is_active = True
         self._learners: dict[int, _Learner] = {}
         self._epoch = store.accepted_epoch + 1
-        # What it had when its term began: a follower that has more, or is in a later epoch, is a
-        # better leader.
+        # The log at the start of the term. A follower with more, or in a later epoch, is a better
+        # leader.
         self._began = (store.current_epoch, store.position())
         self._connecting = {store.server_id}
         self._electing = {store.server_id}
@@ -91,11 +91,11 @@ class EnsembleLeader:
         return self._tracker is not None
 
     def start(self) -> None:
-        """Wait for followers, for `initLimit` at most."""
+        """Wait for followers until `initLimit`."""
         self._host.set_timer(self._init_limit * self._tick_us, self._give_up)
 
     def stop(self) -> None:
-        """Leave the followers, and let no session expire."""
+        """Disconnect the followers, and stop to expire sessions."""
         self._is_active = False
         if self._tracker is not None:
             self._tracker.stop()
@@ -119,7 +119,7 @@ class EnsembleLeader:
             return
         learner = self._learners.get(connection.id)
         if learner is None:
-            return  # It has been given up; this was under way.
+            return  # It was dropped while this message was in flight.
         if self._is_formed:
             learner.deadline_tick = self._tick + self._sync_limit
         if isinstance(body, protocol.QuorumAck):
@@ -144,11 +144,11 @@ class EnsembleLeader:
 
     @property
     def _sessions(self) -> SessionTracker:
-        assert self._tracker is not None, "sessions before there is a majority"
+        assert self._tracker is not None, "sessions before a majority"
         return self._tracker
 
     def _follow(self, connection: Connection, info: protocol.FollowerInfo) -> None:
-        # It may be back before the end of its former connection has been noticed.
+        # A follower may return before the leader notices the end of its former connection.
         for former in [each for each in self._learners.values() if each.server_id == info.sender]:
             del self._learners[former.connection.id]
             self._host.close_by_server(former.connection)
@@ -157,7 +157,7 @@ class EnsembleLeader:
         if not self._waits_for_epoch:
             self._send(learner, protocol.LeaderInfo(self._epoch))
             return
-        # An epoch that is later than any that a majority knows (``getEpochToPropose``).
+        # The epoch is later than any that a majority knows (``getEpochToPropose``).
         self._epoch = max(self._epoch, info.accepted_epoch + 1)
         self._connecting.add(info.sender)
         if len(self._connecting) >= self._majority:
@@ -167,7 +167,7 @@ class EnsembleLeader:
                 self._send(each, protocol.LeaderInfo(self._epoch))
 
     def _promised(self, learner: _Learner, ack: protocol.AckEpoch) -> None:
-        """Begin when a majority has promised to hear no earlier leader (``waitForEpochAck``)."""
+        """Synchronize followers once a majority has promised the epoch (``waitForEpochAck``)."""
         learner.has_promised = True
         learner.position = ack.position
         learner.applied = ack.applied
@@ -218,7 +218,7 @@ class EnsembleLeader:
         self._on_formed(self._epoch)
 
     def _ping(self, _: None) -> None:
-        """Ping twice a tick, and see each tick whether a majority is there still."""
+        """Ping twice a tick, and give up at a tick without a majority."""
         if not self._is_active:
             return
         self._half_ticks += 1
@@ -239,12 +239,12 @@ class EnsembleLeader:
     # Transactions
 
     def submit(self, transaction: Transaction, tag: int) -> None:
-        """Propose what a client of this server wants."""
+        """Propose a transaction for a client of this server."""
         server_id = self._store.server_id
         self._propose(self._checked(transaction, server_id), server_id, tag)
 
-    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
-        on_known(self._sessions.move(session_id, self._store.server_id))
+    def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
+        on_validated(self._sessions.move(session_id, self._store.server_id))
 
     def touch(self, session_id: int) -> None:
         self._sessions.touch(session_id)
@@ -271,7 +271,7 @@ class EnsembleLeader:
                 self._send(learner, protocol.Proposal((entry,)))
 
     def _commit_logged(self) -> None:
-        """Apply what a majority has logged, this server among them."""
+        """Commit the transactions that a majority, including this server, has logged."""
         logged = sorted((each.logged for each in self._learners.values() if each.is_synced), reverse=True)
         if len(logged) < self._majority - 1:
             return

@@ -1,8 +1,8 @@
-"""How servers agree on a leader (``FastLeaderElection.java``).
+"""The election of an ensemble's leader (``FastLeaderElection.java``).
 
-Each votes for the best that it knows of: the one in the latest epoch, among those the one with the
-longest log, then the one with the highest id. Whenever its vote changes it tells all others; when a
-majority votes as it does, and no server says better for 200 ms, that is the leader.
+Each server votes for the best candidate that it knows: by epoch, then by length of the log, then by
+id. When its vote changes, it notifies all others. A candidate is elected if a majority shares the
+vote, and no better vote arrives for 200 ms.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ NOTIFICATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
 
 
 class _Vote(NamedTuple):
-    """What a server has said last."""
+    """The last message of a server."""
 
     state: str
     round: int
@@ -33,7 +33,7 @@ class _Vote(NamedTuple):
 
 
 class FastLeaderElection:
-    """The part of one server in elections, in all of its life."""
+    """One server's part in elections, for the whole life of its process."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class FastLeaderElection:
         self._ballot = own_ballot()
         self._votes: dict[int, _Vote] = {}
         self._settled: dict[int, _Vote] = {}
-        # Which search the timers of a server are about, and which agreement.
+        # Numbers of the search and of the agreement, so that older timers are ignored.
         self._search = 0
         self._agreement = 0
         self._interval_us = FINALIZE_WAIT_US
-        self._last_heard_us = 0
+        self._last_message_us = 0
 
     def look(self) -> None:
-        """Begin a round, with a vote for oneself."""
+        """Begin a round with a vote for this server."""
         self._state = LOOKING
         self._round += 1
         self._search += 1
@@ -72,7 +72,7 @@ class FastLeaderElection:
         self._settled.clear()
         self._ballot = self._own_ballot()
         self._interval_us = FINALIZE_WAIT_US
-        self._last_heard_us = self._host.clock.now_us
+        self._last_message_us = self._host.clock.now_us
         self._notify_all()
         self._host.set_timer(self._interval_us, self._repeat, self._search)
 
@@ -81,12 +81,12 @@ class FastLeaderElection:
             if vote.state == LOOKING:
                 self._notify(vote.sender)
             return
-        self._last_heard_us = self._host.clock.now_us
-        said = _Vote(vote.state, vote.round, vote.ballot)
+        self._last_message_us = self._host.clock.now_us
+        received = _Vote(vote.state, vote.round, vote.ballot)
         if vote.state == LOOKING:
-            self._receive_vote(vote.sender, said)
+            self._receive_vote(vote.sender, received)
         else:
-            self._receive_settled(vote.sender, said)
+            self._receive_settled(vote.sender, received)
 
     def _receive_vote(self, sender: int, vote: _Vote) -> None:
         if vote.round < self._round:
@@ -127,8 +127,8 @@ class FastLeaderElection:
             if (settled.ballot.leader, settled.ballot.epoch) == (leader, vote.ballot.epoch)
         }
         if vote.round == self._round:
-            # It was of this round that it has come out of.
-            agreeing |= {each for each, said in self._votes.items() if said.ballot.leader == leader}
+            # The leader was elected in this round, so votes of this round count too.
+            agreeing |= {each for each, other in self._votes.items() if other.ballot.leader == leader}
             agreeing |= {self._server_id} if self._ballot.leader == leader else set()
         leads = leader == self._server_id or (
             leader in self._settled and self._settled[leader].state == LEADING
@@ -150,14 +150,14 @@ class FastLeaderElection:
         self._on_elected(leader)
 
     def _repeat(self, search: int) -> None:
-        """Say it again where nothing has been heard for a while, and wait twice as long."""
+        """Repeat the notification after a silence, and double the interval."""
         if search != self._search:
             return
-        quiet_us = self._host.clock.now_us - self._last_heard_us
+        quiet_us = self._host.clock.now_us - self._last_message_us
         if quiet_us >= self._interval_us:
             self._notify_all()
             self._interval_us = min(2 * self._interval_us, NOTIFICATION_INTERVAL_MAX_US)
-            self._last_heard_us = self._host.clock.now_us
+            self._last_message_us = self._host.clock.now_us
             quiet_us = 0
         self._host.set_timer(self._interval_us - quiet_us, self._repeat, search)
 
@@ -168,8 +168,7 @@ class FastLeaderElection:
     def _notify(self, peer: int) -> None:
         ballot = self._ballot
         if self._state != LOOKING:
-            # All that have a leader name it with the epoch that they are in with it
-            # (ZOOKEEPER-1732).
+            # All servers with a leader name it with their common epoch (ZOOKEEPER-1732).
             ballot = Ballot(self._own_ballot().epoch, ballot.position, ballot.leader)
         self._clients[peer].send_without_answer(
             Notification(self._server_id, self._state, self._round, ballot)

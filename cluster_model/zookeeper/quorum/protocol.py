@@ -1,4 +1,4 @@
-"""What the servers of an ensemble say to each other.
+"""The messages between the servers of an ensemble.
 
 Names are those of ZooKeeper's packets (``Leader.java``, ``FastLeaderElection.java``).
 """
@@ -16,11 +16,11 @@ FOLLOWING: Final = "FOLLOWING"
 LEADING: Final = "LEADING"
 
 Position = tuple[int, int]
-"""How far a log goes: the epoch of its last transaction, and how many it has (a zxid)."""
+"""The end of a log, like a zxid: the epoch of its last transaction, and its length."""
 
 
 def quorum_name(process: str) -> str:
-    """Return what a server listens as for the others of its ensemble."""
+    """Return the server name of a process for the other servers of its ensemble."""
     return f"{process} quorum"
 
 
@@ -28,7 +28,7 @@ def quorum_name(process: str) -> str:
 class LoggedTransaction:
     """A transaction in the log, with the epoch of the leader that proposed it.
 
-    ``server`` and ``tag`` say whose client has asked for it.
+    ``server`` is the server of the requesting client, which identifies the request by ``tag``.
     """
 
     epoch: int
@@ -39,7 +39,7 @@ class LoggedTransaction:
 
 @dataclass(slots=True, frozen=True)
 class Ballot:
-    """A vote: the proposed leader, how far its log goes, and its epoch."""
+    """A vote: the proposed leader, the end of its log, and its epoch."""
 
     epoch: int
     position: Position
@@ -48,7 +48,7 @@ class Ballot:
 
 @dataclass(slots=True, frozen=True)
 class Notification:
-    """A server's election round and vote; one that does not look sends its leader's."""
+    """A server's election round and vote; a server with a leader votes for it."""
 
     api: ClassVar[str] = "ZooKeeperElection"
     sender: int
@@ -59,7 +59,7 @@ class Notification:
 
 @dataclass(slots=True, frozen=True)
 class FollowerInfo:
-    """A follower comes to its leader."""
+    """A follower connects to its leader."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     sender: int
@@ -76,10 +76,10 @@ class LeaderInfo:
 
 @dataclass(slots=True, frozen=True)
 class AckEpoch:
-    """A follower will hear no leader of an older epoch, and says how far it is.
+    """A follower promises to ignore leaders of older epochs, and sends the end of its log.
 
-    ``current_epoch`` is -1 where it had promised that before. What it has *applied* every server
-    has in common with it.
+    ``current_epoch`` is -1 if it has promised this epoch before. The first ``applied`` transactions
+    are the same on every server.
     """
 
     api: ClassVar[str] = "ZooKeeperQuorum"
@@ -101,7 +101,7 @@ class NewLeader:
 
 @dataclass(slots=True, frozen=True)
 class UpToDate:
-    """A follower may serve clients; so much of its log is committed."""
+    """A follower may serve clients; its log is committed up to ``committed``."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     committed: int
@@ -109,7 +109,7 @@ class UpToDate:
 
 @dataclass(slots=True, frozen=True)
 class Proposal:
-    """Transactions, in the order in which they will be applied."""
+    """Transactions, in their order of application."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     entries: tuple[LoggedTransaction, ...]
@@ -117,7 +117,7 @@ class Proposal:
 
 @dataclass(slots=True, frozen=True)
 class QuorumAck:
-    """A follower's log has so many entries."""
+    """The length of a follower's log."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     sender: int
@@ -126,7 +126,7 @@ class QuorumAck:
 
 @dataclass(slots=True, frozen=True)
 class Commit:
-    """So much of the log is on a majority of servers."""
+    """The length of the log that a majority of servers has."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     committed: int
@@ -134,14 +134,14 @@ class Commit:
 
 @dataclass(slots=True, frozen=True)
 class LeaderPing:
-    """The leader is there."""
+    """The leader is alive."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
 
 
 @dataclass(slots=True, frozen=True)
 class FollowerPing:
-    """A follower is there, and has heard of the clients of these sessions."""
+    """A follower is alive, and has heard from the clients of these sessions."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     sessions: tuple[int, ...]
@@ -149,7 +149,7 @@ class FollowerPing:
 
 @dataclass(slots=True, frozen=True)
 class ForwardedRequest:
-    """A client of a follower wants this (REQUEST)."""
+    """A transaction for a client of a follower (REQUEST)."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     transaction: Transaction
@@ -158,7 +158,7 @@ class ForwardedRequest:
 
 @dataclass(slots=True, frozen=True)
 class Revalidate:
-    """A client has come to a follower with a session."""
+    """A client has connected to a follower with a session."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     session_id: int
@@ -166,7 +166,7 @@ class Revalidate:
 
 @dataclass(slots=True, frozen=True)
 class Revalidated:
-    """Whether that session goes on."""
+    """Whether that session is alive."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     session_id: int

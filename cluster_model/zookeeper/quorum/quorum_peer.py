@@ -29,10 +29,7 @@ class EnsembleConfig:
 
 
 class QuorumPeer(ServerEndpoint):
-    """One life of such a server.
-
-    Its clients are served while it has a leader, or leads a majority.
-    """
+    """One incarnation of a server, which serves clients while it follows or leads a majority."""
 
     def __init__(
         self, host: Host, config: EnsembleConfig, store: QuorumStore, history: CommittedHistory
@@ -42,7 +39,7 @@ class QuorumPeer(ServerEndpoint):
         self._store = store
         self._history = history
         self.clients = ZooKeeperServer(host, store.server)
-        """What its clients see of it."""
+        """The server for its clients."""
         self._leader: EnsembleLeader | None = None
         self._follower: EnsembleFollower | None = None
         self._is_stopped = False
@@ -61,7 +58,7 @@ class QuorumPeer(ServerEndpoint):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the last leader whose log it has taken over."""
+        """The epoch of the last leader whose log it has."""
         return self._store.current_epoch
 
     @property
@@ -70,7 +67,7 @@ class QuorumPeer(ServerEndpoint):
         return self._leader is not None and self.clients.is_serving
 
     def expire_session(self, session_id: int) -> None:
-        """End a session as if nothing had been heard of its client."""
+        """End a session as if its client had been silent."""
         self.clients.end_session(session_id, expired=True)
 
     def _expire(self, session_id: int) -> None:
@@ -117,7 +114,7 @@ class QuorumPeer(ServerEndpoint):
         self.clients.serve(self._follower)
 
     def _look(self) -> None:
-        """Look for a leader: the one that there was is gone, or those that followed are."""
+        """Look for a leader after losing the leader or the followers."""
         self._end_term()
         self._election.look()
 
@@ -133,7 +130,7 @@ class QuorumPeer(ServerEndpoint):
             self.clients.cease()
 
     def _commit(self, committed: int) -> None:
-        """Apply the log up to there."""
+        """Apply the log up to *committed*."""
         store = self._store
         while store.applied < min(committed, len(store.log)):
             entry = store.log[store.applied]

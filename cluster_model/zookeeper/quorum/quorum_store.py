@@ -10,11 +10,11 @@ from harrow.cluster_model.zookeeper.service.server import ServerStore
 
 @dataclass(slots=True)
 class QuorumStore:
-    """The log of transactions, of which the first ``applied`` are in the tree.
+    """The log of transactions; its first ``applied`` ones are in the tree.
 
-    What is logged is on the disk before anybody is told (``forceSync``). ``accepted_epoch`` is the
-    newest whose leader the server has met, ``current_epoch`` that of the last leader whose log it
-    has taken over.
+    A transaction is on disk before the server acknowledges it (``forceSync``). ``accepted_epoch``
+    is the newest epoch that the server has promised, ``current_epoch`` that of the last leader
+    whose log it has.
     """
 
     server: ServerStore
@@ -44,11 +44,11 @@ class CommittedHistory:
 
     def __init__(self, tree: DataTree) -> None:
         self.tree = tree
-        """Of a server that has applied all of them."""
+        """The tree of a server that has applied all of them."""
         self._applied = 0
 
     def advance(self, applied: int, tree: DataTree) -> bool:
-        """Note that a server applies a transaction; return whether it is the first one to do so."""
+        """Record that a server applies a transaction; return whether it is the first to do so."""
         if applied <= self._applied:
             return False
         self._applied = applied

@@ -1,9 +1,9 @@
 """A broker's ZooKeeper client: one session, several servers, watches, and retries.
 
-Requests wait and are retried until the client is connected. After ``KafkaZkClient.scala`` and
-``ZooKeeperClient.scala``: what was in flight when the connection broke is sent again when there is
-one. A client whose session has expired learns so when it next reaches ZooKeeper, not before; what
-is in flight then fails.
+After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``. Requests wait until the client is
+connected, and requests in flight when a connection breaks are sent again over the next one. A
+client learns that its session has expired when it next reaches ZooKeeper, and its requests fail
+then.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 OnResponse = Callable[[zk.ZooKeeperResponse], None]
 
 _ROUND_US: Final = US_PER_SECOND
-"""How long a client waits when it has tried all servers (``StaticHostProvider.next``)."""
+"""The wait after all servers have been tried (``StaticHostProvider.next``)."""
 _SPREAD_US: Final = US_PER_SECOND
 """The longest wait before the next server, so that not all clients come at once.
 
@@ -34,22 +34,22 @@ _EXPIRED: Final = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
 
 
 class SessionListener(Protocol):
-    """Who is told about sessions and watches."""
+    """Receives the changes of sessions and the events of watches."""
 
     def session_established(self) -> None:
-        """There is a session, a new one."""
+        """A new session has begun."""
 
     def session_expired(self) -> None:
-        """The session is over; a new one is on its way."""
+        """The session has expired; a new one is requested."""
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """Something that was watched has changed."""
+        """A watched znode has changed."""
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """Operations that are under way, or wait for a connection."""
+    """Operations in flight, or waiting for a connection."""
 
     operations: tuple[zk.ZooKeeperOperation, ...]
     atomic: bool
@@ -74,8 +74,8 @@ class ZooKeeperClient:
         self._last_place = 0
         self._session_timeout_us = session_timeout_us
         self._listener = listener
-        # The client gives a silent server up after two thirds of the session timeout and
-        # pings after half of that (ClientCnxn).
+        # The client gives up a silent server after two thirds of the session timeout, and pings
+        # after half of that (``ClientCnxn``).
         self._read_timeout_us = session_timeout_us * 2 // 3
         self._ping_interval_us = self._read_timeout_us // 2
         self._connect_timeout_us = min(self._read_timeout_us, session_timeout_us // len(servers))
@@ -87,8 +87,7 @@ class ZooKeeperClient:
             on_push=self._fired,
             on_disconnect=lambda: self._disconnected(None),
         )
-        # The watches that have not fired yet, as far as the client knows, and the last change that
-        # it has seen.
+        # The watches that have not fired yet to the client's knowledge, and its last seen change.
         self._data_watches: dict[str, None] = {}
         self._exist_watches: dict[str, None] = {}
         self._child_watches: dict[str, None] = {}
@@ -102,17 +101,17 @@ class ZooKeeperClient:
 
     def _shuffled(self, servers: Sequence[str]) -> tuple[str, ...]:
         """Return the servers in this session's order of attempts (``StaticHostProvider``)."""
-        left, shuffled = list(servers), []
-        while left:
-            server = pick(self._host.choices.network, left)
-            left.remove(server)
+        remaining, shuffled = list(servers), []
+        while remaining:
+            server = pick(self._host.choices.network, remaining)
+            remaining.remove(server)
             shuffled.append(server)
         return tuple(shuffled)
 
     def owns(self, result: zk.ZooKeeperResult) -> bool:
         """Return whether this session created an existing znode, and the answer was lost.
 
-        ``KafkaZkClient.CheckedEphemeral`` and ``checkControllerAndEpoch`` take that for a success.
+        ``KafkaZkClient.CheckedEphemeral`` and ``checkControllerAndEpoch`` count that as success.
         """
         return result.error == zk.NODE_EXISTS and result.owner == self._session_id != 0
 
@@ -122,11 +121,11 @@ class ZooKeeperClient:
         self._host.set_timer(self._ping_interval_us, self._ping)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Close the session, and call back when that is done, or cannot be done any more.
+        """Close the session, and call back when it is closed or can no longer be.
 
-        After ``ClientCnxn.close``: a client that has no connection does not wait for one, so its
-        session has to expire; one that hears nothing gives up as with any silent server. What is
-        submitted from now on is lost.
+        After ``ClientCnxn.close``: a client without a connection does not wait for one, so its
+        session expires later. Without an answer it gives up as with any silent server. Later
+        submissions are dropped.
         """
         is_connected = self._connected
         self._closing = True
@@ -145,9 +144,8 @@ class ZooKeeperClient:
     ) -> None:
         """Send operations; *on_response* is called once.
 
-        With the error SESSIONEXPIRED if that happens while they are on their way or wait for a
-        connection; when the connection breaks they are sent again, though they may have taken
-        effect.
+        It gets the error SESSIONEXPIRED if the session expires before the answer. If the connection
+        breaks, the operations are sent again, although they may have taken effect.
         """
         pending = _Pending(operations, atomic, guard, on_response)
         if self._closing:
@@ -172,7 +170,7 @@ class ZooKeeperClient:
             pending.on_response(response)
 
     def _note(self, operations: Sequence[zk.ZooKeeperOperation], response: zk.ZooKeeperResponse) -> None:
-        """Remember how far this client has seen, and what it watches now."""
+        """Record the last change that this client has seen, and its watches."""
         self._last_zxid = max(self._last_zxid, response.zxid)
         for operation, result in zip(operations, response.results, strict=False):
             if isinstance(operation, zk.GetData) and operation.watch:
@@ -211,8 +209,8 @@ class ZooKeeperClient:
         self._client.server = self._servers[self._place]
         self._host.set_timer(delay_us, self._reconnect)
 
-    def _begin_anew(self) -> None:
-        """Replace a session that is over: its watches are gone, and servers get another order."""
+    def _reset_session(self) -> None:
+        """Forget an expired session with its watches, and shuffle the servers again."""
         self._session_id = 0
         self._last_zxid = -1
         self._data_watches.clear()
@@ -224,22 +222,21 @@ class ZooKeeperClient:
 
     def _expired(self, pending: _Pending | None) -> None:
         self._connected = False
-        self._begin_anew()
+        self._reset_session()
         self._listener.session_expired()
         self._expiring = True
         if pending is not None:
             pending.on_response(_EXPIRED)
         self._client.disconnect()
-        self._fail_what_waits()
+        self._fail_waiting()
         self._expiring = False
         self._connect()
 
-    def _fail_what_waits(self) -> None:
-        """End what waits for a connection: it belongs to the session that is over.
+    def _fail_waiting(self) -> None:
+        """Fail the requests that wait for a connection, because they belong to the old session.
 
-        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException there. Sent in
-        the next session, a Create of ``/controller`` would make a controller that knows nothing of
-        it.
+        ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException. In the next
+        session, a delayed Create of ``/controller`` would elect a controller that does not know it.
         """
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:
@@ -272,9 +269,9 @@ class ZooKeeperClient:
         if response.error == zk.SESSION_EXPIRED:
             if len(self._servers) > 1:
                 self._client.disconnect()
-            self._begin_anew()
+            self._reset_session()
             self._listener.session_expired()
-            self._fail_what_waits()
+            self._fail_waiting()
             self._connect()
             return
         is_new = response.session_id != self._session_id
@@ -289,7 +286,7 @@ class ZooKeeperClient:
             self._listener.session_established()
 
     def _ping(self, _: None) -> None:
-        """Keep the session alive when nothing else has been sent for a while."""
+        """Keep the session alive if no other request has been sent for a while."""
         now_us = self._host.clock.now_us
         due_us = self._last_sent_us + self._ping_interval_us
         if due_us <= now_us:

@@ -1,7 +1,7 @@
 """The state of a ZooKeeper server: znodes, and the sessions that own ephemeral ones.
 
-After ``DataTree.java``. Nothing here knows of clients, time or other servers. Servers that apply
-the same transactions in the same order have the same tree, which is what an ensemble is.
+After ``DataTree.java``. The tree is independent of clients, time and other servers. Servers that
+apply the same transactions in the same order have the same tree, which makes them an ensemble.
 """
 
 from collections.abc import Iterable
@@ -12,15 +12,14 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.zookeeper.service import protocol as zk
 
 NO_SESSION: Final = 0
-"""Not a broker: an administrator, whose writes are not reported by name."""
+"""The session of an administrator, whose writes have no client name."""
 
 
 @dataclass(slots=True)
 class Znode:
     """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise.
 
-    ``mzxid`` is the change that wrote its data last, ``pzxid`` the one that created or deleted a
-    child last.
+    ``mzxid`` is the last change of its data, ``pzxid`` the last creation or deletion of a child.
     """
 
     data: Any
@@ -34,7 +33,7 @@ class Znode:
 
 @dataclass(slots=True)
 class ZooKeeperSession:
-    """A client's session, as all servers know it."""
+    """A client's session, the same on all servers."""
 
     id: int
     client: str
@@ -56,7 +55,7 @@ class CreateSession:
 
 @dataclass(slots=True, frozen=True)
 class CloseSession:
-    """A session ends: its client has closed it, or it has *expired*."""
+    """A session ends: its client has closed it, or it has ``expired``."""
 
     session_id: int
     expired: bool
@@ -89,9 +88,9 @@ Outcome = tuple[str, tuple[zk.ZooKeeperResult, ...]]
 
 
 class TreeListener(Protocol):
-    """Who is told what a transaction changes, each time right after it has been changed.
+    """Receives each change of a transaction right after it has been made.
 
-    A client is named where a session has done it.
+    The client is None if no session made the change.
     """
 
     def created(self, client: str | None, path: str, czxid: int) -> None:
@@ -101,17 +100,17 @@ class TreeListener(Protocol):
         """A znode's data has been set."""
 
     def deleted(self, path: str) -> None:
-        """A znode is gone."""
+        """A znode has been deleted."""
 
     def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
-        """A session is over; its ephemeral nodes go next."""
+        """A session has ended; its ephemeral nodes are deleted next."""
 
 
 class DataTree:
-    """The znodes and sessions of one server, as of the last change that it has applied.
+    """The znodes and sessions of one server after its last applied change.
 
-    ``zxid`` numbers the changes of znodes. ZooKeeper numbers transactions, of which one may change
-    several.
+    ``zxid`` numbers the changes of znodes. ZooKeeper numbers transactions, and one of them may
+    change several znodes.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -129,7 +128,7 @@ class DataTree:
         return self._nodes.get(path)
 
     def data(self, path: str) -> object:
-        """Return a znode's data, None when there is no such node."""
+        """Return a znode's data, None if there is no such node."""
         node = self._nodes.get(path)
         return None if node is None else node.data
 
@@ -143,7 +142,7 @@ class DataTree:
         return zk.ZooKeeperResult(zk.OK, version=node.version, children=children)
 
     def first_error(self, operations: Iterable[zk.ZooKeeperOperation]) -> str:
-        """Return why these cannot all happen (they are on different nodes)."""
+        """Return the first reason against these operations, which are on different nodes."""
         for operation in operations:
             node = self._nodes.get(operation.path)
             if isinstance(operation, zk.Create):
@@ -160,7 +159,7 @@ class DataTree:
     # Transactions
 
     def apply(self, transaction: Transaction, listener: TreeListener) -> Outcome:
-        """Do what a transaction says, and return what became of it."""
+        """Apply a transaction, and return its outcome."""
         if isinstance(transaction, Write):
             return self._apply_write(transaction, listener)
         if isinstance(transaction, CreateSession):
@@ -234,7 +233,7 @@ class DataTree:
         return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid, path=path)
 
     def _make_parents(self, path: str) -> None:
-        """Create what is missing above a path, as KafkaZkClient's recursive create does."""
+        """Create the missing parents of a path, like KafkaZkClient's recursive create."""
         parent = path.rsplit("/", 1)[0]
         if parent and parent not in self._nodes:
             self._make_parents(parent)

@@ -1,4 +1,4 @@
-"""What brokers and ZooKeeper say to each other, and the paths that Kafka uses."""
+"""The messages between brokers and ZooKeeper, and the paths that Kafka uses."""
 
 # Plain Python: code asks its classes for their `api`, which only objects of compiled classes have.
 
@@ -35,7 +35,7 @@ ROOTS: Final = (
     "/admin",
     CONTROLLER_EPOCH,
 )
-"""The znodes that are there from the start (``KafkaZkClient.createTopLevelPaths``)."""
+"""The initial znodes (``KafkaZkClient.createTopLevelPaths``)."""
 
 
 def parent_of(path: str) -> str:
@@ -56,7 +56,7 @@ def is_topic_path(path: str) -> bool:
 
 
 def topic_of(topic_path: str) -> str:
-    """Return the topic whose assignment stands at a path (see `topic_path`)."""
+    """Return the topic whose assignment is at a path (see `topic_path`)."""
     return topic_path.rpartition("/")[2]
 
 
@@ -72,19 +72,19 @@ def is_state_path(path: str) -> bool:
 
 
 def partition_of(state_path: str) -> str:
-    """Return the partition whose leader and ISR stand at a path (see `state_path`)."""
+    """Return the partition whose leader and ISR are at a path (see `state_path`)."""
     _, _, _, topic, _, number, _ = state_path.split("/")
     return f"{topic}-{number}"
 
 
 def broker_of(client: str) -> int:
-    """Return the broker whose process is called so (`broker-1`)."""
+    """Return the broker of a process such as `broker-1`."""
     return int(client.rsplit("-", 1)[-1])
 
 
 @dataclass(slots=True, frozen=True)
 class TopicPartitionState:
-    """What the state znode of a partition holds (``TopicPartitionStateZNode``)."""
+    """The content of a partition's state znode (``TopicPartitionStateZNode``)."""
 
     leader: int
     leader_epoch: int
@@ -92,7 +92,7 @@ class TopicPartitionState:
     controller_epoch: int
 
     def leader_and_isr(self, version: int) -> LeaderAndIsr:
-        """Return it as everybody else knows it: a znode's version is its partition epoch."""
+        """Return the partition's state, whose partition epoch is the version of the znode."""
         return LeaderAndIsr(self.leader, self.leader_epoch, self.isr, version)
 
 
@@ -138,7 +138,7 @@ class Create:
 
 @dataclass(slots=True, frozen=True)
 class SetData:
-    """Write a znode if its version is the expected one (`ANY_VERSION`: whatever it is)."""
+    """Write a znode if it has the expected version; `ANY_VERSION` always fits."""
 
     path: str
     data: Any
@@ -147,7 +147,7 @@ class SetData:
 
 @dataclass(slots=True, frozen=True)
 class GetData:
-    """Read a znode; a watch fires once, when it changes, is deleted or comes into being."""
+    """Read a znode; a watch fires once, when it is created, changed or deleted."""
 
     path: str
     watch: bool = False
@@ -163,7 +163,7 @@ class GetChildren:
 
 @dataclass(slots=True, frozen=True)
 class Delete:
-    """Delete a znode, of the expected version."""
+    """Delete a znode if it has the expected version."""
 
     path: str
     version: int = ANY_VERSION
@@ -184,8 +184,8 @@ ZooKeeperOperation = Create | SetData | GetData | GetChildren | Delete | Check
 class ZooKeeperResult:
     """The outcome of one operation; ``czxid`` is the transaction that created the znode.
 
-    Where that is there already, ``owner`` is the session of an ephemeral one: a client that has to
-    know reads it then.
+    If the znode exists already, ``owner`` is the session of an ephemeral one. In Kafka the client
+    reads that next if it needs it.
     """
 
     error: str
@@ -199,10 +199,10 @@ class ZooKeeperResult:
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperRequest(Request):
-    """Operations in order; with ``atomic`` either all of them happen or none.
+    """Operations in order; with ``atomic`` all of them happen or none.
 
-    A ``guard`` that does not hold makes BADVERSION the answer to the whole request
-    (KafkaZkClient wraps each operation into a transaction with such a check).
+    If a ``guard`` does not hold, the answer to the whole request is BADVERSION. KafkaZkClient wraps
+    each operation into a transaction with such a check.
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -219,10 +219,10 @@ class ZooKeeperRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperResponse:
-    """The outcome of each operation; or one error for all of them.
+    """The outcome of each operation, or one error for all of them.
 
-    ``request`` is None where a session was closed. ``zxid`` is the last change that the server had
-    applied when it answered.
+    ``request`` is None after the end of a session. ``zxid`` is the last change that the server had
+    applied.
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -233,18 +233,18 @@ class ZooKeeperResponse:
 
     @property
     def znodes(self) -> tuple[str, ...]:
-        """The paths that were asked for, and those of what was created."""
-        asked = () if self.request is None else self.request.znodes
-        return (*asked, *(result.path for result in self.results if result.path))
+        """The paths of the request, and those of created znodes."""
+        requested = () if self.request is None else self.request.znodes
+        return (*requested, *(result.path for result in self.results if result.path))
 
 
 @dataclass(slots=True, frozen=True)
 class ConnectRequest(Request):
-    """Open a session, or go on with one (``session_id`` > 0) over a new connection.
+    """Open a session, or continue one (``session_id`` > 0) over a new connection.
 
-    ``last_zxid`` is the last change that the client has seen, and the watches are those that it
-    waits for: what they would have told since then they tell at once, and wait otherwise.
-    ZooKeeper's client sends them right behind it (SetWatches).
+    ``last_zxid`` is the last change that the client has seen. Of its watches, those that missed a
+    later change fire at once, and the others are restored. ZooKeeper's client sends them in a
+    request of their own (SetWatches).
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -267,7 +267,7 @@ class ConnectResponse:
 
 @dataclass(slots=True, frozen=True)
 class CloseRequest(Request):
-    """End a session; its ephemeral nodes go at once."""
+    """End a session, and delete its ephemeral nodes at once."""
 
     api: ClassVar[str] = "ZooKeeper"
     session_id: int
@@ -275,7 +275,7 @@ class CloseRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class WatchEvent:
-    """What a watch says when it fires: a path, and whether its data or its children changed."""
+    """A watch has fired: its path, and whether the data or the children changed."""
 
     api: ClassVar[str] = "ZooKeeper"
     path: str
@@ -283,5 +283,5 @@ class WatchEvent:
 
     @property
     def znodes(self) -> tuple[str, ...]:
-        """The path that it tells of."""
+        """The path of the watch."""
         return (self.path,)

@@ -1,7 +1,7 @@
 """A ZooKeeper server for clients (``ZooKeeperServer.java`` and its request processors).
 
-It answers reads by itself, from what it has applied, and has everything else decided: by itself if
-it is alone, by the leader if it is one of an ensemble. Without a leader it serves no client.
+It answers reads from its own tree. A `RequestProcessor` decides everything else: the server itself
+if it is the only one, or the leader of its ensemble. Without a leader it serves no client.
 """
 
 from collections import deque
@@ -33,21 +33,21 @@ _WRITES: Final = (zk.Create, zk.SetData, zk.Delete, zk.Check)
 
 
 class RequestProcessor(Protocol):
-    """Who decides for a server: what is a transaction, which sessions go on."""
+    """Decides about a server's transactions and sessions."""
 
     def submit(self, transaction: Transaction, tag: int) -> None:
         """Order a transaction among all others; the server gets it back with its *tag*."""
 
-    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
-        """Find out whether a session goes on, whose client has come to this server."""
+    def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
+        """Check whether a session is alive whose client has connected to this server."""
 
     def touch(self, session_id: int) -> None:
-        """Note that the client of a session has been heard of."""
+        """Record a sign of life of a session's client."""
 
 
 @dataclass(slots=True)
 class ServerStore:
-    """What outlives a server's process: it is on its disk."""
+    """The disk of a server, which outlives its process."""
 
     server_id: int
     tree: DataTree
@@ -57,7 +57,7 @@ class ServerStore:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A request of a client, and what is known of its operations; those behind it wait for it."""
+    """A client's request and its results so far; later requests wait for it."""
 
     connection: Connection
     correlation_id: int
@@ -71,23 +71,21 @@ class _Request:
 _Watchers = dict[str, dict[int, int]]
 """The watching sessions by path, each with the number of the connection that set the watch.
 
-Not the connection itself: a watch that never fires would keep it, and the broker behind it, for
-ever.
+The connection itself would stay in memory, with the broker behind it, if a watch never fires.
 """
 
 
 class ZooKeeperServer(ServerEndpoint):
-    """One life of a server. Clients see it through requests only."""
+    """One incarnation of a server, for its clients."""
 
     def __init__(self, host: Host, store: ServerStore) -> None:
         self._host = host
         self._store = store
         self._tree = store.tree
         self._processor: RequestProcessor | None = None
-        # Whether what is being applied now is so for the first time anywhere: then the trace has
-        # it.
+        # Whether this server is the first to apply the current transaction: then it is traced.
         self._is_news = False
-        # Of sessions whose clients are connected here.
+        # The connections and requests of clients on this server, by session.
         self._connections: dict[int, Connection] = {}
         self._connecting: dict[int, Connection] = {}
         self._requests: dict[int, deque[_Request]] = {}
@@ -100,7 +98,7 @@ class ZooKeeperServer(ServerEndpoint):
         return self._processor is not None
 
     def serve(self, processor: RequestProcessor) -> None:
-        """Take clients from now on."""
+        """Accept clients from now on."""
         self._processor = processor
 
     def cease(self) -> None:
@@ -118,7 +116,7 @@ class ZooKeeperServer(ServerEndpoint):
     # Transactions
 
     def write(self, operation: zk.ZooKeeperOperation) -> None:
-        """Do what an administrator does with zkCli or a script."""
+        """Write like an administrator with zkCli or a script."""
         self._submit(Write(0, (operation,)), lambda _: None)
 
     def end_session(self, session_id: int, *, expired: bool) -> None:
@@ -158,9 +156,9 @@ class ZooKeeperServer(ServerEndpoint):
 
     def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
         if self._is_news:
-            how = SessionExpired if expired else SessionClosed
-            self._host.emit(how, zk.broker_of(session.client), tuple(session.ephemerals))
-        # Its connection stays: what still comes over it is refused.
+            event = SessionExpired if expired else SessionClosed
+            self._host.emit(event, zk.broker_of(session.client), tuple(session.ephemerals))
+        # The connection stays open, and its later requests are refused.
         self._connections.pop(session.id, None)
         self._requests.pop(session.id, None)
 
@@ -171,7 +169,7 @@ class ZooKeeperServer(ServerEndpoint):
         if isinstance(request, zk.ConnectRequest):
             self._connect(connection, correlation_id, request)
         elif self._processor is None:
-            pass  # Its connection has been closed; it was under way.
+            pass  # The connection was closed while this request was in flight.
         elif isinstance(request, zk.CloseRequest):
             self._close(connection, correlation_id, request)
         else:
@@ -181,21 +179,21 @@ class ZooKeeperServer(ServerEndpoint):
     def connection_closed(self, connection: Connection) -> None:
         """Forget a connection. The session lives until its timeout, or until the client returns."""
         self._connecting.pop(connection.id, None)
-        for session_id, known in self._connections.items():
-            if known is connection:
+        for session_id, open_connection in self._connections.items():
+            if open_connection is connection:
                 del self._connections[session_id]
                 self._requests.pop(session_id, None)
                 return
 
     def _connect(self, connection: Connection, correlation_id: int, request: zk.ConnectRequest) -> None:
-        # A client that has seen more than this server would go back in time here.
+        # A client that has seen later changes than this server would go back in time here.
         if self._processor is None or request.last_zxid > self._tree.zxid:
             self._host.close_by_server(connection)
             return
         self._connecting[connection.id] = connection
         if request.session_id:
-            known = partial(self._revalidated, connection, correlation_id, request)
-            self._processor.revalidate(request.session_id, known)
+            on_validated = partial(self._revalidated, connection, correlation_id, request)
+            self._processor.revalidate(request.session_id, on_validated)
             return
         self._store.last_session += 1
         session_id = (self._store.server_id << _SERVER_ID_SHIFT) + self._store.last_session
@@ -236,7 +234,7 @@ class ZooKeeperServer(ServerEndpoint):
         assert self._processor is not None, "a request while no client is served"
         self._processor.touch(session_id)
         request = _Request(connection, correlation_id, body)
-        # Answers come in the order of the requests: who reads after writing sees it
+        # Answers keep the order of requests, so a client reads its own writes
         # (``CommitProcessor``).
         self._requests.setdefault(session_id, deque()).append(request)
         for transaction in _transactions(body):
@@ -248,7 +246,7 @@ class ZooKeeperServer(ServerEndpoint):
         self._advance(request.body.session_id)
 
     def _advance(self, session_id: int) -> None:
-        """Answer what can be answered of a session's requests, the oldest first."""
+        """Answer a session's completed requests, oldest first, up to one that must wait."""
         waiting = self._requests.get(session_id)
         while waiting and self._is_done(waiting[0]):
             request = waiting.popleft()

@@ -1,8 +1,8 @@
-"""When sessions expire: at ticks (``SessionTrackerImpl.java``).
+"""The expiry of sessions, at ticks (``SessionTrackerImpl.java``).
 
-A timeout is rounded up to a tick, so several sessions that were last heard of within one tick
-expire together. In an ensemble the leader alone does this: what followers hear of their clients
-they tell it.
+A timeout is rounded up to a tick, so sessions whose last signs of life are within one tick expire
+together. In an ensemble only the leader expires sessions, and followers report their clients' signs
+of life to it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from harrow.cluster_model.zookeeper.service.data_tree import ZooKeeperSession
 
 @dataclass(slots=True, eq=False)
 class _Tracked:
-    """A session; ``owner`` is the server that its client is connected to."""
+    """A session; ``owner`` is the server with its client's connection."""
 
     timeout_us: int
     expires_us: int
@@ -22,7 +22,7 @@ class _Tracked:
 
 
 class SessionTracker:
-    """The sessions that may expire, each with its whole timeout from the start."""
+    """The sessions that may expire; each starts with its whole timeout."""
 
     __slots__ = ("_expire", "_host", "_is_active", "_sessions", "_tick_us")
 
@@ -43,12 +43,12 @@ class SessionTracker:
             self.add(session.id, session.timeout_us, owner)
 
     def start(self) -> None:
-        """Begin to tick, at multiples of the tick."""
+        """Start to tick at multiples of the tick."""
         now_us = self._host.clock.now_us
         self._host.set_timer(self._tick_after(now_us) - now_us, self._tick)
 
     def stop(self) -> None:
-        """Let no session expire any more."""
+        """Stop to expire sessions."""
         self._is_active = False
 
     def add(self, session_id: int, timeout_us: int, owner: int) -> None:
@@ -58,7 +58,7 @@ class SessionTracker:
         self._sessions.pop(session_id, None)
 
     def touch(self, session_id: int) -> bool:
-        """Note that a session's client has been heard of; return False when the session is over."""
+        """Record a sign of life of a session's client; return False if the session is over."""
         session = self._sessions.get(session_id)
         if session is None:
             return False
@@ -66,7 +66,7 @@ class SessionTracker:
         return True
 
     def move(self, session_id: int, owner: int) -> bool:
-        """Note which server has a session's client now; return False when the session is over."""
+        """Record the server of a session's client; return False if the session is over."""
         if not self.touch(session_id):
             return False
         self._sessions[session_id].owner = owner
@@ -81,7 +81,7 @@ class SessionTracker:
         return self._tick_after(self._host.clock.now_us + timeout_us)
 
     def _tick_after(self, time_us: int) -> int:
-        """Return the tick after a time, also when it is a tick itself (``roundToInterval``)."""
+        """Return the first tick later than a time (``roundToInterval``)."""
         return (time_us // self._tick_us + 1) * self._tick_us
 
     def _tick(self, _: None) -> None:
@@ -89,8 +89,7 @@ class SessionTracker:
             return
         now_us = self._host.clock.now_us
         for session_id in [id_ for id_, each in self._sessions.items() if each.expires_us <= now_us]:
-            # One that is over is refused at once; that it is, the others learn with the
-            # transaction.
+            # This server refuses its requests at once; others learn of it by the transaction.
             self.remove(session_id)
             self._expire(session_id)
         self._host.set_timer(self._tick_us, self._tick)

@@ -9,11 +9,11 @@ from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracke
 
 
 class StandaloneServer:
-    """One life of a server without others. Sessions of a former life have their timeouts anew."""
+    """One incarnation of a single server, which restarts the timeouts of existing sessions."""
 
     def __init__(self, host: Host, tick_us: int, store: ServerStore) -> None:
         self.clients = ZooKeeperServer(host, store)
-        """What its clients see of it."""
+        """The server for its clients."""
         self._server_id = store.server_id
         self._tracker = SessionTracker(
             host, tick_us, store.tree.sessions.values(), store.server_id, self._expire
@@ -34,11 +34,11 @@ class StandaloneServer:
 
     @property
     def decides(self) -> bool:
-        """Whether an administrator's write, or the end of a session, is decided here."""
+        """Whether this server decides about writes and sessions."""
         return True
 
     def expire_session(self, session_id: int) -> None:
-        """End a session as if nothing had been heard of its client."""
+        """End a session as if its client had been silent."""
         self._tracker.remove(session_id)
         self._expire(session_id)
 
@@ -52,8 +52,8 @@ class StandaloneServer:
             self._tracker.remove(transaction.session_id)
         self.clients.apply(transaction, tag, is_news=True)
 
-    def revalidate(self, session_id: int, on_known: Callable[[bool], None]) -> None:
-        on_known(self._tracker.touch(session_id))
+    def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
+        on_validated(self._tracker.touch(session_id))
 
     def touch(self, session_id: int) -> None:
         self._tracker.touch(session_id)

@@ -431,7 +431,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("4:16", "contradicts enable.auto.commit"),
             ("5:8", "a consumer either subscribes to topics or assigns itself partitions"),
             ("6:25", "the consumer stops at 2s, which is not after its start at 3s"),
-            ("6:63", "heartbeat.interval.ms has to be less than session.timeout.ms"),
+            ("6:63", "heartbeat.interval.ms must be less than session.timeout.ms"),
         ],
     ),
     "a partition of an internal topic that nobody needs": (

@@ -203,7 +203,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "delivery timeout": (
         "settings: {delivery.timeout.ms: 30s, linger.ms: 5}\n",
-        [("1:33", "at least linger.ms + request.timeout.ms, which is 30.005s")],
+        [("1:33", "at least linger.ms + request.timeout.ms (30.005s)")],
     ),
     "acks=all that cannot be": (
         (

@@ -19,7 +19,7 @@ def state(leader: int, isr: Isr) -> LeaderAndIsr:
     return LeaderAndIsr(leader, EPOCH, isr, VERSION)
 
 
-def found(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
+def outcome_of(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
     """Return (leader, ISR); every change raises the leader epoch and is written over the version
     that was read."""
     if new is None:
@@ -55,7 +55,7 @@ def test_the_leader_of_a_partition_that_has_lost_its_leader(
 ) -> None:
     for old_leader in (-1, assignment[0]):
         new = elect_for_offline(state(old_leader, isr), assignment, frozenset(live), unclean=unclean)
-        assert found(new) == elected
+        assert outcome_of(new) == elected
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,18 @@ def test_the_leader_of_a_partition_that_has_lost_its_leader(
     ],
 )
 def test_the_preferred_leader(leader: int, isr: Isr, live: set[int], elected: tuple[int, Isr] | None) -> None:
-    assert found(elect_preferred(state(leader, isr), (2, 4), frozenset(live))) == elected
+    assert outcome_of(elect_preferred(state(leader, isr), (2, 4), frozenset(live))) == elected
 
 
 def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_more() -> None:
-    def elected(leader: int, live: set[int], *, once_more: bool) -> object:
-        return found(elect_preferred(state(leader, (2, 4)), (2, 4), frozenset(live), once_more=once_more))
+    def elected(leader: int, live: set[int], *, re_elects: bool) -> object:
+        return outcome_of(
+            elect_preferred(state(leader, (2, 4)), (2, 4), frozenset(live), re_elects=re_elects)
+        )
 
-    assert elected(2, {2, 4}, once_more=False) is None
-    assert elected(2, {2, 4}, once_more=True) == elected(4, {2, 4}, once_more=False)
-    assert elected(2, {4}, once_more=True) is None
+    assert elected(2, {2, 4}, re_elects=False) is None
+    assert elected(2, {2, 4}, re_elects=True) == elected(4, {2, 4}, re_elects=False)
+    assert elected(2, {4}, re_elects=True) is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_m
     ],
 )
 def test_a_replica_that_has_gone_offline(leader: int, isr: Isr, gone: int, left: tuple[int, Isr]) -> None:
-    assert found(without_replica(state(leader, isr), gone)) == left
+    assert outcome_of(without_replica(state(leader, isr), gone)) == left
 
 
 def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> None:
@@ -126,4 +128,4 @@ def test_a_controlled_shutdown(
     new = elect_for_controlled_shutdown(
         state(isr[0], isr), assignment, frozenset(live), frozenset(shutting_down)
     )
-    assert found(new) == elected
+    assert outcome_of(new) == elected
