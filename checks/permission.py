@@ -46,7 +46,16 @@ class Promise:
 
     @property
     def permitted_by(self) -> tuple[str, ...]:
-        return tuple(str(permission) for permission in self.permissions)
+        """The permissions in words. Settings with the same restriction share an entry."""
+        settings: dict[str, list[str]] = {}
+        for permission in self.permissions:
+            names = settings.setdefault(permission.when or permission.setting, [])
+            if permission.setting not in names:
+                names.append(permission.setting)
+        return tuple(
+            str(Permission(setting=_one_of(names), when="" if names == [when] else when))
+            for when, names in settings.items()
+        )
 
     @property
     def orders(self) -> frozenset[str]:
@@ -74,3 +83,7 @@ class Promise:
             if permitted.stated(settings):
                 return permitted.setting
         return None
+
+
+def _one_of(names: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -96,11 +96,11 @@ BY_POWER_LOSS = Permission(
 _BY_POWER_LOSS_OF_SOME = (
     replace(
         BY_POWER_LOSS,
-        when="when the only replica in the ISR does, so that no other replica with the record can be elected (KIP-966)",
+        when="when the only replica in the ISR loses the record, so that no other replica with the record can be elected (KIP-966)",
     ),
     replace(
         BY_POWER_LOSS,
-        when="when a replica does, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
+        when="when a replica loses the record, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
     ),
 )
 BY_RESUMED_EPOCH = replace(BY_POWER_LOSS, when="when a leader that has lost power resumes its epoch")
@@ -119,11 +119,11 @@ BY_DISK_FAILURES = (
     BY_DISK_FAILURE,
     replace(
         BY_DISK_FAILURE,
-        when="when the only replica in the ISR does, so that no other replica with the record can be elected (KIP-966)",
+        when="when the only replica in the ISR loses the record, so that no other replica with the record can be elected (KIP-966)",
     ),
     replace(
         BY_DISK_FAILURE,
-        when="when a replica does, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
+        when="when a replica loses the record, and is elected because it is still or again in the ISR when it comes back (KIP-966, KIP-903)",
         prevented_by=(),
     ),
     BY_DAMAGED_LEADER,
