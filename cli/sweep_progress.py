@@ -58,7 +58,7 @@ def progress_line(progress: Progress) -> str:
     missing = len(progress.probes_missing())
     return (
         f"{progress.already + progress.done} of {progress.planned} runs, {speed_text(progress)}, "
-        f"{failed} failed, {missing} probes not reached{_left(progress)}"
+        f"{failed} failed, {missing} rare states not reached{_left(progress)}"
     )
 
 

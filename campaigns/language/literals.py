@@ -396,11 +396,20 @@ def release(text: str) -> str:
         return NEWEST_RELEASE
     if text in RELEASES:
         return text
-    close = next((name for name in RELEASES if text.startswith(f"{name}.")), None)
-    hint = f"; write {close}" if close else ""
+    hint = ""
+    if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){1,3}", text):
+        earlier = [name for name in RELEASES if _numbers(name) <= _numbers(text)]
+        if earlier and text.startswith(f"{earlier[-1]}."):
+            hint = f"; write {earlier[-1]}"
+        elif earlier:
+            hint = f"; {earlier[-1]} is the newest before it"
     raise LiteralError(
         f"release {quoted(text)} is not modelled; there are {', '.join(RELEASES)} and {LATEST_RELEASE}{hint}"
     )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
 
 
 def version(text: str) -> str:

@@ -26,17 +26,17 @@ _SHOWN_OF_LONG: Final = 400
 _LONG_WORDS: Final = re.compile(rf"\S{{{_LONG},}}[^\s:,;.]")
 
 
-def nearest(word: str, names: Collection[str]) -> str | None:
+def nearest(word: str, names: Collection[str], likeness_min: float = 0.6) -> str | None:
     """Return the name that is spelled most like *word*; None if none is close."""
     if len(word) > _LONGEST_WORD or len(names) > _MOST_NAMES:
         return None
-    return _nearest(word, tuple(sorted(names)))
+    return _nearest(word, tuple(sorted(names)), likeness_min)
 
 
 @lru_cache(maxsize=4096)
-def _nearest(word: str, names: tuple[str, ...]) -> str | None:
+def _nearest(word: str, names: tuple[str, ...], likeness_min: float) -> str | None:
     folded = {_folded(name): name for name in names}
-    close = get_close_matches(_folded(word), folded, n=1, cutoff=0.6)
+    close = get_close_matches(_folded(word), folded, n=1, cutoff=likeness_min)
     return folded[close[0]] if close else None
 
 
@@ -46,10 +46,12 @@ def _folded(name: str) -> str:
 
 def suggestion(word: str, names: Collection[str]) -> str:
     """Return a hint about an unknown name: the nearest name, or all names if there are few."""
-    close = nearest(word, names)
+    # Where all names can be listed, a poor match such as `stop` for `topic` would only mislead.
+    are_few = 0 < len(names) <= _MOST_NAMES_LISTED
+    close = nearest(word, names, 0.7 if are_few else 0.6)
     if close is not None:
         return f"; did you mean {quoted(close)}?"
-    if 0 < len(names) <= _MOST_NAMES_LISTED:
+    if are_few:
         return f"; known: {listed(sorted(names) if isinstance(names, frozenset) else names)}"
     return ""
 

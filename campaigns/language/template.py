@@ -5,9 +5,7 @@ from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 
 _TEXT = """\
 # A campaign for harrow: a cluster, a workload, faults, and what you expect of them.
-#   harrow validate {file}           check this file
-#   harrow run {file} --seeds 0..20  run it twenty times, each time with other choices
-#   harrow list faults               what else can go wrong; also: rules, releases, campaigns
+{commands}
 # Editors with a YAML language server read the first line and complete keys. They download the schema
 # once; without a network, run `harrow schema > campaign.schema.json` and name that file there.
 {name}description: >-
@@ -62,4 +60,11 @@ def new_campaign(name: str) -> str:
     except LiteralError:
         # Without a name the loader derives one from the name of the file.
         key = ""
-    return _TEXT.format(name=key, kafka=NEWEST_RELEASE, file=f"{name}.yaml")
+    commands = {
+        f"harrow validate {name}.yaml": "check this file",
+        f"harrow run {name}.yaml --seeds 0..20": "run it twenty times, each time with other choices",
+        "harrow list faults": "list what else can go wrong; also: rules, releases, campaigns",
+    }
+    width = max(map(len, commands))
+    lines = [f"#   {command:{width}}  {meaning}" for command, meaning in commands.items()]
+    return _TEXT.format(name=key, kafka=NEWEST_RELEASE, commands="\n".join(lines))

@@ -170,7 +170,7 @@ class WorkloadReader:
         if not spec.group:
             for key in _MEMBER_KEYS:
                 if key in section:
-                    message = f"`{key}` applies only to consumers with the setting {GROUP_ID}"
+                    message = f"`{key}` applies only to consumers with the setting {GROUP_ID}; add `settings: {{{GROUP_ID}: NAME}}`"
                     self._draft.problem(section / key, message, at_key=True)
             return
         if spec.topics and spec.partitions:

@@ -97,7 +97,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("14:25", "unknown partition `t-1`; topic t has only t-0"),
             ("14:30", "t-0 is listed twice"),
             ("14:35", "`t` is a topic; write a partition of it such as `t-0`"),
-            ("14:38", "unknown partition `u-0`; did you mean `t-0`?"),
+            ("14:38", "unknown partition `u-0`; known: t-0"),
             ("15:19", "the list of partitions is empty"),
             ("17:13", "duplicate client name p; it is already defined at line 4"),
             ("18:23", "more than 0"),
@@ -417,7 +417,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "workload:\n  consumers: [{commit: after, topics: [t]}]\n",
         [
             ("2:16", "`commit` applies only to consumers with the setting group.id"),
-            ("2:31", "`topics` applies only to consumers with the setting group.id"),
+            ("2:31", "`topics` applies only to consumers with the setting group.id; add `settings: {group.id: NAME}`"),
         ],
     ),
     "a member that contradicts itself": (

@@ -69,7 +69,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             (
                 "1:8",
-                "release `2.1` is not modelled; there are 0.10.2, 0.11, 1.1, 2.0, 2.4, 2.8, 3.6, 3.9, 4.0, 4.3, 4.4 and latest",
+                "release `2.1` is not modelled; there are 0.10.2, 0.11, 1.1, 2.0, 2.4, 2.8, 3.6, 3.9, 4.0, 4.3, 4.4 and latest; 2.0 is the newest before it",
             )
         ],
     ),
