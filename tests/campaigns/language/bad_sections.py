@@ -417,7 +417,10 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "workload:\n  consumers: [{commit: after, topics: [t]}]\n",
         [
             ("2:16", "`commit` applies only to consumers with the setting group.id"),
-            ("2:31", "`topics` applies only to consumers with the setting group.id; add `settings: {group.id: NAME}`"),
+            (
+                "2:31",
+                "`topics` applies only to consumers with the setting group.id; add `settings: {group.id: NAME}`",
+            ),
         ],
     ),
     "a member that contradicts itself": (

@@ -323,7 +323,8 @@ def tally(**failed: int) -> SweepTally:
 def test_progress_is_shown_in_one_line() -> None:
     line = progress_line(progress(tally=tally(a=2, b=1), left_s=90.0))
     assert re.fullmatch(
-        r"1500 of 20000 runs, 1\d\d runs/s, 3 failed, \d+ rare states not reached, about 1 min 30 s left", line
+        r"1500 of 20000 runs, 1\d\d runs/s, 3 failed, \d+ rare states not reached, about 1 min 30 s left",
+        line,
     )
     assert "left" not in progress_line(progress())
 
