@@ -17,18 +17,18 @@ TRANSACTION = Operation(
 )
 
 
-def test_every_send_and_every_record_of_every_poll_is_walked() -> None:
+def test_a_walk_visits_every_send_and_every_polled_record() -> None:
     assert list(TRANSACTION.sends()) == [("t-0", 7, "x"), ("t-1", None, "y")]
     assert list(TRANSACTION.polls()) == [("t-0", 0, "a"), ("t-0", 1, "b"), ("t-1", 4, "c")]
 
 
-def test_an_invocation_sends_without_offsets_and_has_read_nothing() -> None:
+def test_an_invocation_has_no_offsets_and_no_polled_records() -> None:
     asked = Operation(0, 0, INVOKE, TXN, (("poll",), ("send", "t-0", "x")), 0)
     assert (list(asked.sends()), list(asked.polls())) == ([("t-0", None, "x")], [])
     assert (asked.is_completion, TRANSACTION.is_completion) == (False, True)
 
 
-def test_what_clients_report_is_walked_in_the_same_way() -> None:
+def test_a_walk_visits_client_reports_in_the_same_way() -> None:
     history = History()
     history.send_invoked(0, "t-0", "x", 0)
     history.send_acked(0, "t-0", 3, "x", 1)

@@ -46,7 +46,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Row], PackedLog[Row]]:
 
 
 @given(logs(), _PLACES, st.lists(_SLICES, max_size=4))
-def test_it_is_the_sequence_that_a_list_of_its_rows_is(
+def test_a_packed_log_equals_the_list_of_its_rows(
     both: tuple[list[Row], PackedLog[Row]], place: int, slices: list[slice]
 ) -> None:
     rows, log = both
@@ -69,13 +69,13 @@ def test_it_is_the_sequence_that_a_list_of_its_rows_is(
 
 
 @given(logs())
-def test_its_digest_is_that_of_the_list(both: tuple[list[Row], PackedLog[Row]]) -> None:
+def test_a_packed_log_has_the_digest_of_its_list(both: tuple[list[Row], PackedLog[Row]]) -> None:
     rows, log = both
     assert log.digest() == digest(rows)
 
 
 @given(logs(), st.sets(st.integers(0, 29)), st.integers(0, 2))
-def test_rows_of_rising_numbers_are_found(
+def test_rows_at_rising_numbers_are_those_of_the_list(
     both: tuple[list[Row], PackedLog[Row]], numbers: set[int], first: int
 ) -> None:
     rows, log = both
@@ -86,7 +86,7 @@ def test_rows_of_rising_numbers_are_found(
 
 
 @given(logs())
-def test_its_blocks_are_its_rows_and_none_is_empty(both: tuple[list[Row], PackedLog[Row]]) -> None:
+def test_blocks_contain_all_rows_and_none_is_empty(both: tuple[list[Row], PackedLog[Row]]) -> None:
     rows, log = both
     for sequence in (rows, log):
         blocks = list(blocks_of(sequence))
@@ -95,7 +95,7 @@ def test_its_blocks_are_its_rows_and_none_is_empty(both: tuple[list[Row], Packed
 
 
 @given(logs(), st.integers(-1, 51))
-def test_it_can_be_bisected(both: tuple[list[Row], PackedLog[Row]], at_us: int) -> None:
+def test_a_packed_log_supports_bisection(both: tuple[list[Row], PackedLog[Row]], at_us: int) -> None:
     rows, log = both
     by_time = sorted(rows, key=itemgetter(0))
     again: PackedLog[Row] = PackedLog(newest=by_time, chunk=3, unpacked_max=0)
@@ -105,7 +105,7 @@ def test_it_can_be_bisected(both: tuple[list[Row], PackedLog[Row]], at_us: int) 
 
 
 @given(logs())
-def test_it_is_pickled_as_it_is_and_can_grow_on(both: tuple[list[Row], PackedLog[Row]]) -> None:
+def test_an_unpickled_log_is_equal_and_can_grow(both: tuple[list[Row], PackedLog[Row]]) -> None:
     rows, log = both
     again = pickle.loads(pickle.dumps(log))
     again.newest.append((1, "a", None))
@@ -113,7 +113,7 @@ def test_it_is_pickled_as_it_is_and_can_grow_on(both: tuple[list[Row], PackedLog
     assert (list(log), list(again)) == (rows, [*rows, (1, "a", None)])
 
 
-def test_it_is_pickled_without_what_has_been_unpacked() -> None:
+def test_a_pickled_log_has_no_unpacked_copies() -> None:
     log: PackedLog[Row] = PackedLog(newest=[(n, "a" * 50) for n in range(100)], chunk=50, unpacked_max=0)
     log.pack()
     before = pickle.dumps(log)
@@ -121,7 +121,7 @@ def test_it_is_pickled_without_what_has_been_unpacked() -> None:
     assert pickle.dumps(log) == before
 
 
-def test_what_has_been_packed_is_no_object_any_more() -> None:
+def test_packed_rows_are_no_longer_objects_in_memory() -> None:
     log: PackedLog[Row] = PackedLog(chunk=10, unpacked_max=20)
     for number in range(1_000):
         log.newest.append((number, [number]))
@@ -131,11 +131,11 @@ def test_what_has_been_packed_is_no_object_any_more() -> None:
     for place in range(0, 1_000, 7):
         assert log[place] == (place, [place])
     referred: Sequence[Any] = gc.get_referents(log)
-    kept = [rows for found in referred if isinstance(found, dict) for rows in found.values()]
+    kept = [rows for referent in referred if isinstance(referent, dict) for rows in referent.values()]
     assert sum(map(len, kept)) <= 20
 
 
-def test_operations_are_made_of_their_rows() -> None:
+def test_operations_are_built_from_their_rows() -> None:
     history = History()
     history.send_invoked(3, "t-0", "x", 5)
     history.send_acked(3, "t-0", 7, "x", 9)

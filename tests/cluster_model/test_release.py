@@ -130,7 +130,7 @@ IN_NO_RELEASE = [
 
 
 @pytest.mark.parametrize("switch", ARRIVED)
-def test_what_a_release_does(switch: str) -> None:
+def test_a_switch_has_its_documented_value_in_every_release(switch: str) -> None:
     value: object = None
     expected = {}
     for name in RELEASES:
@@ -140,12 +140,12 @@ def test_what_a_release_does(switch: str) -> None:
 
 
 @pytest.mark.parametrize("switch", IN_EVERY_RELEASE)
-def test_what_every_release_does(switch: str) -> None:
+def test_some_switches_are_on_in_every_release(switch: str) -> None:
     assert {release.behaviours.value(switch) for release in RELEASES.values()} == {True}
 
 
 @pytest.mark.parametrize("switch", IN_NO_RELEASE)
-def test_what_no_release_does_yet(switch: str) -> None:
+def test_some_safe_switches_are_off_in_every_release(switch: str) -> None:
     assert {release.behaviours.value(switch) for release in RELEASES.values()} == {False}
     assert SWITCHES[switch].safe is True
 
@@ -185,7 +185,7 @@ def test_every_switch_is_documented_and_every_release_has_one_of_its_choices(swi
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_every_switch_says_what_is_safe_about_it(switch: str) -> None:
+def test_every_switch_has_a_safe_value_and_its_meaning(switch: str) -> None:
     documented = SWITCHES[switch]
     assert documented.safe in documented.choices
     assert documented.meaning
@@ -197,7 +197,7 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
     assert mutant.value != SWITCHES[mutant.switch].safe
 
 
-def test_what_has_been_repaired_since_the_default_release() -> None:
+def test_later_repairs_of_the_default_release_are_listed_with_their_values() -> None:
     assert REPAIRED_SINCE == {
         "cleaner_retains_last_batch": True,
         "cleaner_waits_for_hw": True,

@@ -207,7 +207,7 @@ DEFAULTS: dict[tuple[str, str], dict[str, Value]] = {
 
 
 @pytest.mark.parametrize("key", sorted(set(SETTINGS) | set(DEFAULTS)), ids="/".join)
-def test_defaults(key: tuple[str, str]) -> None:
+def test_a_setting_has_kafkas_default_in_every_release(key: tuple[str, str]) -> None:
     assert {release: SETTINGS[key].default(release) for release in RELEASES} == DEFAULTS[key]
 
 
@@ -221,7 +221,7 @@ def test_defaults(key: tuple[str, str]) -> None:
         ("retry.backoff.max.ms", since("3.9")),  # KIP-580
     ],
 )
-def test_when_a_setting_arrived(name: str, releases: tuple[str, ...]) -> None:
+def test_a_setting_exists_from_its_first_release_on(name: str, releases: tuple[str, ...]) -> None:
     assert tuple(r for r in RELEASES if SETTINGS[PRODUCER, name].exists_in(r)) == releases
 
 
@@ -230,7 +230,7 @@ def test_a_default_holds_from_its_release_on() -> None:
     assert [setting.default(release) for release in RELEASES] == [1, 1, 1, 2, *[3] * len(since("2.4"))]
 
 
-def test_every_default_is_a_value_that_may_be_given() -> None:
+def test_every_default_is_a_valid_value() -> None:
     for setting in SETTINGS.values():
         for _, value in setting.defaults:
             if setting.kind == "choice":
@@ -251,7 +251,7 @@ def test_every_default_is_a_value_that_may_be_given() -> None:
                 assert setting.minimum <= value <= setting.maximum, setting
 
 
-def test_names_and_scopes() -> None:
+def test_a_name_belongs_to_one_or_several_scopes() -> None:
     assert scopes_of("min.insync.replicas") == (BROKER, TOPIC)
     assert scopes_of("retry.backoff.ms") == (PRODUCER, CONSUMER)
     assert scopes_of("no.such.setting") == ()
@@ -282,7 +282,7 @@ def test_names_and_scopes() -> None:
 # What processes get
 
 
-def test_times_are_microseconds() -> None:
+def test_configurations_have_times_in_microseconds() -> None:
     config = broker_config(
         "2.4",
         {
@@ -298,7 +298,7 @@ def test_times_are_microseconds() -> None:
     assert 100 * 365 * 86_400 * SECOND < never_us < LONG_MAX
 
 
-def test_logs_are_flushed_by_time_as_often_as_the_broker_looks_unless_somebody_says() -> None:
+def test_the_flush_interval_is_that_of_the_scheduler_unless_it_is_set() -> None:
     broker = broker_config("2.4", {"log.flush.scheduler.interval.ms": 5})
     assert (broker.flush_interval_us, topic_config({}, broker).flush_us) == (5 * MS, 5 * MS)
     broker = broker_config("2.4", {"log.flush.scheduler.interval.ms": 5, "log.flush.interval.ms": 7})
@@ -322,7 +322,7 @@ def test_logs_are_flushed_by_time_as_often_as_the_broker_looks_unless_somebody_s
         ),
     ],
 )
-def test_a_topic_has_its_own_settings_else_those_of_the_brokers(
+def test_a_topic_inherits_the_settings_of_its_brokers(
     of_brokers: dict[str, Value], of_topic: dict[str, Value], expected: tuple[bool, int, int]
 ) -> None:
     config = topic_config(of_topic, broker_config("2.4", of_brokers))
@@ -333,7 +333,7 @@ IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True}
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "acks", "idempotence", "retries", "in_flight"),
+    ("release", "explicit", "acks", "idempotence", "retries", "in_flight"),
     [
         ("0.10.2", {}, 1, False, 0, 5),
         ("0.11", {}, 1, False, 0, 5),
@@ -343,17 +343,17 @@ IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True}
         ("2.0", IDEMPOTENT, -1, True, INT_MAX, 5),
         ("2.4", IDEMPOTENT, -1, True, INT_MAX, 5),
         ("0.10.2", IDEMPOTENT, 1, False, 0, 5),  # it does not exist yet
-        # What is given is given.
+        # What is explicit is explicit.
         ("2.4", {**IDEMPOTENT, "retries": 3}, -1, True, 3, 5),
         ("2.4", {**IDEMPOTENT, "max.in.flight.requests.per.connection": 1}, -1, True, INT_MAX, 1),
         ("2.4", {"enable.idempotence": False, "acks": "all", "retries": 0}, -1, False, 0, 5),
         ("2.4", {"acks": "0"}, 0, False, INT_MAX, 5),
     ],
 )
-def test_producers(
-    release: str, given: dict[str, Value], acks: int, idempotence: bool, retries: int, in_flight: int
+def test_idempotence_changes_the_other_defaults_of_a_producer(
+    release: str, explicit: dict[str, Value], acks: int, idempotence: bool, retries: int, in_flight: int
 ) -> None:
-    config = producer_config(release, given)
+    config = producer_config(release, explicit)
     assert (config.acks, config.idempotence, config.retries, config.max_in_flight) == (
         acks,
         idempotence,
@@ -363,11 +363,11 @@ def test_producers(
 
 
 @pytest.mark.parametrize(
-    ("given", "delivery_timeout_ms"),
+    ("explicit", "delivery_timeout_ms"),
     [
         ({}, 120_000),
         ({"delivery.timeout.ms": 40_000}, 40_000),
-        # Without one that is given the default gives way (KafkaProducer.configureDeliveryTimeout).
+        # The default grows with the others (KafkaProducer.configureDeliveryTimeout).
         ({"request.timeout.ms": 200_000}, 200_000),
         ({"request.timeout.ms": 119_000, "linger.ms": 2_000}, 121_000),
         ({"request.timeout.ms": 119_000}, 120_000),
@@ -375,13 +375,15 @@ def test_producers(
         ({"linger.ms": INT_MAX}, INT_MAX),
     ],
 )
-def test_the_delivery_timeout(given: dict[str, Value], delivery_timeout_ms: int) -> None:
-    assert producer_config("2.4", given).delivery_timeout_us == delivery_timeout_ms * MS
+def test_the_default_delivery_timeout_grows_with_linger_and_request_timeout(
+    explicit: dict[str, Value], delivery_timeout_ms: int
+) -> None:
+    assert producer_config("2.4", explicit).delivery_timeout_us == delivery_timeout_ms * MS
 
 
 @pytest.mark.parametrize("config_of", [producer_config, consumer_config])
 @pytest.mark.parametrize(
-    ("release", "given", "first_ms", "most_ms"),
+    ("release", "explicit", "first_ms", "most_ms"),
     [
         ("2.4", {}, 50, 1_000),
         ("0.11", {}, 50, 1_000),
@@ -392,15 +394,15 @@ def test_the_delivery_timeout(given: dict[str, Value], delivery_timeout_ms: int)
         ("2.4", {"reconnect.backoff.ms": 200, "reconnect.backoff.max.ms": 100}, 200, 200),
     ],
 )
-def test_the_reconnect_backoff(
-    config_of: Any, release: str, given: dict[str, Value], first_ms: int, most_ms: int
+def test_the_reconnect_backoff_grows_only_if_its_maximum_applies(
+    config_of: Any, release: str, explicit: dict[str, Value], first_ms: int, most_ms: int
 ) -> None:
-    config = config_of(release, given)
+    config = config_of(release, explicit)
     assert config.reconnect_backoff_us == first_ms * MS
     assert config.reconnect_backoff_max_us == most_ms * MS
 
 
-def test_consumers() -> None:
+def test_a_consumer_has_its_own_settings_and_the_defaults_of_its_release() -> None:
     config = consumer_config("2.4", {"auto.offset.reset": "earliest", "max.poll.records": 3})
     assert (config.auto_offset_reset, config.max_poll_records) == ("earliest", 3)
     assert (config.fetch_max_wait_us, config.request_timeout_us) == (500 * MS, 30 * SECOND)
@@ -424,7 +426,7 @@ LATEST = RELEASES["2.4"].behaviours
         ({"acks": "0", "linger.ms": 5}, {}, {"acks": "0", "linger.ms": 5}),
     ],
 )
-def test_what_kafka_refuses_gives_way_to_what_asks_for_it(
+def test_a_chosen_setting_changes_if_it_conflicts_with_a_fixed_one(
     chosen: dict[str, Value], fixed: dict[str, Value], settled: dict[str, Value]
 ) -> None:
     assert reconciled("2.4", chosen, LATEST, fixed=fixed, replicas=2) == settled
@@ -435,7 +437,7 @@ ORDERS: dict[str, Value] = {"transactional.id": "orders"}
 
 
 @pytest.mark.parametrize(("protocol", "kept"), [("classic", True), ("consumer", False)])
-def test_settings_of_the_classic_protocol_give_way_to_the_other_one(protocol: str, kept: bool) -> None:
+def test_a_chosen_group_protocol_drops_settings_of_the_other_one(protocol: str, kept: bool) -> None:
     of_classic: dict[str, Value] = {
         "session.timeout.ms": 6_000,
         "partition.assignment.strategy": "cooperative-sticky",
@@ -452,7 +454,7 @@ def test_a_transactional_id_makes_a_producer_idempotent_in_every_release() -> No
 
 
 @pytest.mark.parametrize(
-    "given",
+    "explicit",
     [
         {"enable.idempotence": False},
         {"acks": "1"},
@@ -460,14 +462,16 @@ def test_a_transactional_id_makes_a_producer_idempotent_in_every_release() -> No
         {"max.in.flight.requests.per.connection": 6},
     ],
 )
-def test_a_transactional_id_is_refused_with_what_idempotence_is_refused_with(given: dict[str, Value]) -> None:
-    refused = list(conflicts("2.4", {**ORDERS, **given}, LATEST))
-    assert [conflict.setting for conflict in refused] == list(given)
-    settled = reconciled("2.4", given, LATEST, fixed=ORDERS)
+def test_a_transactional_id_conflicts_with_the_same_settings_as_idempotence(
+    explicit: dict[str, Value],
+) -> None:
+    refused = list(conflicts("2.4", {**ORDERS, **explicit}, LATEST))
+    assert [conflict.setting for conflict in refused] == list(explicit)
+    settled = reconciled("2.4", explicit, LATEST, fixed=ORDERS)
     assert list(conflicts("2.4", {**ORDERS, **settled}, LATEST)) == []
 
 
-def test_no_release_reconciles_to_what_it_refuses() -> None:
+def test_reconciled_settings_have_no_conflict_in_any_release() -> None:
     chosen: dict[str, Value] = {
         "enable.idempotence": True,
         "acks": "1",
@@ -484,7 +488,7 @@ def test_no_release_reconciles_to_what_it_refuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "idempotence", "acks"),
+    ("release", "explicit", "idempotence", "acks"),
     [
         ("2.8", {}, False, 1),
         ("3.6", {}, True, -1),
@@ -494,25 +498,25 @@ def test_no_release_reconciles_to_what_it_refuses() -> None:
         ("3.6", {"enable.idempotence": False}, False, -1),
     ],
 )
-def test_from_3_0_on_idempotence_is_a_default_that_gives_way(
-    release: str, given: dict[str, Value], idempotence: bool, acks: int
+def test_from_3_0_on_idempotence_is_a_default_that_conflicts_turn_off(
+    release: str, explicit: dict[str, Value], idempotence: bool, acks: int
 ) -> None:
     """KIP-679, `postProcessAndValidateIdempotenceConfigs`."""
-    config = producer_config(release, given)
+    config = producer_config(release, explicit)
     assert (config.idempotence, config.acks) == (idempotence, acks)
 
 
 @pytest.mark.parametrize(
     ("release", "idempotence", "refused"), [("3.9", None, 0), ("4.0", None, 1), ("4.0", False, 0)]
 )
-def test_from_4_0_on_more_than_five_requests_in_flight_need_idempotence_to_be_off(
+def test_from_4_0_on_more_than_five_requests_in_flight_need_idempotence_off(
     release: str, idempotence: bool | None, refused: int
 ) -> None:
-    given: dict[str, Value] = {"max.in.flight.requests.per.connection": 6}
+    explicit: dict[str, Value] = {"max.in.flight.requests.per.connection": 6}
     if idempotence is not None:
-        given["enable.idempotence"] = idempotence
-    found = list(conflicts(release, given, RELEASES[release].behaviours))
-    assert [conflict.remedy for conflict in found] == [5] * refused
+        explicit["enable.idempotence"] = idempotence
+    refusals = list(conflicts(release, explicit, RELEASES[release].behaviours))
+    assert [conflict.remedy for conflict in refusals] == [5] * refused
 
 
 # Compaction
@@ -522,22 +526,20 @@ def test_from_4_0_on_more_than_five_requests_in_flight_need_idempotence_to_be_of
     ("policy", "compacts", "retention_us"),
     [("delete", False, 5_000), ("compact", True, -1), ("compact,delete", True, 5_000)],
 )
-def test_retention_is_in_force_where_the_policy_says_delete(
-    policy: str, compacts: bool, retention_us: int
-) -> None:
+def test_retention_needs_delete_in_the_cleanup_policy(policy: str, compacts: bool, retention_us: int) -> None:
     config = topic_config({"cleanup.policy": policy, "retention.ms": 5}, broker_config("2.4", {}))
     assert (config.compacts, config.retention_us) == (compacts, retention_us)
 
 
 @pytest.mark.parametrize(("policy", "segment_ms"), [("compact", 4), ("delete", 9)])
-def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segment_ms: int) -> None:
+def test_a_compacted_segment_rolls_within_the_maximum_compaction_lag(policy: str, segment_ms: int) -> None:
     """`LogConfig.maxSegmentMs`, KIP-354."""
-    given: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
-    assert topic_config(given, broker_config("2.4", {})).segment_us == segment_ms * MS
+    explicit: dict[str, Value] = {"cleanup.policy": policy, "segment.ms": 9, "max.compaction.lag.ms": 4}
+    assert topic_config(explicit, broker_config("2.4", {})).segment_us == segment_ms * MS
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "wanted_ms"),
+    ("release", "explicit", "wanted_ms"),
     [
         ("2.4", {"message.timestamp.difference.max.ms": 7}, (7, 7)),
         ("3.6", {"message.timestamp.difference.max.ms": 7, "message.timestamp.before.max.ms": 9}, (9, 7)),
@@ -545,16 +547,16 @@ def test_a_segment_that_is_compacted_in_time_takes_no_longer(policy: str, segmen
         ("4.3", {"message.timestamp.after.max.ms": 5}, (None, 5)),
     ],
 )
-def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_default(
-    release: str, given: dict[str, Value], wanted_ms: tuple[int | None, int]
+def test_the_older_timestamp_limit_applies_while_the_newer_ones_have_their_defaults(
+    release: str, explicit: dict[str, Value], wanted_ms: tuple[int | None, int]
 ) -> None:
-    config = topic_config(given, broker_config(release, {}))
+    config = topic_config(explicit, broker_config(release, {}))
     limits = (config.timestamp_before_max_us, config.timestamp_after_max_us)
     assert limits == tuple(NO_LIMIT_US if limit is None else limit * MS for limit in wanted_ms)
 
 
 @pytest.mark.parametrize(
-    ("release", "given", "refused"),
+    ("release", "explicit", "refused"),
     [
         ("3.9", {"group.id": "g", "heartbeat.interval.ms": 45_000}, ["heartbeat.interval.ms"]),
         ("2.4", {"group.id": "g", "session.timeout.ms": 3_000}, ["session.timeout.ms"]),
@@ -581,12 +583,14 @@ def test_the_older_limit_of_timestamps_holds_where_the_newer_ones_are_as_by_defa
         ("4.3", {"group.id": "g", "group.remote.assignor": "range"}, ["group.remote.assignor"]),
     ],
 )
-def test_what_kafka_refuses_of_a_consumer(release: str, given: dict[str, Value], refused: list[str]) -> None:
-    assert [conflict.setting for conflict in consumer_conflicts(release, given)] == refused
+def test_kafka_refuses_conflicting_settings_of_a_consumer(
+    release: str, explicit: dict[str, Value], refused: list[str]
+) -> None:
+    assert [conflict.setting for conflict in consumer_conflicts(release, explicit)] == refused
 
 
 @pytest.mark.parametrize(
-    ("given", "refused"),
+    ("explicit", "refused"),
     [
         ({}, []),
         ({"session.timeout.ms": 10_000}, ["session.timeout.ms"]),
@@ -598,16 +602,16 @@ def test_what_kafka_refuses_of_a_consumer(release: str, given: dict[str, Value],
         ),
     ],
 )
-def test_what_kafka_refuses_of_brokers_that_coordinate_consumer_groups(
-    given: dict[str, Value], refused: list[str]
+def test_kafka_refuses_conflicting_group_settings_of_a_broker(
+    explicit: dict[str, Value], refused: list[str]
 ) -> None:
-    settings = {f"group.consumer.{name}": value for name, value in given.items()}
-    found = [conflict.setting for conflict in broker_conflicts("4.0", settings)]
-    assert found == [f"group.consumer.{name}" for name in refused]
+    settings = {f"group.consumer.{name}": value for name, value in explicit.items()}
+    refusals = [conflict.setting for conflict in broker_conflicts("4.0", settings)]
+    assert refusals == [f"group.consumer.{name}" for name in refused]
     assert not list(broker_conflicts("3.9", settings))
 
 
-def test_a_consumer_that_commits_gives_up_from_2_0_on() -> None:
+def test_from_2_0_on_a_commit_of_a_consumer_times_out() -> None:
     assert consumer_config("0.11", {}).api_timeout_us is None
     assert consumer_config("2.0", {}).api_timeout_us == 60 * SECOND
 
@@ -623,12 +627,12 @@ REMOVED_IN_4_0 = {
 }
 
 
-def test_settings_that_kafka_has_removed_are_gone() -> None:
+def test_removed_settings_are_missing_in_later_releases() -> None:
     assert {key for key, setting in SETTINGS.items() if setting.is_gone("4.0")} == REMOVED_IN_4_0
     assert not [key for key, setting in SETTINGS.items() if setting.is_gone("3.9")]
 
 
-def test_a_setting_that_is_gone_says_until_when_it_was_there_and_what_there_is_instead() -> None:
+def test_the_message_about_a_removed_setting_names_its_last_release_and_its_successor() -> None:
     assert SETTINGS[TOPIC, "message.timestamp.difference.max.ms"].missing_in("4.3") == (
         "Kafka 4.3 no longer has message.timestamp.difference.max.ms; 3.9 was the last release with it: "
         "use message.timestamp.before.max.ms and message.timestamp.after.max.ms"

@@ -253,16 +253,16 @@ def test_before_2_5_later_fetches_ignore_the_leader_epochs_of_the_full_fetch(
     assert (errors.NONE if fetched is None else fetched.error) == error
 
 
-@pytest.mark.parametrize(("leaves", "known"), [(False, UNKNOWN_OFFSET), (True, 0)])
+@pytest.mark.parametrize(("leaves", "position"), [(False, UNKNOWN_OFFSET), (True, 0)])
 @pytest.mark.parametrize("moved", [(0, 0), (0, 5), (9, -1)], ids=["fenced", "unknown epoch", "out of range"])
 def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
-    *, leaves: bool, known: int, moved: tuple[int, int]
+    *, leaves: bool, position: int, moved: tuple[int, int]
 ) -> None:
     replicas = Replicas(failed_fetch_leaves_follower=leaves)
     replicas.lead(P, 0, (0, 1), epoch=2)
     answer(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
     answer(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
-    assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == known
+    assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == position
 
 
 @pytest.mark.parametrize(

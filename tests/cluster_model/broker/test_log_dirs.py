@@ -39,8 +39,8 @@ class TwoDisks(Life):
         sent = batch(f"m{sequence}", producer_id=7, sequence=sequence, size=size)
         self.send(ProduceRequest(1, 30 * SECOND, {P: sent}))
         self.host.advance(0)
-        found: tuple[str, int] = self.host.responses[-1].body.partitions[P]
-        return found
+        outcome: tuple[str, int] = self.host.responses[-1].body.partitions[P]
+        return outcome
 
 
 def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:

@@ -206,7 +206,7 @@ def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
 
 
 @pytest.mark.parametrize(
-    ("known", "error"),
+    ("reader_epoch", "error"),
     [
         (-1, errors.NONE),
         (1, errors.NONE),
@@ -214,13 +214,13 @@ def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
         (2, errors.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_leader_checks_the_leader_epoch_of_a_reader(known: int, error: str) -> None:
+def test_a_leader_checks_the_leader_epoch_of_a_reader(reader_epoch: int, error: str) -> None:
     led = Led()
-    assert led.partition.check_epoch(known) == error
+    assert led.partition.check_epoch(reader_epoch) == error
 
 
 @pytest.mark.parametrize(
-    ("known", "error"),
+    ("reader_epoch", "error"),
     [
         (-1, errors.NOT_LEADER_FOR_PARTITION),
         (2, errors.NOT_LEADER_FOR_PARTITION),
@@ -228,10 +228,10 @@ def test_a_leader_checks_the_leader_epoch_of_a_reader(known: int, error: str) ->
         (3, errors.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_a_follower_checks_the_leader_epoch_of_a_reader_first(known: int, error: str) -> None:
+def test_a_follower_checks_the_leader_epoch_of_a_reader_first(reader_epoch: int, error: str) -> None:
     led = Led()
     led.partition.make_follower(led.state(1, (), 2))
-    assert led.partition.check_epoch(known) == error
+    assert led.partition.check_epoch(reader_epoch) == error
 
 
 @pytest.mark.parametrize(("release", "lags"), [("2.0", False), ("2.4", True)])
@@ -242,13 +242,13 @@ def test_a_new_leader_reports_no_end_before_its_hw_reaches_its_epoch(release: st
     assert not led.partition.high_watermark_lags()
 
 
-@pytest.mark.parametrize(("release", "known"), [("2.0", UNKNOWN_OFFSET), ("2.4", 1)])
-def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release: str, known: int) -> None:
+@pytest.mark.parametrize(("release", "position"), [("2.0", UNKNOWN_OFFSET), ("2.4", 1)])
+def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release: str, position: int) -> None:
     led = Led(leo=2, release=release)
     led.fetch(r1=1)
     replica = led.partition.remote_replicas[1]
     led.partition.follower_failed(replica)
-    assert replica.log_end_offset == known
+    assert replica.log_end_offset == position
 
 
 @pytest.mark.parametrize(("checked", "isr"), [(True, (0,)), (False, (0, 1))])
@@ -850,15 +850,15 @@ def test_a_reelected_leader_without_positions_waits_for_a_fetch() -> None:
 # Clocks that jump (Time.milliseconds)
 
 
-@pytest.mark.parametrize(("by_us", "gone"), [(LAG_US + 1, [1, 2]), (LAG_US - 1, [])])
-def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int, gone: list[int]) -> None:
+@pytest.mark.parametrize(("by_us", "late"), [(LAG_US + 1, [1, 2]), (LAG_US - 1, [])])
+def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int, late: list[int]) -> None:
     led = Led()
     led.fetch(r1=0, r2=0)
     led.append()
     for replica in led.partition.remote_replicas.values():
         replica.clock_stepped(by_us)
     led.partition.maybe_shrink_isr()
-    assert led.store.writes == ([((0,), SHRINK)] if gone else [])
+    assert led.store.writes == ([((0,), SHRINK)] if late else [])
 
 
 def test_a_fetch_after_a_clock_jump_counts_at_the_new_time() -> None:

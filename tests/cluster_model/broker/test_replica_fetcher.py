@@ -110,9 +110,9 @@ class Follower:
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
         return [(sent.body.api, sent.body.partitions) for sent in self.host.requests()]
 
-    def answer_epochs(self, **found: tuple[str, int, int]) -> None:
+    def answer_epochs(self, **answers: tuple[str, int, int]) -> None:
         sent = self.host.take("OffsetsForLeaderEpoch")
-        sent.answer(OffsetsForLeaderEpochResponse({name.replace("_", "-"): f for name, f in found.items()}))
+        sent.answer(OffsetsForLeaderEpochResponse({name.replace("_", "-"): f for name, f in answers.items()}))
 
     def answer_epoch(self, epoch: int, end_offset: int, error: str = errors.NONE) -> None:
         self.answer_epochs(t_0=(error, epoch, end_offset))

@@ -85,7 +85,7 @@ def out_of_range(host: FakeHost) -> None:
     ("policy", "timestamp", "position"),
     [("earliest", EARLIEST_TIMESTAMP, 4), ("latest", LATEST_TIMESTAMP, 9), ("none", None, 1)],
 )
-def test_a_deleted_next_record_moves_the_consumer_where_auto_offset_reset_says(
+def test_after_a_deletion_a_consumer_continues_by_auto_offset_reset(
     policy: str, timestamp: int | None, position: int
 ) -> None:
     host = FakeHost()

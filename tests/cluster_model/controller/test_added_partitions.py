@@ -57,7 +57,7 @@ class Growing:
 
 
 @everywhere
-def test_new_partitions_are_placed_behind_the_old_ones_and_led(release: str, metadata: str) -> None:
+def test_new_partitions_follow_the_old_ones_and_get_leaders(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     growing.cluster.create_partitions("t", 3)
     growing.passes()
@@ -81,7 +81,7 @@ def test_a_topic_never_has_fewer_partitions_than_before(release: str, metadata: 
 
 
 @on_both
-def test_a_topic_that_is_not_there_gets_none(release: str, metadata: str) -> None:
+def test_a_missing_topic_gets_no_partitions(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     growing.cluster.create_partitions("u", 2)
     growing.passes()
@@ -90,7 +90,7 @@ def test_a_topic_that_is_not_there_gets_none(release: str, metadata: str) -> Non
 
 
 @on_both
-def test_as_many_brokers_have_to_be_there_as_a_partition_has_replicas(release: str, metadata: str) -> None:
+def test_partitions_need_as_many_live_brokers_as_replicas(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     for broker in (1, 2):
         growing.cluster.crash_broker(broker, power_loss=False)
@@ -102,7 +102,7 @@ def test_as_many_brokers_have_to_be_there_as_a_partition_has_replicas(release: s
 
 
 @on_both
-def test_brokers_that_are_gone_get_no_replicas(release: str, metadata: str) -> None:
+def test_dead_brokers_get_no_replicas(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     growing.cluster.crash_broker(1, power_loss=False)
     growing.passes(30)
@@ -112,7 +112,7 @@ def test_brokers_that_are_gone_get_no_replicas(release: str, metadata: str) -> N
 
 
 @on_both
-def test_the_next_controller_leads_what_the_one_before_did_not_come_to(release: str, metadata: str) -> None:
+def test_the_next_controller_elects_leaders_that_its_predecessor_did_not(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     controller = growing.cluster.controller()
     assert controller is not None
@@ -123,7 +123,7 @@ def test_the_next_controller_leads_what_the_one_before_did_not_come_to(release: 
     assert growing.leaders()["t-1"] >= 0
 
 
-def test_in_kraft_what_was_not_committed_is_asked_for_again() -> None:
+def test_in_kraft_uncommitted_partitions_are_requested_again() -> None:
     growing = Growing("4.3", KRAFT)
     controller = growing.cluster.controller()
     assert controller is not None
@@ -140,7 +140,7 @@ def test_in_kraft_what_was_not_committed_is_asked_for_again() -> None:
 
 
 @on_both
-def test_a_reassignment_leaves_added_partitions_as_they_are(release: str, metadata: str) -> None:
+def test_a_reassignment_does_not_change_added_partitions(release: str, metadata: str) -> None:
     growing = Growing(release, metadata)
     growing.cluster.create_partitions("t", 2)
     growing.passes()
@@ -150,7 +150,7 @@ def test_a_reassignment_leaves_added_partitions_as_they_are(release: str, metada
     assert growing.cluster.replicas_of("t-1") == (1, 2, 3)
 
 
-def test_the_assignment_goes_on_where_it_was_if_all_brokers_are_there() -> None:
+def test_the_assignment_continues_after_the_last_partition_if_all_brokers_are_alive() -> None:
     brokers = (0, 1, 2, 3, 4)
     whole = assign_replicas(brokers, 4, 3)
     assert assign_partitions(brokers, {}, whole[0], 2, 4) == whole[2:]

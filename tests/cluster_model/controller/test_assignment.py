@@ -24,17 +24,17 @@ RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 THREE_RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 
 
-def test_replica_assignment() -> None:
+def test_followers_of_a_brokers_partitions_are_spread_over_the_other_brokers() -> None:
     assert assign_replicas(range(5), 10, 3) == TEN_ON_FIVE
 
 
-def test_rack_alternated_brokers() -> None:
+def test_neighbours_in_the_list_of_brokers_are_in_different_racks() -> None:
     assert _alternate_racks(list(RACKS), RACKS) == [0, 3, 1, 5, 4, 2]
     without_5 = {broker: rack for broker, rack in RACKS.items() if broker != 5}
     assert _alternate_racks(list(without_5), without_5) == [0, 3, 1, 4, 2]
 
 
-def test_rack_aware_assignment() -> None:
+def test_with_racks_the_replicas_of_a_partition_are_in_different_racks() -> None:
     assert assign_replicas(list(RACKS), 7, 3, RACKS) == (
         (0, 3, 1),
         (3, 1, 5),
@@ -58,18 +58,18 @@ def test_rack_aware_assignment() -> None:
         ((2, 0, 1), 3, 1, 0, 0, ((2,), (0,), (1,))),
     ],
 )
-def test_small_assignments(
+def test_start_and_shift_place_the_replicas(
     brokers: tuple[int, ...], partitions: int, factor: int, start: int, shift: int, assignment: Assignment
 ) -> None:
     assert assign_replicas(brokers, partitions, factor, None, start, shift) == assignment
 
 
 def counts(assignment: Assignment, *, leaders_only: bool = False) -> set[int]:
-    found: dict[int, int] = {}
+    number_by_broker: dict[int, int] = {}
     for replicas in assignment:
         for broker in replicas[:1] if leaders_only else replicas:
-            found[broker] = found.get(broker, 0) + 1
-    return set(found.values())
+            number_by_broker[broker] = number_by_broker.get(broker, 0) + 1
+    return set(number_by_broker.values())
 
 
 TWELVE = {broker: f"rack{1 + broker % 3}" for broker in range(12)}

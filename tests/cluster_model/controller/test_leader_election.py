@@ -50,7 +50,7 @@ def outcome_of(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
         ((1, 2), (), {2}, False, None),
     ],
 )
-def test_the_leader_of_a_partition_that_has_lost_its_leader(
+def test_the_first_live_replica_in_the_isr_replaces_a_lost_leader(
     assignment: Isr, isr: Isr, live: set[int], unclean: bool, elected: tuple[int, Isr] | None
 ) -> None:
     for old_leader in (-1, assignment[0]):
@@ -70,11 +70,13 @@ def test_the_leader_of_a_partition_that_has_lost_its_leader(
         (2, (2, 4), {2, 4}, None),  # it leads already
     ],
 )
-def test_the_preferred_leader(leader: int, isr: Isr, live: set[int], elected: tuple[int, Isr] | None) -> None:
+def test_the_preferred_replica_leads_only_if_it_is_live_and_in_the_isr(
+    leader: int, isr: Isr, live: set[int], elected: tuple[int, Isr] | None
+) -> None:
     assert outcome_of(elect_preferred(state(leader, isr), (2, 4), frozenset(live))) == elected
 
 
-def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_more() -> None:
+def test_from_1_1_to_2_3_a_leading_preferred_replica_is_elected_again() -> None:
     def elected(leader: int, live: set[int], *, re_elects: bool) -> object:
         return outcome_of(
             elect_preferred(state(leader, (2, 4)), (2, 4), frozenset(live), re_elects=re_elects)
@@ -86,7 +88,7 @@ def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_m
 
 
 @pytest.mark.parametrize(
-    ("leader", "isr", "gone", "left"),
+    ("leader", "isr", "offline", "remaining"),
     [
         (0, (0, 1, 2), 1, (0, (0, 2))),
         (0, (0, 1, 2), 0, (-1, (1, 2))),
@@ -94,11 +96,13 @@ def test_from_1_1_to_2_3_a_preferred_leader_that_leads_already_is_elected_once_m
         (-1, (2,), 2, (-1, (2,))),
     ],
 )
-def test_a_replica_that_has_gone_offline(leader: int, isr: Isr, gone: int, left: tuple[int, Isr]) -> None:
-    assert outcome_of(without_replica(state(leader, isr), gone)) == left
+def test_an_offline_replica_leaves_the_isr_unless_it_is_the_last_member(
+    leader: int, isr: Isr, offline: int, remaining: tuple[int, Isr]
+) -> None:
+    assert outcome_of(without_replica(state(leader, isr), offline)) == remaining
 
 
-def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> None:
+def test_a_new_controller_removes_dead_brokers_from_the_isrs() -> None:
     stage = Stage(controller=2)
     stage.cluster.crash_broker(2, power_loss=False)
     # Its session is over after 6 to 8 s; the leader would take it out of the ISR after 10 to 15 s.
@@ -122,7 +126,7 @@ def test_a_new_controller_takes_the_brokers_that_are_down_out_of_the_isrs() -> N
         ((1, 2, 3), (1, 2, 3), {1, 3}, {1}, (3, (2, 3))),
     ],
 )
-def test_a_controlled_shutdown(
+def test_in_a_controlled_shutdown_another_isr_member_leads_if_there_is_one(
     assignment: Isr, isr: Isr, live: set[int], shutting_down: set[int], elected: tuple[int, Isr] | None
 ) -> None:
     new = elect_for_controlled_shutdown(

@@ -285,7 +285,7 @@ def test_a_transaction_that_is_ending_refuses_other_requests() -> None:
 
 
 @pytest.mark.parametrize(("release", "aborted_by_s"), [("2.4", 121), ("3.9", 71)])
-def test_a_transaction_that_is_open_for_too_long_is_aborted(release: str, aborted_by_s: int) -> None:
+def test_a_transaction_open_for_too_long_is_aborted(release: str, aborted_by_s: int) -> None:
     cluster = TransactionsCluster(release)
     fenced = fences(cluster)
     producer = open_transaction(cluster, "t-0")

@@ -97,7 +97,7 @@ class TestRegisteredBeforeControl:
         watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
         assert watched.broken == [("registered-before-control", 1, "", 4, -1)]
 
-    def test_a_broker_stays_registered_for_it_after_its_session_expires(self, watched: Watched) -> None:
+    def test_a_broker_counts_as_registered_after_its_session_expires(self, watched: Watched) -> None:
         watched.emit(ControlRequestObeyed, 1, "LeaderAndIsr", 4)
         assert watched.broken == []
 

@@ -68,7 +68,7 @@ def test_a_follower_stores_a_batch_like_its_leader() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "end_offset", "max_bytes", "found"),
+    ("offset", "end_offset", "max_bytes", "values"),
     [
         (0, 6, 1000, ["ab", "c", "def"]),
         (1, 6, 1000, ["ab", "c", "def"]),  # from the batch that contains the offset
@@ -87,9 +87,11 @@ def test_a_follower_stores_a_batch_like_its_leader() -> None:
         (3, 6, 1, ["def"]),
     ],
 )
-def test_a_read_returns_whole_batches(offset: int, end_offset: int, max_bytes: int, found: list[str]) -> None:
+def test_a_read_returns_whole_batches(
+    offset: int, end_offset: int, max_bytes: int, values: list[str]
+) -> None:
     _, log = three_batches()
-    assert ["".join(s.values) for s in log.read(offset, end_offset, max_bytes)] == found
+    assert ["".join(s.values) for s in log.read(offset, end_offset, max_bytes)] == values
 
 
 def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
@@ -533,7 +535,7 @@ def test_incremental_producer_state_equals_a_replay_of_the_whole_log(
             assert not follows_log or disk.log_file(P).aborted_transactions == index
 
 
-def test_a_rebuild_of_producer_state_reads_each_batch_only_once_more() -> None:
+def test_a_rebuild_of_producer_state_reads_each_batch_once() -> None:
     disk = Disk()
     for opened in range(1, 31):
         log = log_on(disk)

@@ -34,13 +34,13 @@ def test_seed_0_draws_the_golden_numbers(name: str) -> None:
     assert draws(getattr(Choices.from_seed(0), name), 8) == GOLDEN[name]
 
 
-def test_golden_numbers_go_on_past_the_first_block() -> None:
+def test_the_golden_numbers_continue_after_the_first_block() -> None:
     numbers = draws(SeededStream(12345, "network"), 1027, bound=2**32)
     assert numbers[511:514] == [2886821402, 3573020669, 2292118083]
     assert numbers[1023:1027] == [2080846894, 3230212671, 4164455362, 4200126657]
 
 
-def test_streams_differ_from_each_other_and_from_seed_to_seed() -> None:
+def test_streams_differ_by_name_and_by_seed() -> None:
     found = {
         tuple(draws(SeededStream(seed, name), 4, 2**32))
         for seed in (-1, 0, 1, 2**70)
@@ -50,7 +50,7 @@ def test_streams_differ_from_each_other_and_from_seed_to_seed() -> None:
 
 
 @pytest.mark.parametrize("busy", STREAM_NAMES)
-def test_drawing_more_from_one_stream_leaves_the_others_as_they_were(busy: str) -> None:
+def test_draws_from_one_stream_do_not_change_the_others(busy: str) -> None:
     choices = Choices.from_seed(7)
     draws(getattr(choices, busy), 1000)
     for name in STREAM_NAMES:
@@ -59,7 +59,7 @@ def test_drawing_more_from_one_stream_leaves_the_others_as_they_were(busy: str) 
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 10, 1_000_000, 2**32, 2**64])
-def test_below_stays_below_and_reaches_everything(bound: int) -> None:
+def test_below_draws_every_number_below_its_bound_and_no_other(bound: int) -> None:
     found = draws(SeededStream(3, "disk"), 2000, bound)
     assert all(0 <= draw < bound for draw in found)
     if bound <= 10:
@@ -71,7 +71,7 @@ def test_below_stays_below_and_reaches_everything(bound: int) -> None:
         assert max(found) > bound - bound // 100
 
 
-def test_a_recording_plays_back_what_was_drawn() -> None:
+def test_a_recording_plays_back_its_draws() -> None:
     bounds = (10, 1, 1000, 2**40)
     recording = RecordingStream(SeededStream(5, "schedule"))
     drawn = [recording.below(bound) for bound in bounds]
@@ -90,14 +90,14 @@ def test_a_recording_plays_back_what_was_drawn() -> None:
         ([], [1, 7], [0, 0]),
     ],
 )
-def test_a_recording_that_does_not_fit_gives_the_smallest_choice(
+def test_a_recorded_draw_outside_the_bound_becomes_the_smallest_choice(
     recorded: list[int], bounds: list[int], played: list[int]
 ) -> None:
     replay = RecordedStream(recorded)
     assert [replay.below(bound) for bound in bounds] == played
 
 
-def test_a_recording_of_some_streams_leaves_the_others_at_the_smallest_choice() -> None:
+def test_streams_missing_from_a_recording_give_the_smallest_choice() -> None:
     choices = recorded_choices({"disk": [4, 2]})
     assert draws(choices.disk, 3) == [4, 2, 0]
     assert draws(choices.network, 3) == draws(choices.schedule, 3) == draws(choices.workload, 3) == [0, 0, 0]

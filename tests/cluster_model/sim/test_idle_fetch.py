@@ -32,7 +32,7 @@ TIMEOUT_US: Final = 40
 SESSION: Final = 5
 
 
-def said(message: Exchange[Any] | Reply) -> Any:
+def content_of(message: Exchange[Any] | Reply) -> Any:
     return message.request if isinstance(message, Exchange) else message.body
 
 
@@ -158,7 +158,7 @@ class Pair:
             # But for timers that find nothing any more, and those are set again when they are
             # missing.
             "due": sorted(
-                (event.order, event.process.name, event.correlation_id, said(event))
+                (event.order, event.process.name, event.correlation_id, content_of(event))
                 for event in self.simulator._queue
                 if isinstance(event, Exchange | Reply)
             ),
@@ -166,7 +166,7 @@ class Pair:
 
 
 @pytest.mark.parametrize(("wait_us", "latency_us"), [(WAIT_US, 3), (1, 1), (WAIT_US, 0), (2, 9)])
-def test_at_every_time_it_is_what_it_would_be_had_each_cycle_been_taken(
+def test_an_idle_fetch_has_the_same_state_at_any_time_as_if_each_cycle_had_run(
     wait_us: int, latency_us: int
 ) -> None:
     period_us = wait_us + 2 * latency_us
@@ -193,7 +193,7 @@ def test_at_every_time_it_is_what_it_would_be_had_each_cycle_been_taken(
         assert one.state() == other.state()
 
 
-def test_while_it_repeats_itself_nothing_happens() -> None:
+def test_a_fetch_that_repeats_itself_causes_no_events() -> None:
     pair = Pair()
     pair.run_until(10 * TIMEOUT_US)  # the client's timer fires once
     handled = pair.simulator.events_handled
@@ -203,7 +203,7 @@ def test_while_it_repeats_itself_nothing_happens() -> None:
     assert not pair.simulator._queue
 
 
-def test_each_cycle_is_taken_if_a_test_wants_it() -> None:
+def test_watched_fetches_run_each_cycle() -> None:
     pair = Pair(stepped=True)
     handled = pair.simulator.events_handled
     pair.run_until(pair.began_us + 100 * (WAIT_US + 6))
@@ -249,7 +249,9 @@ def pause_the_server(pair: Pair) -> None:
         *(watch_messages, pause_the_client, pause_the_server),
     ],
 )
-def test_what_may_touch_the_next_message_wakes_it_and_keeps_it_awake(disturb: Callable[[Pair], None]) -> None:
+def test_a_fault_that_may_affect_the_next_message_wakes_the_fetch_until_it_ends(
+    disturb: Callable[[Pair], None],
+) -> None:
     pair = Pair()
     pair.run_until(1_000)
     disturb(pair)
@@ -289,14 +291,14 @@ def pause_another(pair: Pair) -> None:
         pause_another,
     ],
 )
-def test_what_goes_on_elsewhere_lets_it_sleep(disturb: Callable[[Pair], None]) -> None:
+def test_faults_elsewhere_do_not_wake_the_fetch(disturb: Callable[[Pair], None]) -> None:
     pair = Pair()
     pair.run_until(1_000)
     disturb(pair)
     assert pair.is_idle
 
 
-def test_once_a_fault_is_over_it_repeats_itself_again() -> None:
+def test_after_a_fault_the_fetch_repeats_itself_again() -> None:
     pair = Pair()
     pair.run_until(1_000)
     pair.network.cut("client", "server")
@@ -306,7 +308,7 @@ def test_once_a_fault_is_over_it_repeats_itself_again() -> None:
     assert pair.is_idle
 
 
-def test_another_request_of_the_connection_comes_behind_it() -> None:
+def test_another_request_of_the_connection_follows_the_fetch() -> None:
     pair = Pair()
     pair.run_until(1_000)
     pair.client.send(MetadataRequest(), lambda *_: None)
@@ -316,7 +318,7 @@ def test_another_request_of_the_connection_comes_behind_it() -> None:
     assert pair.leader.metadata_requests == 1
 
 
-def test_a_client_that_has_something_else_to_ask_does_not_repeat_it() -> None:
+def test_a_client_with_another_request_does_not_repeat_the_fetch() -> None:
     pair = Pair()
     pair.run_until(1_000)
     pair.client.stop_repeating()
@@ -328,7 +330,7 @@ def test_a_client_that_has_something_else_to_ask_does_not_repeat_it() -> None:
 
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
-def test_what_is_under_way_to_a_dead_process_does_not_arrive(after_us: int) -> None:
+def test_a_message_in_flight_to_a_dead_process_does_not_arrive(after_us: int) -> None:
     """Its place may be taken by its next life, which knows nothing of it."""
     for is_client in (True, False):
         pair = Pair()
@@ -378,7 +380,7 @@ def close_the_session(pair: Pair) -> None:
     "end",
     [close_the_connection, stop_listening, close_it_at_the_server, begin_an_isr_write, close_the_session],
 )
-def test_what_a_cycle_would_notice_wakes_it(end: Callable[[Pair], None]) -> None:
+def test_a_change_that_a_cycle_would_notice_wakes_the_fetch(end: Callable[[Pair], None]) -> None:
     pair = Pair()
     pair.run_until(1_000)
     connection = pair.connection
@@ -388,7 +390,7 @@ def test_what_a_cycle_would_notice_wakes_it(end: Callable[[Pair], None]) -> None
 
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
-def test_news_of_a_partition_wakes_its_fetch_and_tries_it_if_it_still_waits(after_us: int) -> None:
+def test_news_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_waits(after_us: int) -> None:
     """If its answer or the next request is under way, no fetch waits.
 
     A completed one has no timer.
@@ -413,7 +415,7 @@ def test_news_of_a_partition_wakes_its_fetch_and_tries_it_if_it_still_waits(afte
     assert tried == ([delayed] if after_us < WAIT_US else [])
 
 
-def test_one_that_was_woken_is_given_up_when_its_answer_stays_away() -> None:
+def test_a_woken_fetch_without_an_answer_times_out() -> None:
     pair = Pair()
     pair.run_until(1_000)
     pair.network.cut("server", "client")

@@ -23,7 +23,7 @@ def times(net: Net) -> list[int]:
     return [at_us for at_us, _ in net.server.received]
 
 
-def test_latency_is_added_and_keeps_messages_a_connection_sends_together_together() -> None:
+def test_latency_adds_up_and_does_not_separate_messages_sent_together() -> None:
     net = Net()
     connection = net.connect()
     net.network.degrade("client", "server", LinkQuality(latency_us=5_000))
@@ -34,7 +34,7 @@ def test_latency_is_added_and_keeps_messages_a_connection_sends_together_togethe
     assert net.client.received == [(LATENCY_US, Body("x"))]  # The other direction is as it was.
 
 
-def test_what_is_in_force_at_once_adds_up_and_ends_one_by_one() -> None:
+def test_simultaneous_degradations_add_up_and_end_one_by_one() -> None:
     net = Net()
     connection = net.connect()
     slow, slower = LinkQuality(latency_us=1_000), LinkQuality(latency_us=2_000)
@@ -74,7 +74,7 @@ def test_bandwidth_is_shared_by_all_connections_of_a_link() -> None:
     assert times(net) == [LATENCY_US + 1_000, LATENCY_US + 2_000]
 
 
-def test_a_slow_receiver_takes_the_requests_of_a_connection_one_after_the_other() -> None:
+def test_a_slow_receiver_handles_a_connections_requests_one_at_a_time() -> None:
     net = Net()
     one, other = net.connect(), net.connect()
     net.network.degrade("client", "server", LinkQuality(request_us=1_000))
@@ -86,7 +86,7 @@ def test_a_slow_receiver_takes_the_requests_of_a_connection_one_after_the_other(
     assert net.client.received == [(LATENCY_US, Body("x"))]
 
 
-def test_a_reset_breaks_the_connections_between_two_processes_alone() -> None:
+def test_a_reset_breaks_only_the_connections_between_two_processes() -> None:
     net = Net()
     connection = net.connect()
     net.network.reset("client", "somebody")
@@ -99,7 +99,7 @@ def test_a_reset_breaks_the_connections_between_two_processes_alone() -> None:
     assert net.client.lost == net.server.closed == [connection.id]
 
 
-def test_healing_ends_every_degradation_and_that_of_a_core_the_ones_within_it() -> None:
+def test_healing_ends_every_degradation_and_healing_a_core_those_within_it() -> None:
     qualities = LinkQualities()
     for link in (LINK, ("b", "c")):
         qualities.add(link, LinkQuality(bytes_per_second=1))

@@ -119,7 +119,7 @@ def test_a_connection_keeps_its_order_whatever_the_latency(seed: int, disturbed:
 # Rules for single messages
 
 
-def test_a_rule_about_a_znode_counts_what_is_about_it_or_one_below() -> None:
+def test_a_rule_for_a_znode_matches_messages_about_it_or_its_descendants() -> None:
     net = Net()
     connection = net.connect()
     rule = net.rule(DROP, znode="/a", skip=1, count=1)
@@ -133,7 +133,7 @@ def test_a_rule_about_a_znode_counts_what_is_about_it_or_one_below() -> None:
     assert (rule.matched, rule.applied) == (2, 1)
 
 
-def test_an_answer_is_about_what_was_asked_for_and_what_was_created() -> None:
+def test_an_answer_is_about_the_requested_and_the_created_znodes() -> None:
     asked = ZooKeeperRequest(1, (Create("/changes/change_", sequential=True),))
     created = ZooKeeperResponse("OK", (ZooKeeperResult("OK", path="/changes/change_0000000000"),), asked)
     assert created.znodes == ("/changes/change_", "/changes/change_0000000000")
@@ -150,7 +150,7 @@ def test_an_answer_is_about_what_was_asked_for_and_what_was_created() -> None:
         (RESET, ["closed"]),
     ],
 )
-def test_what_a_rule_does_to_a_request_and_to_those_behind_it(action: str, got: list[str]) -> None:
+def test_a_rule_for_requests_also_delays_those_behind_a_match(action: str, got: list[str]) -> None:
     net = Net()
     connection = net.connect()
     net.rule(action, count=1, delay_us=500)
@@ -175,7 +175,7 @@ def test_what_a_rule_does_to_a_request_and_to_those_behind_it(action: str, got: 
         (RESET, ["lost"]),
     ],
 )
-def test_what_a_rule_does_to_a_response(action: str, got: list[str]) -> None:
+def test_a_rule_acts_on_responses(action: str, got: list[str]) -> None:
     net = Net()
     connection = net.connect()
     net.ask(connection, "a")
@@ -188,7 +188,7 @@ def test_what_a_rule_does_to_a_response(action: str, got: list[str]) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_the_other_direction_and_other_connections_go_on(action: str) -> None:
+def test_a_rule_does_not_affect_the_other_direction_or_other_connections(action: str) -> None:
     net = Net()
     touched, other = net.connect(), net.connect()
     net.rule(action, kind="request", count=1, delay_us=5_000)
@@ -217,7 +217,7 @@ def test_a_request_that_arrives_twice_is_answered_twice() -> None:
 
 
 @pytest.mark.parametrize("how", ["release", "remove_rule", "restore_all"])
-def test_what_is_held_goes_on_its_way_in_order(how: str) -> None:
+def test_held_messages_are_released_in_order(how: str) -> None:
     net = Net()
     connection = net.connect()
     rule = net.rule(HOLD, count=1)
@@ -274,7 +274,7 @@ def test_two_holding_rules_are_released_one_after_the_other() -> None:
         ({"probability_millionths": 0}, ""),
     ],
 )
-def test_which_messages_a_rule_is_about(options: dict[str, Any], dropped: str) -> None:
+def test_a_rule_matches_messages_by_all_its_fields(options: dict[str, Any], dropped: str) -> None:
     net = Net()
     connection = net.connect()
     net.rule(DROP, **options)
@@ -325,7 +325,7 @@ def test_a_link_cut_one_way_stops_one_way() -> None:
     assert net.client_got() == ["x"]
 
 
-def test_what_waits_behind_a_cut_is_retransmitted_in_order() -> None:
+def test_messages_behind_a_cut_are_retransmitted_in_order() -> None:
     net = Net()
     connection = net.connect()
     connection.established = True
@@ -363,7 +363,7 @@ def test_a_link_that_is_cut_twice_is_restored_twice() -> None:
     assert net.server_got() == ["a", "b"]
 
 
-def test_what_was_under_way_when_the_link_was_cut_arrives() -> None:
+def test_a_message_in_flight_when_the_link_is_cut_arrives() -> None:
     net = Net()
     connection = net.connect()
     net.ask(connection, "a")
@@ -372,7 +372,7 @@ def test_what_was_under_way_when_the_link_was_cut_arrives() -> None:
     assert net.server_got() == ["a"]
 
 
-def test_a_client_that_gives_up_behind_a_cut_takes_what_waited_with_it() -> None:
+def test_a_client_that_gives_up_behind_a_cut_drops_its_waiting_messages() -> None:
     net = Net()
     connection = net.connect()
     net.network.cut("client", "server")
@@ -387,9 +387,7 @@ def test_a_client_that_gives_up_behind_a_cut_takes_what_waited_with_it() -> None
 
 
 @pytest.mark.parametrize(("is_on_the_way", "got"), [(False, ["closed"]), (True, ["a", "b", "closed"])])
-def test_what_is_held_on_its_way_arrives_although_its_client_has_given_up(
-    is_on_the_way: bool, got: list[str]
-) -> None:
+def test_a_held_message_arrives_although_its_client_has_given_up(is_on_the_way: bool, got: list[str]) -> None:
     net = Net()
     connection = net.connect()
     net.rule(HOLD, kind="request", count=1, is_on_the_way=is_on_the_way)
@@ -403,7 +401,7 @@ def test_what_is_held_on_its_way_arrives_although_its_client_has_given_up(
     assert net.client_got() == []
 
 
-def test_an_answer_to_a_client_that_has_gone_is_dropped_when_the_link_is_restored() -> None:
+def test_an_answer_to_a_closed_connection_is_dropped_when_the_link_is_restored() -> None:
     net = Net()
     connection = net.connect()
     net.network.cut("server", "client")
@@ -417,7 +415,7 @@ def test_an_answer_to_a_client_that_has_gone_is_dropped_when_the_link_is_restore
 # Closing
 
 
-def test_a_server_that_closes_is_heard_after_what_it_sent_before() -> None:
+def test_a_servers_close_arrives_after_its_earlier_messages() -> None:
     net = Net(latency_max_us=5_000, seed=2)
     connection = net.connect()
     net.reply(connection, "x", "y")
@@ -431,7 +429,7 @@ def test_a_server_that_closes_is_heard_after_what_it_sent_before() -> None:
     assert net.client_got() == ["x", "y", "lost"]
 
 
-def test_a_client_that_closes_is_heard_after_what_it_sent_before_and_hears_nothing_more() -> None:
+def test_a_clients_close_arrives_after_its_earlier_messages_and_ends_its_answers() -> None:
     net = Net(latency_max_us=5_000, seed=2)
     connection = net.connect()
     net.ask(connection, "a", "b")
@@ -445,7 +443,7 @@ def test_a_client_that_closes_is_heard_after_what_it_sent_before_and_hears_nothi
     assert "y" not in net.client_got()
 
 
-def test_a_fin_waits_behind_what_is_held() -> None:
+def test_a_fin_waits_behind_held_messages() -> None:
     net = Net()
     connection = net.connect()
     net.rule(HOLD, kind="response", count=1)
@@ -470,7 +468,7 @@ def test_a_connection_to_a_process_that_is_down_is_refused() -> None:
     assert net.server_got() == []
 
 
-def test_a_connection_opened_while_the_process_was_down_is_refused_for_good() -> None:
+def test_a_connection_opened_while_the_process_was_down_stays_refused() -> None:
     net = Net()
     net.server_process.kill()
     connection = net.connect()
@@ -480,7 +478,7 @@ def test_a_connection_opened_while_the_process_was_down_is_refused_for_good() ->
     assert net.client_got() == ["lost"]
 
 
-def test_a_process_that_dies_closes_its_connections_and_what_it_sent_arrives() -> None:
+def test_a_process_that_dies_closes_its_connections_and_its_sent_messages_arrive() -> None:
     net = Net()
     connection = net.connect()
     net.ask(connection, "a")
@@ -504,7 +502,7 @@ def test_a_client_that_dies_closes_its_connections() -> None:
     assert net.client_got() == []
 
 
-def test_the_next_life_of_a_server_resets_the_connections_of_the_former_one() -> None:
+def test_the_next_incarnation_of_a_server_resets_the_connections_of_the_former_one() -> None:
     net = Net()
     net.network.cut("server", "client")
     connection = net.connect()
@@ -523,7 +521,7 @@ def test_the_next_life_of_a_server_resets_the_connections_of_the_former_one() ->
     assert next_life.bodies() == [Body("b")]
 
 
-def test_nobody_connects_to_a_process_that_has_started_before_it_listens() -> None:
+def test_a_started_process_refuses_connections_until_it_listens() -> None:
     net = Net()
     net.server_process.kill()
     net.network.process_died(net.server_process, power_loss=False)
@@ -554,7 +552,7 @@ def test_power_loss_is_silent_until_the_machine_boots() -> None:
     assert net.client_got() == ["lost", "lost"]
 
 
-def test_a_machine_that_boots_leaves_connections_to_its_new_life_alone() -> None:
+def test_a_machine_that_boots_does_not_reset_new_connections() -> None:
     net = Net()
     net.server_process.kill(power_loss=True)
     net.network.process_died(net.server_process, power_loss=True)
@@ -567,7 +565,7 @@ def test_a_machine_that_boots_leaves_connections_to_its_new_life_alone() -> None
     assert net.server_got() == ["a"]
 
 
-def test_a_client_that_loses_power_says_nothing() -> None:
+def test_a_client_that_loses_power_sends_no_close() -> None:
     net = Net()
     net.connect()
     net.client_process.kill(power_loss=True)
@@ -616,7 +614,7 @@ def test_a_new_connection_needs_both_directions_of_its_link(cut: tuple[str, str]
     assert net.server_got() == ["a"]
 
 
-def test_an_old_connection_goes_on_in_the_direction_that_is_not_cut() -> None:
+def test_an_old_connection_continues_in_the_direction_that_is_not_cut() -> None:
     net = Net()
     connection = net.connect()
     net.ask(connection, "a")
@@ -627,7 +625,7 @@ def test_an_old_connection_goes_on_in_the_direction_that_is_not_cut() -> None:
     assert net.server_got() == ["a", "b"]
 
 
-def test_a_process_that_stops_listening_closes_what_it_has_accepted_and_refuses_the_rest() -> None:
+def test_a_process_that_stops_listening_closes_accepted_connections_and_refuses_others() -> None:
     net = Net()
     accepted = net.connect()
     net.ask(accepted, "before")
@@ -647,7 +645,7 @@ def test_a_process_that_stops_listening_closes_what_it_has_accepted_and_refuses_
     assert net.server.bodies() == [Body("before"), Body("again")]
 
 
-def test_a_process_that_stops_listening_keeps_the_connections_that_it_has_opened() -> None:
+def test_a_process_that_stops_listening_keeps_the_connections_it_opened() -> None:
     net = Net()
     connection = net.connect()
     net.network.stop_listening(net.client_process)

@@ -19,7 +19,7 @@ class Work:
         return self.left > 0
 
 
-def test_it_runs_at_its_times_alone_and_while_there_is_work() -> None:
+def test_a_periodic_task_runs_only_at_its_times_and_while_there_is_work() -> None:
     work = Work()
     work.host.advance(3)
     work.task.start()
@@ -36,7 +36,7 @@ def test_it_runs_at_its_times_alone_and_while_there_is_work() -> None:
     assert work.ran_us == [33, 43, 53, 143]
 
 
-def test_what_is_requested_before_it_starts_waits_for_that() -> None:
+def test_a_request_before_the_start_waits_for_it() -> None:
     work = Work()
     work.task.request()
     work.host.advance(100)

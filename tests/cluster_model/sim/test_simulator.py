@@ -85,7 +85,7 @@ def test_run_until_sets_the_clock_and_step_leaves_it_at_the_event() -> None:
     assert loop.what() == ["a"]
 
 
-def test_what_was_scheduled_for_an_earlier_life_never_happens(run: Any) -> None:
+def test_events_of_an_earlier_incarnation_never_happen(run: Any) -> None:
     loop = Loop()
     loop.at(10, "old life")
     loop.at(10, "other", loop.other)
@@ -97,7 +97,7 @@ def test_what_was_scheduled_for_an_earlier_life_never_happens(run: Any) -> None:
     assert loop.simulator.events_handled == 2
 
 
-def test_a_process_can_die_in_the_instant_in_which_more_would_happen_to_it(run: Any) -> None:
+def test_a_process_that_dies_gets_no_later_event_of_the_same_instant(run: Any) -> None:
     loop = Loop()
     loop.simulator.schedule(10, loop.other, lambda _: loop.one.kill(), None)
     loop.at(10, "same instant, later")
