@@ -1,5 +1,4 @@
-"""What the process of an application does between the calls of a library, which is made up here,
-and of harrow, which a test is."""
+"""The process of an application runs between a client library and harrow; both are fakes here."""
 
 import json
 import socket
@@ -34,8 +33,7 @@ THREE = {"called-0": [(0, "a"), (1, "b"), (2, "c")]}
 
 
 class FakeLibrary:
-    """Takes note of what it is asked; it returns what *polls* has, and fails as *failures* says, by
-    call."""
+    """Records its calls, returns the *polls* in turn, and fails calls as *failures* states."""
 
     def __init__(
         self,
@@ -84,8 +82,8 @@ class FakeLibrary:
         time.sleep(0.001)
         return {}
 
-    def poll(self, *given: Any) -> Any:
-        return self.read(*given) if len(given) == 2 else time.sleep(0.02)
+    def poll(self, *arguments: Any) -> Any:
+        return self.read(*arguments) if len(arguments) == 2 else time.sleep(0.02)
 
     def reached(self) -> dict[str, int]:
         return {"called-0": 3}
@@ -150,14 +148,15 @@ class FakeLibrary:
 
 
 class Harrow:
-    """The other end of the channel: it answers, numbers what is written from 5 on, and takes every
-    result that is stored."""
+    """The other end of the channel, which numbers results from 5 on and accepts every stored
+    result.
+    """
 
     def __init__(self, connection: socket.socket, library: FakeLibrary) -> None:
         self._connection = connection
         self.library = library
         self.reports: list[dict[str, Any]] = []
-        self.asked: list[dict[str, Any]] = []
+        self.questions: list[dict[str, Any]] = []
         self.stored: dict[str, int] = {}
         self._numbers = 4
 
@@ -174,7 +173,7 @@ class Harrow:
     def _take(self, report: dict[str, Any]) -> None:
         self.reports.append(report)
         if not {"next", "store", "stored"}.isdisjoint(report):
-            self.asked.append(report)
+            self.questions.append(report)
             self._numbers += "next" in report
             self.order(answer=self.stored if "stored" in report else self._numbers)
 
@@ -195,7 +194,7 @@ class Harrow:
             time.sleep(0.002)
 
     def wait_for_poll(self, number: int = 2) -> None:
-        """Wait until it has polled so many times, and waits for more."""
+        """Wait for a number of polls, and then until the application is idle."""
         self.wait(lambda: self.steps().count("poll") >= number)
         self.wait(lambda: "idle" in self.reports[-1])
 
@@ -212,11 +211,10 @@ def running(
     fatal: str | None = None,
     **client: Any,
 ) -> Iterator[Harrow]:
-    """Have an application run, in a thread; *keeps* says that records are sent when the test says
-    so."""
+    """Run an application in a thread. With *keeps*, the test decides when records are sent."""
     library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
     library.fatal = fatal
-    given = {
+    client_settings = {
         "delivery": delivery,
         "name": "app",
         "source": "t",
@@ -239,7 +237,7 @@ def running(
     mine, its = socket.socketpair()
     harrow = Harrow(mine, library)
     harrow.stored = dict(stored or {})
-    app = application_worker.ApplicationWorker(Channel(its), {**given, **client}, library)
+    app = application_worker.ApplicationWorker(Channel(its), {**client_settings, **client}, library)
 
     def work() -> None:
         with pytest.raises(SystemExit):
@@ -251,7 +249,7 @@ def running(
     try:
         yield harrow
     finally:
-        # What is held ends when harrow is gone.
+        # A held application ends with harrow.
         mine.shutdown(socket.SHUT_WR)
         threads[1].join(PATIENCE_S)
         its.close()
@@ -277,7 +275,7 @@ def test_worker_takes_the_steps_of_the_program(delivery: str) -> None:
     trace = run_plan(plan, 0).evidence.trace
     steps = [event[4] for event in trace if event[1] == ApplicationStep.name]
     polls = 3 if is_parallel else 2
-    # Of two workers one has the last record while what the first ones have finished is committed.
+    # One of two workers has the last record while the offsets of the first are committed.
     with running(delivery, THREE, takes_ns=[20_000_000]) as harrow:
         harrow.wait_for_poll(polls)
         assert harrow.steps() == steps
@@ -349,7 +347,7 @@ def test_fenced_producer_ends_the_application() -> None:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.reports[-1]["ended"] == "PRODUCER_FENCED"
         assert "abort" not in harrow.library.calls
-        # Nobody knows whether it counts.
+        # The outcome of the commit is unknown.
         assert harrow.of_consumer("outcome", "error") == [("info", "PRODUCER_FENCED")]
 
 
@@ -407,13 +405,13 @@ def test_sink_stores_results_and_resumes_from_its_store() -> None:
     with running(IDEMPOTENT_SINK, THREE, stored={"t-0": 1}) as harrow:
         harrow.wait_for_poll()
         assert harrow.library.calls == ["subscribe", "assign {'called-0': 1}"]
-        stored = [(r["partition"], r["offset"], r["store"]) for r in harrow.asked if "store" in r]
+        stored = [(r["partition"], r["offset"], r["store"]) for r in harrow.questions if "store" in r]
         assert stored == [("t-0", 0, "a"), ("t-0", 1, "b"), ("t-0", 2, "c")]
 
 
 @pytest.fixture
 def slowest(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Return what the worker waits for whose record takes 1 ns, where others' take nothing."""
+    """Return the event that ends the work on the one record that takes 1 ns."""
     done = threading.Event()
     monkeypatch.setattr(application_worker, "_work", lambda takes_ns: takes_ns and done.wait(PATIENCE_S))
     return done
@@ -429,7 +427,7 @@ def test_parallel_workers_finish_in_any_order(
     polls = {"called-0": [(number, str(number)) for number in range(3)]}, {"called-0": [(3, "3")]}
     with running(delivery, *polls, takes_ns=[1, 0, 0, 0]) as harrow:
         calls = harrow.library.calls
-        # The other worker does the rest, and the loop goes on once there is nothing more to hand
+        # The other worker processes the rest, and the loop continues when every record is handed
         # out.
         harrow.wait(lambda: sum(call.startswith("send") for call in calls) == 3)
         harrow.wait(lambda: committed in calls or "commit {'called-0': 4}" in calls)
@@ -437,7 +435,7 @@ def test_parallel_workers_finish_in_any_order(
             assert {call for call in calls if call.startswith("commit")} == {committed}
         slowest.set()
         harrow.wait(lambda: sum(call.startswith("send") for call in calls) == 4)
-        # What has been finished meanwhile is committed although nothing more comes.
+        # Finished records are committed even if no other record arrives.
         harrow.wait(lambda: calls[-1] == "commit {'called-0': 4}")
 
 
@@ -449,7 +447,7 @@ def test_workers_do_not_commit_revoked_partitions(slowest: threading.Event) -> N
         slowest.set()
         harrow.wait(lambda: sum(call.startswith("send") for call in calls) == 2)
         harrow.wait(lambda: harrow.steps().count("poll") == 3)
-        # What they have in their hands they finish.
+        # The workers finish the records that they already have.
         assert [call for call in calls if call.startswith("commit")] == ["commit {'called-0': 0}"]
         assert sorted(call[-2:] for call in calls if call.startswith("send")) == ["a)", "b)"]
 
@@ -458,7 +456,7 @@ def test_hold_stops_at_the_given_pass_of_a_step() -> None:
     with running(AT_LEAST_ONCE, THREE, orders=({"hold": ["send", 1]},)) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "held" in r])
         assert harrow.library.calls == ["subscribe", *sent("a")]
-        # What waits for the step waits for it in the next life, too: harrow knows of each time.
+        # The hold survives a restart, because harrow learns of each pass.
         passed = [(r["passed"], r["hold"]) for r in harrow.reports if "passed" in r]
         assert passed == [("send", ["send", 0]), ("send", None)]
         harrow.order(go=True)

@@ -1,4 +1,4 @@
-"""A client's process starts, is heard, and ends with harrow."""
+"""A client's process starts, reports, and ends with harrow."""
 
 import socket
 import time
@@ -12,12 +12,12 @@ from harrow.live_cluster.clients.client_process import ClientError, ClientProces
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from tests.patience import PATIENCE_S
 
-NOBODY = "127.0.0.1:1"
+NO_BROKER = "127.0.0.1:1"
 
 
 def producer(**more: Any) -> dict[str, Any]:
-    settings = {"bootstrap.servers": NOBODY, "delivery.timeout.ms": 300, "log_level": 0}
-    given = {
+    settings = {"bootstrap.servers": NO_BROKER, "delivery.timeout.ms": 300, "log_level": 0}
+    client = {
         "role": "producer",
         "library": "confluent-kafka",
         "name": "p",
@@ -25,12 +25,12 @@ def producer(**more: Any) -> dict[str, Any]:
         "gaps_ns": [],
         "start_ns": 0,
     }
-    return {**given, "stop_ns": None, "settings": settings, **more}
+    return {**client, "stop_ns": None, "settings": settings, **more}
 
 
 def application() -> dict[str, Any]:
-    """Return what an application is told that is held at its first poll."""
-    library = {"bootstrap.servers": NOBODY, "log_level": 0}
+    """Return the client of an application that is held at its first poll."""
+    library = {"bootstrap.servers": NO_BROKER, "log_level": 0}
     more = {
         "role": "application",
         "delivery": "at_least_once",
@@ -68,7 +68,7 @@ def test_each_send_is_reported_with_its_outcome(tmp_path: Path) -> None:
     invoked = [(r["value"][:3], r["partition"]) for r in reports if r["type"] == "invoke"]
     assert invoked == [("a", "t-0"), ("b", "t-1"), ("c", "t-0"), ("xxx", "t-1")]
     ended = {r["value"][:3]: (r["type"], r["error"]) for r in reports if r["type"] != "invoke"}
-    # Nobody was there to get it; but that is not known of one that was tried.
+    # No broker exists, but the outcome of an attempted send is unknown.
     assert ended == {
         **dict.fromkeys("abc", ("info", "_MSG_TIMED_OUT")),
         "xxx": ("fail", "MSG_SIZE_TOO_LARGE"),
@@ -126,7 +126,7 @@ def test_questions_of_a_worker_are_answered(tmp_path: Path, monkeypatch: pytest.
         "with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as c:\n"
         "    plain = Channel(c)\n"
         "    plain.report(token=sys.argv[3])\n"
-        "    while not (told := plain.orders(None)): pass\n"
+        "    while not plain.orders(None): pass\n"
         "    channel = AskingChannel(plain)\n"
         "    channel.report(ready=True)\n"
         "    channel.report(heard=[channel.ask(next=True), channel.ask(next=True)])\n"
@@ -149,7 +149,7 @@ def test_questions_of_a_worker_are_answered(tmp_path: Path, monkeypatch: pytest.
         client.order(go=True)
         wait_for(reports, 4)
         assert reports[3] == {"orders": [{"go": True}], "later": []}
-        # It ends with harrow, also where it waits for an order.
+        # The process ends with harrow even while it waits for an order.
         client._connection.shutdown(socket.SHUT_RDWR)
         assert client.process.wait(PATIENCE_S)
         client.kill()

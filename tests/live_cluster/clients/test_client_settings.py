@@ -1,4 +1,4 @@
-"""Settings of the Java client, as the libraries take them."""
+"""Settings of the Java client are translated for each client library."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def test_librdkafka_accepts_all_settings(release: str) -> None:
 
 def test_librdkafka_waits_for_new_topics() -> None:
     connection = LIBRARIES[CONFLUENT_KAFKA].connection(["127.0.0.1:1"], "c")
-    # More would be less: librdkafka makes microseconds of it in 32 bits.
+    # A larger value overflows: librdkafka stores microseconds in 32 bits.
     assert 30 * 60_000 < connection["topic.metadata.propagation.max.ms"] < 2**31 / 1_000
     Producer(connection)
 
@@ -55,25 +55,25 @@ def test_every_campaign_setting_is_translated(library: str, scope: str) -> None:
 
 
 def test_librdkafka_gets_settings_of_its_group_protocol_only() -> None:
-    given: dict[str, Value] = {
+    campaign_settings: dict[str, Value] = {
         "group.id": "g",
         "group.protocol": "consumer",
         "group.remote.assignor": "range",
     }
-    told = consumer_settings(CONFLUENT_KAFKA, "4.3", given)
-    assert (told["group.protocol"], told["group.remote.assignor"]) == ("consumer", "range")
-    Consumer(told).close()
-    told = consumer_settings(
+    settings = consumer_settings(CONFLUENT_KAFKA, "4.3", campaign_settings)
+    assert (settings["group.protocol"], settings["group.remote.assignor"]) == ("consumer", "range")
+    Consumer(settings).close()
+    settings = consumer_settings(
         CONFLUENT_KAFKA, "4.3", {"group.id": "g", "partition.assignment.strategy": "range"}
     )
-    assert "session.timeout.ms" in told
-    Consumer(told).close()
+    assert "session.timeout.ms" in settings
+    Consumer(settings).close()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_transaction_settings_need_transactions(library: str) -> None:
-    told = producer_settings(library, "3.9", {})
-    assert not [name for name in told if "transaction" in name]
+    settings = producer_settings(library, "3.9", {})
+    assert not [name for name in settings if "transaction" in name]
     assert (
         producer_settings(CONFLUENT_KAFKA, "3.9", {"transactional.id": "a"})["transaction.timeout.ms"]
         == 60_000
@@ -86,9 +86,9 @@ def test_unsupported_settings_are_reported_and_omitted() -> None:
         connection=lambda servers, client_id: {"servers": servers, "id": client_id},
         own_security=lambda name, value: None if name == "ssl.providers" else {f"own.{name}": value},
     )
-    given: Mapping[str, Value] = {"linger.ms": 7, "acks": "all"}
-    assert list(without.lacking(PRODUCER, given)) == ["linger.ms"]
-    assert without.translated(PRODUCER, given) == {"producer:acks": "all"}
+    campaign_settings: Mapping[str, Value] = {"linger.ms": 7, "acks": "all"}
+    assert list(without.lacking(PRODUCER, campaign_settings)) == ["linger.ms"]
+    assert without.translated(PRODUCER, campaign_settings) == {"producer:acks": "all"}
     assert list(without.lacking_security({"ssl.providers": "x", "sasl.username": "y"})) == ["ssl.providers"]
     assert without.secured({"sasl.username": "y"}) == {"own.sasl.username": "y"}
 
@@ -117,15 +117,15 @@ def test_unsupported_settings_are_reported_and_omitted() -> None:
 def test_defaults_match_the_java_client_of_the_release(
     library: str, retries: str, acks: Mapping[str, Value], linger: str, idempotence: str, timeout: str
 ) -> None:
-    def settings(release: str, **given: Any) -> dict[str, Any]:
-        named = {name.replace("_", "."): value for name, value in given.items()}
+    def settings(release: str, **values: Any) -> dict[str, Any]:
+        named = {name.replace("_", "."): value for name, value in values.items()}
         return producer_settings(library, release, named)
 
     oldest, old, new = settings("0.10.2"), settings("2.0"), settings("2.4", linger_ms=7)
     assert (oldest[retries], old[retries], new[retries]) == (0, 0, 2**31 - 1)
     assert (oldest["acks"], old["acks"], new["acks"]) == (acks["1"],) * 3
     assert (old[linger], new[linger]) == (0, 7)
-    # Libraries of today have it on.
+    # Current libraries enable idempotence by default.
     assert (oldest[idempotence], new[idempotence]) == (False, False)
     assert timeout in new
     assert timeout not in old
@@ -137,7 +137,7 @@ def test_defaults_match_the_java_client_of_the_release(
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(
-    "given",
+    "campaign_settings",
     [
         {},
         {"acks": "all"},
@@ -148,17 +148,19 @@ def test_defaults_match_the_java_client_of_the_release(
     ],
 )
 def test_producer_settings_match_the_model_of_the_release(
-    library: str, release: str, given: Mapping[str, Value]
+    library: str, release: str, campaign_settings: Mapping[str, Value]
 ) -> None:
-    """So a campaign about an old release means the same on both: up to 2.0, say, that a producer
-    does not retry."""
-    told, config = producer_settings(library, release, given), producer_config(release, given)
-    said = LIBRARIES[library]
+    """Old releases mean the same on both targets: up to 2.0 a producer does not retry."""
+    settings, config = (
+        producer_settings(library, release, campaign_settings),
+        producer_config(release, campaign_settings),
+    )
+    translation = LIBRARIES[library]
 
     def of(name: str) -> Any:
-        own_name = said.own_name(PRODUCER, name)
+        own_name = translation.own_name(PRODUCER, name)
         assert own_name is not None
-        return told.get(own_name)
+        return settings.get(own_name)
 
     assert str(of("acks")).replace("all", "-1") == str(config.acks)
     assert of("retries") == config.retries
@@ -172,13 +174,13 @@ def test_producer_settings_match_the_model_of_the_release(
 
 
 def test_librdkafka_has_other_names_for_consumer_settings() -> None:
-    given: Mapping[str, Value] = {
+    campaign_settings: Mapping[str, Value] = {
         "fetch.max.wait.ms": 9,
         "auto.offset.reset": "none",
         "max.poll.records": 3,
         "request.timeout.ms": 305_000,
     }
-    settings = consumer_settings(CONFLUENT_KAFKA, "2.4", given)
+    settings = consumer_settings(CONFLUENT_KAFKA, "2.4", campaign_settings)
     assert settings["fetch.wait.max.ms"] == 9
     assert settings["socket.timeout.ms"] == 300_000
     assert settings["auto.offset.reset"] == "error"
@@ -221,8 +223,8 @@ def test_librdkafka_gets_security_settings_of_the_cluster_file() -> None:
 
 def test_kafka_python_gets_translated_security_settings() -> None:
     assert list(LIBRARIES[KAFKA_PYTHON].lacking_security(SECURITY)) == []
-    said = LIBRARIES[KAFKA_PYTHON].secured(SECURITY)
-    assert said == {
+    secured = LIBRARIES[KAFKA_PYTHON].secured(SECURITY)
+    assert secured == {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_plain_username": "harrow",
@@ -233,8 +235,8 @@ def test_kafka_python_gets_translated_security_settings() -> None:
         "ssl_password": "hidden",
         "ssl_check_hostname": False,
     }
-    assert said.keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
-    assert said.keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
+    assert secured.keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
+    assert secured.keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_security_settings_that_kafka_python_lacks_are_an_error(setting: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("given", "waits_ms"),
+    ("campaign_settings", "timeout_ms"),
     [
         ({}, 30_000),
         ({"request.timeout.ms": 5_000}, 5_000),
@@ -260,19 +262,19 @@ def test_security_settings_that_kafka_python_lacks_are_an_error(setting: tuple[s
     ],
 )
 def test_librdkafka_request_timeout_matches_the_java_client(
-    given: Mapping[str, Value], waits_ms: int
+    campaign_settings: Mapping[str, Value], timeout_ms: int
 ) -> None:
-    settings = producer_settings(CONFLUENT_KAFKA, "2.4", given)
-    assert settings["socket.timeout.ms"] == waits_ms
+    settings = producer_settings(CONFLUENT_KAFKA, "2.4", campaign_settings)
+    assert settings["socket.timeout.ms"] == timeout_ms
     Producer(settings)
 
 
 @pytest.mark.parametrize(("age_ms", "refresh_ms"), [(2_000, 2_000), (7_200_000, 3_600_000)])
 def test_librdkafka_metadata_age_matches_the_java_client(age_ms: int, refresh_ms: int) -> None:
-    given: Mapping[str, Value] = {"metadata.max.age.ms": age_ms}
+    campaign_settings: Mapping[str, Value] = {"metadata.max.age.ms": age_ms}
     for settings in (
-        producer_settings(CONFLUENT_KAFKA, "2.4", given),
-        consumer_settings(CONFLUENT_KAFKA, "2.4", given),
+        producer_settings(CONFLUENT_KAFKA, "2.4", campaign_settings),
+        consumer_settings(CONFLUENT_KAFKA, "2.4", campaign_settings),
     ):
         assert settings["topic.metadata.refresh.interval.ms"] == refresh_ms
         assert "metadata.max.age.ms" not in settings

@@ -1,5 +1,4 @@
-"""What is made of what confluent-kafka does, without a broker; its consumer is made up where it
-would have to hear of one."""
+"""The clients on confluent-kafka without a broker; fakes replace parts that need one."""
 
 from typing import Any
 
@@ -10,11 +9,11 @@ from harrow.live_cluster.clients import confluent_clients
 from harrow.live_cluster.clients.client_library import MembershipError
 from harrow.live_cluster.clients.confluent_clients import ConfluentMember, ConfluentProducer
 
-NOBODY = "127.0.0.1:1"
+NO_BROKER = "127.0.0.1:1"
 
 
 class Message:
-    """A record, or what librdkafka says in place of one."""
+    """A record or an error of librdkafka in its place."""
 
     def __init__(self, offset: int, value: bytes = b"", error: Any = None) -> None:
         self._offset = offset
@@ -38,7 +37,7 @@ class Message:
 
 
 class FakeConsumer:
-    """A consumer of confluent-kafka that does what a test says."""
+    """A consumer of confluent-kafka that a test controls."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -52,8 +51,8 @@ class FakeConsumer:
         self.callbacks = callbacks
 
     def consume(self, _: int, __: float) -> list[Message]:
-        found, self.messages = self.messages, []
-        return found
+        messages, self.messages = self.messages, []
+        return messages
 
     def committed(self, places: list[TopicPartition], _: float) -> list[TopicPartition]:
         where = self.where.pop(0)
@@ -78,7 +77,7 @@ class FakeConsumer:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeConsumer]:
+def consumers(monkeypatch: pytest.MonkeyPatch) -> list[FakeConsumer]:
     consumers: list[FakeConsumer] = []
 
     def make(settings: dict[str, Any]) -> FakeConsumer:
@@ -95,44 +94,44 @@ def member(**settings: Any) -> ConfluentMember:
 
 
 def test_group_metadata_without_membership_matches_librdkafka() -> None:
-    settings = {"bootstrap.servers": NOBODY, "group.id": "billing", "log_level": 0}
+    settings = {"bootstrap.servers": NO_BROKER, "group.id": "billing", "log_level": 0}
     fresh = Consumer(settings)
-    known = bytes(fresh.consumer_group_metadata())
+    metadata = bytes(fresh.consumer_group_metadata())
     fresh.close()
     consumer = ConfluentMember(settings)
-    assert consumer.group_metadata(as_member=False) == known
-    assert bytes(consumer.group_metadata(as_member=True)) == known
+    assert consumer.group_metadata(as_member=False) == metadata
+    assert bytes(consumer.group_metadata(as_member=True)) == metadata
     consumer.close()
 
 
-def test_end_of_partition_is_reached(made: list[FakeConsumer]) -> None:
+def test_end_of_partition_is_reached(consumers: list[FakeConsumer]) -> None:
     consumer = member()
-    made[0].messages = [Message(3, b"a"), Message(4, b"b")]
+    consumers[0].messages = [Message(3, b"a"), Message(4, b"b")]
     assert consumer.poll(5, 0.1) == {"t-0": [(3, "a"), (4, "b")]}
     assert consumer.reached() == {"t-0": 5}
-    # Behind the last record is the marker of its transaction.
-    made[0].messages = [Message(6, error=KafkaError(KafkaError._PARTITION_EOF))]
+    # The marker of its transaction follows the last record.
+    consumers[0].messages = [Message(6, error=KafkaError(KafkaError._PARTITION_EOF))]
     assert consumer.poll(5, 0.1) == {}
     assert consumer.reached() == {"t-0": 6}
-    assert made[0].settings["enable.partition.eof"] is True
+    assert consumers[0].settings["enable.partition.eof"] is True
 
 
 @pytest.mark.parametrize(("callback", "lost"), [("on_revoke", False), ("on_lost", True)])
-def test_revoked_partitions_have_no_end(made: list[FakeConsumer], callback: str, lost: bool) -> None:
-    consumer, told = member(), []
-    consumer.subscribe(["t"], lambda *_: {}, lambda *what: told.append(what))
-    made[0].messages = [Message(3, b"a")]
+def test_revoked_partitions_have_no_end(consumers: list[FakeConsumer], callback: str, lost: bool) -> None:
+    consumer, revocations = member(), []
+    consumer.subscribe(["t"], lambda *_: {}, lambda *event: revocations.append(event))
+    consumers[0].messages = [Message(3, b"a")]
     consumer.poll(5, 0.1)
-    made[0].callbacks[callback](None, [TopicPartition("t", 0)])
-    assert (told, consumer.reached()) == ([(["t-0"], lost)], {})
+    consumers[0].callbacks[callback](None, [TopicPartition("t", 0)])
+    assert (revocations, consumer.reached()) == ([(["t-0"], lost)], {})
 
 
-def test_fatal_error_ends_membership(made: list[FakeConsumer]) -> None:
+def test_fatal_error_ends_membership(consumers: list[FakeConsumer]) -> None:
     consumer = member()
     fatal = KafkaError(KafkaError.FENCED_INSTANCE_ID, "fenced", True)
-    made[0].messages = [Message(-1, error=KafkaError(KafkaError._MAX_POLL_EXCEEDED))]
+    consumers[0].messages = [Message(-1, error=KafkaError(KafkaError._MAX_POLL_EXCEEDED))]
     assert consumer.poll(5, 0.1) == {}
-    made[0].messages = [Message(-1, error=fatal)]
+    consumers[0].messages = [Message(-1, error=fatal)]
     with pytest.raises(MembershipError, match="FENCED_INSTANCE_ID"):
         consumer.poll(5, 0.1)
 
@@ -142,15 +141,15 @@ def test_fatal_error_ends_membership(made: list[FakeConsumer]) -> None:
     [("earliest", 4, 4), ("earliest", -1001, OFFSET_BEGINNING), ("latest", -1001, OFFSET_END)],
 )
 def test_rewind_waits_for_committed_offsets(
-    made: list[FakeConsumer], reset: str, where: int, sought: int
+    consumers: list[FakeConsumer], reset: str, where: int, sought: int
 ) -> None:
     consumer = member(auto_offset_reset=reset)
-    made[0].messages = [Message(9, b"a")]
+    consumers[0].messages = [Message(9, b"a")]
     consumer.poll(5, 0.1)
-    # Nobody knows at first, and then it cannot seek yet.
-    made[0].where, made[0].refusals = [None, where], 1
+    # The committed offset is unknown at first, and then the first seek fails.
+    consumers[0].where, consumers[0].refusals = [None, where], 1
     assert consumer.rewind(["t-0"]) == {"t-0": max(where, -1)}
-    assert (made[0].sought, consumer.reached()) == ([("t", 0, sought)], {})
+    assert (consumers[0].sought, consumer.reached()) == ([("t", 0, sought)], {})
 
 
 @pytest.mark.parametrize(
@@ -162,22 +161,21 @@ def test_rewind_waits_for_committed_offsets(
     ],
 )
 def test_application_chooses_its_first_offset(
-    made: list[FakeConsumer], settings: dict[str, Any], how: str
+    consumers: list[FakeConsumer], settings: dict[str, Any], how: str
 ) -> None:
     consumer = member(**settings)
     consumer.subscribe(["t"], lambda names, _: {names[0]: 7} if len(names) > 1 else {}, lambda *_: None)
-    made[0].callbacks["on_assign"](None, [TopicPartition("t", 0)])
-    # librdkafka assigns by itself what nothing is said of.
-    assert made[0].assigned == []
-    made[0].callbacks["on_assign"](None, [TopicPartition("t", 0), TopicPartition("t", 1)])
-    assert made[0].assigned == [(how, [("t", 0, 7), ("t", 1, -1001)])]
+    consumers[0].callbacks["on_assign"](None, [TopicPartition("t", 0)])
+    # librdkafka assigns partitions itself if no offset is chosen.
+    assert consumers[0].assigned == []
+    consumers[0].callbacks["on_assign"](None, [TopicPartition("t", 0), TopicPartition("t", 1)])
+    assert consumers[0].assigned == [(how, [("t", 0, 7), ("t", 1, -1001)])]
 
 
 class FakeProducer:
-    """A producer of confluent-kafka that knows a partition once it was asked for metadata so often.
+    """A producer of confluent-kafka that knows a partition after a number of metadata requests.
 
-    It refuses what it does not know *at once*, as with metadata that it has, or later, when it gets
-    some.
+    It refuses records for unknown partitions *at once*, or later when it gets metadata.
     """
 
     def __init__(self, asks: int, *, at_once: bool) -> None:
@@ -208,8 +206,7 @@ class FakeProducer:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_record_waits_for_partition_metadata(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
-    """librdkafka fails what it knows no partition for; the Java client waits for up to
-    max.block.ms."""
+    """librdkafka fails records for unknown partitions; the Java client waits up to max.block.ms."""
     fake = FakeProducer(2, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
     monkeypatch.setattr(confluent_clients, "_BETWEEN_S", 0.0)

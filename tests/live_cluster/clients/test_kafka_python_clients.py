@@ -1,5 +1,4 @@
-"""What is made of what kafka-python does: the library is made up here, but for its futures and
-errors."""
+"""The clients on kafka-python; the library is a fake, except for its futures and errors."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -53,7 +52,7 @@ class FakeConsumer:
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.error: Exception | None = None
         self.assigned: list[TopicPartition] = []
-        self.asked: tuple[int, int] | None = None
+        self.poll_arguments: tuple[int, int] | None = None
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned = partitions
@@ -62,7 +61,7 @@ class FakeConsumer:
         self.positions = dict.fromkeys(self.assigned)
 
     def poll(self, timeout_ms: int, max_records: int) -> dict[TopicPartition, list[Record]]:
-        self.asked = (timeout_ms, max_records)
+        self.poll_arguments = (timeout_ms, max_records)
         if self.error is not None:
             raise self.error
         return self.records
@@ -71,7 +70,7 @@ class FakeConsumer:
         return self.high_watermarks.get(partition)
 
     def position(self, partition: TopicPartition, timeout_ms: int) -> int | None:
-        assert timeout_ms == 0, "nothing is waited for"
+        assert timeout_ms == 0, "the call does not wait"
         if self.error is not None:
             raise self.error
         return self.positions[partition]
@@ -79,24 +78,24 @@ class FakeConsumer:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    found: list[Any] = []
+    objects: list[Any] = []
 
     def maker(kind: Any) -> Any:
         def make(**settings: Any) -> Any:
-            found.append(kind(settings))
-            return found[-1]
+            objects.append(kind(settings))
+            return objects[-1]
 
         return make
 
     monkeypatch.setattr(kafka_python_clients, "KafkaProducer", maker(FakeProducer))
     monkeypatch.setattr(kafka_python_clients, "KafkaConsumer", maker(FakeConsumer))
-    return found
+    return objects
 
 
 def sent_with(made: list[Any], **settings: Any) -> tuple[FakeProducer, Ended]:
     producer = KafkaPythonProducer(settings)
     ended: Ended = []
-    producer.send("a-b", 1, b"v", b"  ", lambda *what: ended.append(what))
+    producer.send("a-b", 1, b"v", b"  ", lambda *outcome: ended.append(outcome))
     return made[0], ended
 
 
@@ -139,7 +138,7 @@ def test_rejected_record_was_never_sent(made: list[Any]) -> None:
     producer = KafkaPythonProducer({})
     made[0].refusal = KafkaTimeoutError("no metadata")
     ended: Ended = []
-    producer.send("t", 0, b"v", None, lambda *what: ended.append(what))
+    producer.send("t", 0, b"v", None, lambda *outcome: ended.append(outcome))
     assert ended == [("fail", None, "KafkaTimeoutError")]
 
 
@@ -149,7 +148,7 @@ def test_consumer_is_at_the_end_at_the_high_watermark(made: list[Any]) -> None:
     library = made[0]
     assert library.assigned == [T0, T1]
     first = consumer.poll(7, 0.02)
-    assert library.asked == (20, 7)
+    assert library.poll_arguments == (20, 7)
     assert (first.records, first.positions, first.at_end) == ({}, {"a-b-0": 0, "a-b-1": 0}, frozenset())
     library.records = {T0: [Record(0, b"x"), Record(1, b"\xff")]}
     library.positions = {T0: 2, T1: 0}

@@ -1,4 +1,4 @@
-"""What harrow keeps of applications on real brokers, whose processes are made up here."""
+"""harrow supervises applications on real brokers, here with fake processes."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ SECOND = 1_000_000
 
 
 class FakeProcess:
-    """The process of an application that does what a test says."""
+    """The process of an application that a test controls."""
 
     made: list["FakeProcess"]
 
@@ -91,20 +91,20 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
 
 
 def started(host: ClientHost, **spec: Any) -> LiveApplication:
-    given: dict[str, Any] = {"name": "app", "source": "in", "target": "out", **spec}
-    application = LiveApplication(ApplicationSpec(**given), host)
+    fields: dict[str, Any] = {"name": "app", "source": "in", "target": "out", **spec}
+    application = LiveApplication(ApplicationSpec(**fields), host)
     application.start()
     return application
 
 
 def at(host: ClientHost, now_us: int) -> None:
-    """Have what supervises clients look at a time."""
+    """Run the supervision of clients at a time."""
     host.clock.now_us = now_us
     for supervise in host.supervised:
         supervise()
 
 
-def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, made: list[FakeProcess]) -> None:
     application = started(
         host, work_us=7, consumer={"max.poll.records": 3, "auto.offset.reset": "earliest"}, stop_us=9 * SECOND
     )
@@ -112,7 +112,7 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
     assert (client["role"], client["delivery"], client["source"]) == ("application", "exactly_once", "in")
     assert (client["partitions"], client["work_ns"], client["max_poll_records"]) == (("out-0",), 7_000, 3)
     assert (client["begins_at_zero"], client["stop_ns"]) == (True, host.clock.ns_of(9 * SECOND))
-    # Names that follow from the application's own, as on the model.
+    # The names derive from the application's name, as in the model.
     assert client["producer"]["transactional.id"] == client["consumer"]["group.id"] == "app"
     assert client["consumer"]["enable.auto.commit"] is False
     assert made[0].folder == host.folder / "app"
@@ -132,8 +132,8 @@ def test_consumer_and_producer_are_separate_processes(host: ClientHost, made: li
     process.tell(of="producer", type="ok", writes=[["out-0", "app:0(a)", 0]], error=None)
     process.tell(of="consumer", committed={"in-0": 1}, outcome="ok", error=None)
     process.tell(of="consumer", rewound=["in-0"])
-    found = [(o.process, o.type, o.f) for o in host.reports.operations()]
-    assert found == [
+    operations = [(o.process, o.type, o.f) for o in host.reports.operations()]
+    assert operations == [
         *((0, type_, "subscribe") for type_ in ("invoke", "ok")),
         *((0, type_, "assign") for type_ in ("invoke", "ok")),
         *((0, type_, "poll") for type_ in ("invoke", "ok")),
@@ -172,7 +172,7 @@ def test_held_application_can_be_killed(host: ClientHost, made: list[FakeProcess
     assert application.held_at() is None
     application.crash()
     application.start_again()
-    # What waits for a step waits for it in the next life, too.
+    # A hold survives a restart.
     assert (made[0].orders, made[1].client["hold"]) == ([{"hold": ("send", 2)}], ("send", 1))
     made[1].tell(passed="send", hold=None)
     made[1].tell(held="send")
@@ -207,10 +207,10 @@ def test_ended_application_restarts_after_its_delay(host: ClientHost, made: list
     assert (len(made), application.is_running()) == (2, True)
 
 
-@pytest.mark.parametrize("how", ["closed", "crashed"])
-def test_closed_application_does_not_restart(host: ClientHost, made: list[FakeProcess], how: str) -> None:
+@pytest.mark.parametrize("ending", ["closed", "crashed"])
+def test_closed_application_does_not_restart(host: ClientHost, made: list[FakeProcess], ending: str) -> None:
     application = started(host)
-    if how == "closed":
+    if ending == "closed":
         application.close()
         assert made[0].orders == [{"close": True}]
         made[0].tell(ended=None)
@@ -231,7 +231,7 @@ def test_zombie_runs_beside_its_successor(host: ClientHost, made: list[FakeProce
     assert made[1].ask(next=True) == 1
     application.resume()
     assert made[0].signals == ["pause", "resume"]
-    # Both write, and no value comes twice.
+    # Both processes write, and every value is unique.
     assert [made[0].ask(next=True), made[1].ask(next=True)] == [2, 3]
     made[0].tell(ended="PRODUCER_FENCED")
     at(host, 1 * SECOND)
@@ -242,9 +242,9 @@ def test_zombie_runs_beside_its_successor(host: ClientHost, made: list[FakeProce
 def test_instances_share_a_store_that_refuses_older_results(
     host: ClientHost, made: list[FakeProcess]
 ) -> None:
-    about = {"target": None, "delivery": IDEMPOTENT_SINK, "consumer": {"group.id": "g"}}
-    started(host, name="one", **about)
-    started(host, name="two", **about)
+    fields = {"target": None, "delivery": IDEMPOTENT_SINK, "consumer": {"group.id": "g"}}
+    started(host, name="one", **fields)
+    started(host, name="two", **fields)
     one, two = made
     assert one.ask(stored=["in-0", "in-1"]) == {}
     assert one.ask(store="a", partition="in-0", offset=0)

@@ -1,4 +1,4 @@
-"""What harrow keeps of its clients, whose processes are made up here."""
+"""harrow supervises its clients, here with fake processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ SECOND = 1_000_000
 
 
 class FakeProcess:
-    """A client's process that does what a test says."""
+    """A client's process that a test controls."""
 
     made: list["FakeProcess"]
 
@@ -122,7 +122,7 @@ def history(host: ClientHost) -> list[tuple[int, str, Any, str | None]]:
     return [(o.process, o.type, o.value[0][2], o.error) for o in host.reports.operations()]
 
 
-def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, made: list[FakeProcess]) -> None:
     producer(host, interval_us=100, partitions=("t-1",), start_us=3 * SECOND, stop_us=5 * SECOND)
     client = made[0].client
     assert made[0].folder == host.folder / "p-1"
@@ -131,7 +131,7 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
         host.clock.ns_of(3 * SECOND),
         host.clock.ns_of(5 * SECOND),
     )
-    # Of what is drawn the least comes: gaps of half the mean.
+    # Draws return their minimum: gaps of half the mean.
     assert set(client["gaps_ns"]) == {50_000}
     assert client["settings"]["bootstrap.servers"] == "127.0.0.1:90,127.0.0.1:91"
     assert client["settings"]["client.id"] == "harrow.p"
@@ -141,12 +141,12 @@ def test_a_process_gets_what_the_campaign_says(host: ClientHost, made: list[Fake
 def test_producer_of_a_topic_learns_of_added_partitions(
     host: ClientHost, made: list[FakeProcess], partitions: tuple[str, ...]
 ) -> None:
-    there = ["t-0", "t-1"]
-    given = replace(host, present=lambda: there)
-    producer(given, interval_us=100, partitions=partitions)
-    (supervise,) = given.supervised
+    partitions_now = ["t-0", "t-1"]
+    growing = replace(host, present=lambda: partitions_now)
+    producer(growing, interval_us=100, partitions=partitions)
+    (supervise,) = growing.supervised
     supervise()
-    there.append("t-2")
+    partitions_now.append("t-2")
     supervise()
     supervise()
     assert made[0].orders == ([] if partitions else [{"partitions": ("t-0", "t-1", "t-2")}])
@@ -154,7 +154,7 @@ def test_producer_of_a_topic_learns_of_added_partitions(
 
 def test_keys_are_partitioned_like_the_java_client(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100, keys=3)
-    # Of what is drawn the least comes.
+    # Draws return their minimum.
     assert set(made[0].client["keys"]) == {("k0", "t-1")}
     client.send("a", None, "k3")
     client.send("b", "t-1", "k3")
@@ -232,12 +232,12 @@ def test_restarted_producer_is_a_new_process_and_continues_counting(
     host: ClientHost, made: list[FakeProcess]
 ) -> None:
     client = producer(host, interval_us=100)
-    client.send("given", "t-0")
-    for value in ("p:0", "given", "p:1"):
+    client.send("scripted", "t-0")
+    for value in ("p:0", "scripted", "p:1"):
         made[0].report("invoke", value)
     client.restart()
     assert [process.is_running for process in made] == [False, True]
-    # What it was given by the script is no number of its own.
+    # Values of the script do not count.
     assert made[1].client["first"] == 2
     assert made[1].folder == host.folder / "p-2"
     assert client.unfinished() == 0
@@ -277,15 +277,15 @@ def test_application_replaces_a_failed_producer(host: ClientHost, made: list[Fak
 def test_sessions_have_the_producers_settings(
     host: ClientHost, settings: dict[str, Any], acks: str, idempotence: bool
 ) -> None:
-    host.reports.new_process("somebody")
+    host.reports.new_process("other")
     client = LiveProducer(ProducerSpec(name="p", settings=settings), host)
     assert client.producer_settings() == {}
     assert client.unfinished() == 0
     client.start()
     client.restart()
-    found = client.producer_settings()
-    assert list(found) == [1, 2]
-    assert {(one.name, one.acks, one.idempotence) for one in found.values()} == {("p", acks, idempotence)}
+    sessions = client.producer_settings()
+    assert list(sessions) == [1, 2]
+    assert {(one.name, one.acks, one.idempotence) for one in sessions.values()} == {("p", acks, idempotence)}
 
 
 def consumer(host: ClientHost, *bootstrap: int, **spec: Any) -> LiveConsumer:
@@ -340,7 +340,7 @@ def test_crashed_consumer_restarts_as_a_new_process(host: ClientHost, made: list
     assert client.is_running()
     assert [process.is_running for process in made] == [False, True]
     assert made[0].folder != made[1].folder
-    # What it had read, it has read; where it stands now, it does not know yet.
+    # Its records count as read, but its position is not known yet.
     assert client.has_consumed("a")
     assert not client.has_read_to_end()
 
@@ -365,7 +365,7 @@ def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, made: lis
 def test_records_for_a_stopped_producer_are_lost(host: ClientHost, made: list[FakeProcess]) -> None:
     client = producer(host)
     client.crash()
-    client.send("nobody takes it", None)
+    client.send("lost", None)
     assert client.unfinished() == 0
     assert made[0].orders == []
 
@@ -471,7 +471,7 @@ def test_member_can_be_slowed_and_closed(host: ClientHost, made: list[FakeProces
         supervise()
     assert (client.is_running(), made[0].is_running) == (False, False)
     client.start_again()
-    # It is as slow in its next life, and nothing ends that.
+    # The slowness survives the restart, but the close does not.
     assert made[1].client["slow_ns"] == 2_000_000_000
     for supervise in host.supervised:
         supervise()
@@ -489,7 +489,7 @@ def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeP
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
     }
-    # By the defaults of Kafka 2.4: metadata.max.age.ms, session.timeout.ms, heartbeat.interval.ms,
+    # Defaults of Kafka 2.4: metadata.max.age.ms, session.timeout.ms, heartbeat.interval.ms,
     # three times request.timeout.ms, auto.commit.interval.ms.
     patience_us = (300 + 10 + 3 + 3 * 30 + 5) * 1_000_000
     member = LiveConsumer(ConsumerSpec(name="c", settings=settings), host)
@@ -504,8 +504,7 @@ def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeP
             max_poll_interval_us=300_000_000,
         )
     ]
-    # One that is assigned its partitions is no member, whatever its group is called, and where
-    # nothing is set Kafka's defaults count.
+    # A consumer with assigned partitions is not a member of its group, and Kafka's defaults apply.
     assigned = LiveConsumer(ConsumerSpec(name="d", partitions=("t-0",), settings={"group.id": "g"}), host)
     assigned.start()
     assert list(assigned.consumer_settings().values()) == [

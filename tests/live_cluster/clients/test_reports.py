@@ -1,4 +1,4 @@
-"""What many client processes have reported, as one history."""
+"""The reports of many client processes form one history."""
 
 import pytest
 
@@ -61,8 +61,8 @@ def test_outcome_decides_the_type_of_a_send(
 
 
 def test_waiters_are_notified_of_each_addition() -> None:
-    heard: list[int] = []
-    added = ClientReports(lambda: heard.append(len(added.operations())))
+    counts: list[int] = []
+    added = ClientReports(lambda: counts.append(len(added.operations())))
     added.add_send(0, INVOKE, "t-0", "a", 1)
     added.add_poll(0, {}, 2, 3)
-    assert heard == [1, 3]
+    assert counts == [1, 3]

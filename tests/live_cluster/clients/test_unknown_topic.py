@@ -1,5 +1,4 @@
-"""What librdkafka does where a broker says that it knows no such topic, as one that has just
-started does: a server of Metadata alone."""
+"""librdkafka with a broker that does not know a topic yet, here a server of Metadata only."""
 
 import socketserver
 import struct
@@ -26,8 +25,7 @@ _PATIENCE_S: Final = 60.0
 
 
 class MetadataServer(socketserver.ThreadingTCPServer):
-    """A broker that leads a partition of a topic, or knows of none; it answers no produce
-    request."""
+    """A broker that leads a partition of a topic or knows none, and never answers Produce."""
 
     daemon_threads = True
     knows_topic = True
@@ -68,12 +66,14 @@ def _string(text: str) -> bytes:
 
 
 def _api_versions(version: int) -> bytes:
-    known = [struct.pack(">hhh", api, *versions) for api, versions in _VERSIONS.items()]
+    entries = [struct.pack(">hhh", api, *versions) for api, versions in _VERSIONS.items()]
     if version < _FIRST_FLEXIBLE:
         return (
-            struct.pack(">hi", 0, len(known)) + b"".join(known) + (struct.pack(">i", 0) if version else b"")
+            struct.pack(">hi", 0, len(entries))
+            + b"".join(entries)
+            + (struct.pack(">i", 0) if version else b"")
         )
-    return struct.pack(">hB", 0, len(known) + 1) + b"".join(one + b"\0" for one in known) + b"\0" * 5
+    return struct.pack(">hB", 0, len(entries) + 1) + b"".join(one + b"\0" for one in entries) + b"\0" * 5
 
 
 @pytest.fixture
@@ -85,11 +85,10 @@ def server() -> Iterator[MetadataServer]:
 
 
 def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: Any) -> list[str]:
-    """Return the errors with which records end that are queued when the broker says that it does
-    not know their topic."""
+    """Return the errors of records that are queued when the broker no longer knows their topic."""
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
-    # It lingers, for a record of a request under way ends with the request.
+    # The producer lingers, because a record in a request ends with the request.
     producer = Producer({**connection, "linger.ms": 1_000 * _PATIENCE_S, **settings})
     errors: list[str] = []
 
@@ -103,15 +102,15 @@ def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: An
     while not errors and time.monotonic() < until_s:
         producer.list_topics(_TOPIC, timeout=10)
         producer.poll(0.05)
-    found = list(errors)
+    before_purge = list(errors)
     producer.purge()
     producer.flush(5)
-    return found
+    return before_purge
 
 
 def test_records_wait_for_a_new_topic(server: MetadataServer) -> None:
     assert errors_once_unknown(server, _WATCHED_S) == []
 
 
-def test_librdkafka_without_time_gives_records_up(server: MetadataServer) -> None:
+def test_librdkafka_without_propagation_time_gives_records_up(server: MetadataServer) -> None:
     assert errors_once_unknown(server, _PATIENCE_S, **{_PROPAGATION: 0}) != []

@@ -1,5 +1,4 @@
-"""What a client's process makes of what it is told, whatever library it has: the library is made up
-here."""
+"""A client's process obeys orders with any client library, here a fake one."""
 
 import json
 import socket
@@ -20,11 +19,11 @@ from harrow.live_cluster.clients import worker
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
 
-CALLED = {"a-b": "harrow-1f-a-b"}
+TOPIC_NAMES = {"a-b": "harrow-1f-a-b"}
 
 
 class FakeLibrary:
-    """Takes note of what it is asked, and knows the topics of the cluster alone."""
+    """Records its calls and knows topics only by their names on the cluster."""
 
     def __init__(self, over: Callable[[], None]) -> None:
         self._over = over
@@ -121,10 +120,9 @@ class FakeLibrary:
 def worked(
     monkeypatch: pytest.MonkeyPatch, *orders: dict[str, Any], **about: Any
 ) -> Iterator[tuple[FakeLibrary, list[dict[str, Any]]]]:
-    """Have a worker do as it is told until its library was used once; its reports are there
-    afterwards.
+    """Let a worker obey orders until its library is used, then yield the library and the reports.
 
-    More may be said *about* the library.
+    *about* sets attributes of the library.
     """
     reports: list[dict[str, Any]] = []
     over = threading.Event()
@@ -146,19 +144,19 @@ def worked(
             connection.sendall("".join(json.dumps(order) + "\n" for order in orders).encode())
             assert over.wait(60)
             connection.shutdown(socket.SHUT_WR)
-            told = b"".join(iter(lambda: connection.recv(65536), b""))
+            received = b"".join(iter(lambda: connection.recv(65536), b""))
         thread.join()
-    reports += map(json.loads, told.splitlines())
+    reports += map(json.loads, received.splitlines())
     yield library, [report for report in reports if "at" in report]
 
 
 def test_reports_use_tcp_nodelay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[int] = []
+    options: list[int] = []
 
     def channel(connection: socket.socket) -> Channel:
-        told.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         return Channel(connection)
 
     monkeypatch.setattr(worker, "Channel", channel)
@@ -166,10 +164,10 @@ def test_reports_use_tcp_nodelay(
     more: dict[str, Any] = {"start_ns": 0, "stop_ns": None, "settings": {}, "topics": {}}
     with worked(monkeypatch, {**client, **more}, {"value": "v", "partition": "t-0"}):
         pass
-    assert told == [1]
+    assert options == [1]
 
 
-@pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])
+@pytest.mark.parametrize(("topics", "name"), [(TOPIC_NAMES, "harrow-1f-a-b"), ({}, "a-b")])
 def test_producer_uses_topic_names_of_the_cluster(
     monkeypatch: pytest.MonkeyPatch, topics: dict[str, str], name: str
 ) -> None:
@@ -199,7 +197,7 @@ def test_producer_distributes_records_over_its_latest_partitions(
     [
         ([["k1", "t-1"]], None, (("t", 1), b"k1")),
         ([], {"value": "v", "partition": "t-0", "key": "k2"}, (("t", 0), b"k2")),
-        # What makes the record as large as it is to be.
+        # The padding gives the record its size.
         ([], {"value": "v", "partition": "t-0", "key": None}, (("t", 0), b"  ")),
     ],
 )
@@ -219,7 +217,7 @@ def test_record_is_sent_with_its_key(
         assert (library.sent[0], library.keys[0]) == sent
 
 
-@pytest.mark.parametrize(("topics", "name"), [(CALLED, "harrow-1f-a-b"), ({}, "a-b")])
+@pytest.mark.parametrize(("topics", "name"), [(TOPIC_NAMES, "harrow-1f-a-b"), ({}, "a-b")])
 def test_consumer_reports_topic_names_of_the_campaign(
     monkeypatch: pytest.MonkeyPatch, topics: dict[str, str], name: str
 ) -> None:
@@ -247,7 +245,7 @@ APPLICATION = {
 
 
 def ordered(*calls: str) -> list[dict[str, Any]]:
-    """Return the orders for calls, and for values that are to be sent."""
+    """Return orders for transactional calls and for values to send."""
     return [
         {"call": call, "number": number}
         if call in ("begin", "commit", "abort")
@@ -256,24 +254,24 @@ def ordered(*calls: str) -> list[dict[str, Any]]:
     ]
 
 
-def told(reports: list[dict[str, Any]]) -> list[Any]:
-    """Return what was reported, in short, without the returns of calls."""
-    said: list[Any] = []
+def summaries(reports: list[dict[str, Any]]) -> list[Any]:
+    """Return short forms of the reports without the returns of calls."""
+    short: list[Any] = []
     for report in reports:
         if "writes" in report:
-            said.append((report["type"], [value for _, value, _ in report["writes"]], report["error"]))
+            short.append((report["type"], [value for _, value, _ in report["writes"]], report["error"]))
         elif "value" in report:
-            said.append((report["type"], report["value"], report.get("error")))
+            short.append((report["type"], report["value"], report.get("error")))
         elif "transaction_error" in report:
-            said.append((report["transaction_error"], report["fatal"]))
-    return said
+            short.append((report["transaction_error"], report["fatal"]))
+    return short
 
 
 def test_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = ordered("begin", "a", "commit", "begin", "b", "abort")
     with worked(monkeypatch, APPLICATION, *orders, over_after="abort") as (library, reports):
         assert library.calls == ["init", "begin", "commit", "begin", "abort"]
-        assert told(reports) == [
+        assert summaries(reports) == [
             ("invoke", "a", None),
             ("ok", ["a"], None),
             ("invoke", "b", None),
@@ -297,7 +295,7 @@ def test_timed_out_call_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
         failures=failures,
     ) as (library, reports):
         assert library.calls[:3] == ["init", "init", "init"]
-        assert told(reports)[:1] == [("invoke", "a", None)]
+        assert summaries(reports)[:1] == [("invoke", "a", None)]
 
 
 def test_nothing_is_sent_after_a_fatal_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +307,7 @@ def test_nothing_is_sent_after_a_fatal_error(monkeypatch: pytest.MonkeyPatch) ->
     ):
         assert "abort" not in library.calls
         assert library.calls.count("begin") == 1
-        assert told(reports)[:3] == [
+        assert summaries(reports)[:3] == [
             ("invoke", "a", None),
             ("PRODUCER_FENCED", True),
             ("info", ["a"], "PRODUCER_FENCED"),
@@ -327,7 +325,7 @@ def test_fatal_error_is_reported_after_the_outcomes(
         _,
         reports,
     ):
-        assert told(reports)[:2] == [("invoke", "a", None), ("info", "a", error)]
+        assert summaries(reports)[:2] == [("invoke", "a", None), ("info", "a", error)]
         assert reports[-1]["fatal"] == error
 
 
@@ -339,7 +337,7 @@ def test_failed_commit_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
         reports,
     ):
         assert library.calls == ["init", "begin", "commit", "abort"]
-        assert told(reports) == [
+        assert summaries(reports) == [
             ("invoke", "a", None),
             ("INVALID_TXN_STATE", False),
             ("invoke", "b", None),
@@ -348,8 +346,8 @@ def test_failed_commit_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
 
-def made(monkeypatch: pytest.MonkeyPatch, its: socket.socket, **about: Any) -> worker.ProducerWorker:
-    """Return the driver of a program in this process, whose calls take a while."""
+def driver_of(monkeypatch: pytest.MonkeyPatch, its: socket.socket, **about: Any) -> worker.ProducerWorker:
+    """Return a driver in this process whose library calls take a while."""
     library = FakeLibrary(lambda: None)
     monkeypatch.setattr(worker, "load_library", lambda _: library)
     monkeypatch.setattr(library, "call_takes_s", 0.2)
@@ -364,8 +362,8 @@ def test_records_are_due_during_the_workload(monkeypatch: pytest.MonkeyPatch, ro
     about = {"start_ns": 0, "stop_ns": 100 * ms, "gaps_ns": [10 * ms, 30 * ms]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = made(monkeypatch, its, role=role, **about)
-        # A clock that goes on by a millisecond whenever it is read.
+        driver = driver_of(monkeypatch, its, role=role, **about)
+        # A clock that advances by a millisecond at each read.
         clock = count(0, ms)
         monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
         due = [driver.take(WaitForRecord()) for _ in range(7)]
@@ -380,7 +378,7 @@ def test_records_due_during_a_pause_are_omitted(monkeypatch: pytest.MonkeyPatch,
     about = {"start_ns": since_ns, "stop_ns": since_ns + 50 * second_ns, "gaps_ns": [30 * second_ns]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = made(monkeypatch, its, role=role, **about)
+        driver = driver_of(monkeypatch, its, role=role, **about)
         assert [driver.take(WaitForRecord()) for _ in range(2)] == [True, False]
 
 
@@ -389,9 +387,9 @@ def test_records_due_during_a_call_are_omitted(monkeypatch: pytest.MonkeyPatch) 
     about = {"start_ns": now_ns, "stop_ns": now_ns + 10**8, "gaps_ns": [10**7]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = made(monkeypatch, its, role="transactions", **about)
+        driver = driver_of(monkeypatch, its, role="transactions", **about)
         driver.take(InitTransactions())
-        # The workload is over by now.
+        # The workload has ended by now.
         assert not driver.take(WaitForRecord())
 
 
@@ -483,7 +481,7 @@ def test_member_obeys_slow_and_close_orders(monkeypatch: pytest.MonkeyPatch) -> 
     member = {**MEMBER, "commit": "after"}
     slow, close = {"slow_ns": 150_000_000}, {"close": True}
     with worked(monkeypatch, member, slow, close, polls=[{"called-0": [(0, "a")]}]) as (library, _):
-        # It was told both before its first poll.
+        # Both orders arrive before its first poll.
         assert library.calls == ["close"]
     with worked(monkeypatch, member, slow, polls=[{"called-0": [(0, "a")]}]) as (_, reports):
         (read,) = (report["at"] for report in reports if "records" in report)

@@ -1,4 +1,4 @@
-"""Who asks what is known from the beginning of a request."""
+"""The header of a request identifies its sender and its API."""
 
 import struct
 from typing import Any
@@ -35,7 +35,7 @@ def sender_of(frame: bytes) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("client_id", "name"), [("app", "app"), ("", ""), ("é", "é"), (None, "")])
-def test_header_has_client_id_and_size(client_id: str | None, name: str) -> None:
+def test_a_header_has_client_id_and_size(client_id: str | None, name: str) -> None:
     frame = encoded(MetadataRequest[1](topics=[]), client_id)
     header = request_header(frame)
     assert header == RequestHeader(METADATA, 1, 7, name, 10 + len(name.encode()))
@@ -43,12 +43,12 @@ def test_header_has_client_id_and_size(client_id: str | None, name: str) -> None
 
 
 @pytest.mark.parametrize("length", range(10))
-def test_short_frame_is_not_a_request(length: int) -> None:
+def test_a_short_frame_is_not_a_request(length: int) -> None:
     with pytest.raises(ValueError, match="the frame has no header of a request"):
         request_header(frame_of("", METADATA)[:length])
 
 
-def test_non_utf8_client_id_is_accepted() -> None:
+def test_a_client_id_that_is_not_utf8_is_accepted() -> None:
     assert request_header(struct.pack(">hhih", METADATA, 0, 7, 1) + b"\xff").client_id == "\ufffd"
 
 
@@ -56,7 +56,7 @@ def test_non_utf8_client_id_is_accepted() -> None:
     ("api_key", "name"),
     [(0, "Produce"), (1, "Fetch"), (LEADER_AND_ISR, "LeaderAndIsr"), (VOTE, "Vote"), (API_VERSIONS, "18")],
 )
-def test_api_has_the_name_that_campaigns_use(api_key: int, name: str) -> None:
+def test_an_api_has_the_name_that_campaigns_use(api_key: int, name: str) -> None:
     assert request_header(frame_of("", api_key)).api == name
 
 
@@ -76,12 +76,12 @@ def test_api_has_the_name_that_campaigns_use(api_key: int, name: str) -> None:
         ("", METADATA, ("", CLIENTS)),
     ],
 )
-def test_client_id_identifies_the_process(client_id: str, api_key: int, sender: tuple[str, str]) -> None:
+def test_a_client_id_identifies_the_process(client_id: str, api_key: int, sender: tuple[str, str]) -> None:
     assert sender_of(frame_of(client_id, api_key)) == sender
 
 
 @pytest.mark.parametrize("client", ["p1", "1", "broker-1", "broker-1-fetcher-0", "harrow.x"])
-def test_client_is_never_mistaken_for_a_broker(client: str) -> None:
+def test_a_client_is_never_mistaken_for_a_broker(client: str) -> None:
     assert sender_of(frame_of(client_id_of(client), METADATA)) == (client, CLIENTS)
     fetch = FetchRequest[3](replica_id=2, topics=[])
     assert sender_of(encoded(fetch, client_id_of(client))) == (client, CLIENTS)
@@ -89,19 +89,19 @@ def test_client_is_never_mistaken_for_a_broker(client: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 3, 11])
 @pytest.mark.parametrize("client_id", ["console-consumer", "5", None])
-def test_old_fetch_identifies_the_replica(version: int, client_id: str | None) -> None:
+def test_an_old_fetch_identifies_the_replica(version: int, client_id: str | None) -> None:
     fetch = FetchRequest[version](replica_id=2, topics=[])
     assert sender_of(encoded(fetch, client_id)) == ("broker-2", REPLICATION)
     assert sender_of(encoded(FetchRequest[version](replica_id=0, topics=[]), client_id))[0] == "broker-0"
 
 
-def test_old_consumer_fetch_identifies_no_replica() -> None:
+def test_an_old_consumer_fetch_identifies_no_replica() -> None:
     fetch = FetchRequest[3](replica_id=-1, topics=[])
     assert sender_of(encoded(fetch, "app")) == ("app", CLIENTS)
 
 
 @pytest.mark.parametrize("version", [12, 15])
-def test_flexible_fetch_header_identifies_no_replica(version: int) -> None:
-    """The tags of the header and the beginning of the id would be read as replica 0."""
+def test_a_flexible_fetch_header_identifies_no_replica(version: int) -> None:
+    """Otherwise the header's tags and the start of the id would be decoded as replica 0."""
     fetch = FetchRequest[version](replica_id=2, topics=[])
     assert sender_of(encoded(fetch, "app")) == ("app", CLIENTS)

@@ -1,5 +1,4 @@
-"""What faults have in force on links: cuts are counted, rules are asked in order, and who waits
-goes on."""
+"""Faults on links: cuts are counted, rules apply in order, and waiting messages continue."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -18,7 +17,7 @@ BACK = ("broker-1", "p1")
 
 
 class Draws(Stream):
-    """A stream with given numbers, and no others."""
+    """A stream of scripted numbers."""
 
     def __init__(self, *numbers: int) -> None:
         self._numbers = list(numbers)
@@ -28,17 +27,17 @@ class Draws(Stream):
         return self._numbers.pop(0)
 
 
-def nobody_is_told(*_: object) -> None:
+def ignore(*_: object) -> None:
     pass
 
 
 @pytest.fixture
 def faults() -> LinkFaults:
-    return LinkFaults(Draws(), nobody_is_told)
+    return LinkFaults(Draws(), ignore)
 
 
 def produced(faults: LinkFaults) -> MessageRule | None:
-    """Return the rule that acts on one more Produce of p1 to broker-1."""
+    """Return the rule that acts on another Produce of p1 to broker-1."""
     return faults.rule_for("Produce", REQUEST, *LINK, CLIENTS)
 
 
@@ -55,8 +54,10 @@ def in_loop(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def is_done(task: "asyncio.Task[None]") -> bool:
-    """Return whether a task ends as things are: it does not wait for time, so a few rounds of the
-    loop are enough."""
+    """Return whether a task has ended.
+
+    It never waits for time, so a few rounds of the loop suffice.
+    """
     for _ in range(10):
         await asyncio.sleep(0)
     return task.done()
@@ -78,7 +79,7 @@ def test_a_cut_has_one_direction(faults: LinkFaults) -> None:
     assert faults.is_cut(*LINK)
 
 
-def test_uncut_link_can_be_restored_and_cut_later(faults: LinkFaults) -> None:
+def test_an_uncut_link_can_be_restored_and_cut_later(faults: LinkFaults) -> None:
     faults.restore(*LINK)
     faults.cut(*LINK)
     assert faults.is_cut(*LINK)
@@ -116,13 +117,13 @@ def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> Non
         {"listener": REPLICATION},
     ],
 )
-def test_rule_ignores_other_messages(faults: LinkFaults, fields: dict[str, Any]) -> None:
+def test_a_rule_ignores_other_messages(faults: LinkFaults, fields: dict[str, Any]) -> None:
     faults.add(rule := drop(**fields))
     assert produced(faults) is None
     assert rule.matched == 0
 
 
-def test_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
+def test_the_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
     skipping, next_one = drop(skip=2), drop(count=1)
     faults.add(skipping)
     faults.add(next_one)
@@ -130,7 +131,7 @@ def test_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
     assert (skipping.matched, skipping.applied) == (4, 2)
 
 
-def test_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
+def test_a_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
     faults.add(rule := drop(count=2, skip=1))
     assert [produced(faults) for _ in range(4)] == [None, rule, rule, None]
     assert faults.rules() == ()
@@ -138,7 +139,7 @@ def test_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
 
 
 def test_probability_draws_from_the_stream(faults: LinkFaults) -> None:
-    faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), nobody_is_told)
+    faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), ignore)
     faults.add(rule := drop(probability_millionths=500_000, count=2, skip=1))
     assert [produced(faults) for _ in range(5)] == [None, rule, None, None, rule]
     assert rule.applied == 2
@@ -152,15 +153,15 @@ def test_skipped_or_certain_messages_draw_nothing(faults: LinkFaults) -> None:
 
 
 def test_each_matched_message_is_reported() -> None:
-    told: list[tuple[object, ...]] = []
-    faults = LinkFaults(Draws(), lambda *what: told.append(what))
+    reported: list[tuple[object, ...]] = []
+    faults = LinkFaults(Draws(), lambda *event: reported.append(event))
     faults.add(rule := drop(skip=1, count=1))
     for _ in range(3):
         produced(faults)
-    assert told == [(rule, "Produce", REQUEST, *LINK)]
+    assert reported == [(rule, "Produce", REQUEST, *LINK)]
 
 
-def test_exhausted_hold_keeps_its_messages(faults: LinkFaults) -> None:
+def test_an_exhausted_hold_keeps_its_messages(faults: LinkFaults) -> None:
     faults.add(rule := hold(count=1))
     assert [produced(faults), produced(faults)] == [rule, None]
     assert faults.rules() == (rule,)
@@ -168,13 +169,13 @@ def test_exhausted_hold_keeps_its_messages(faults: LinkFaults) -> None:
     assert faults.rules() == ()
 
 
-def test_inactive_rule_can_be_removed(faults: LinkFaults) -> None:
+def test_an_inactive_rule_can_be_removed(faults: LinkFaults) -> None:
     faults.add(rule := drop())
     faults.remove(drop())
     assert faults.rules() == (rule,)
 
 
-def test_cut_disturbs_both_ends(faults: LinkFaults) -> None:
+def test_a_cut_disturbs_both_ends(faults: LinkFaults) -> None:
     faults.cut(*LINK)
     assert [faults.disturbs(name) for name in ("p1", "broker-1", "broker-2")] == [True, True, False]
     faults.restore(*LINK)
@@ -190,7 +191,7 @@ def test_cut_disturbs_both_ends(faults: LinkFaults) -> None:
         ({"api": "Produce"}, ["p1", "p2", "p3"]),
     ],
 )
-def test_rule_disturbs_named_processes_or_all(
+def test_a_rule_disturbs_its_named_processes_or_all(
     faults: LinkFaults, fields: dict[str, Any], disturbed: list[str]
 ) -> None:
     faults.add(rule := drop(**fields))
@@ -225,7 +226,7 @@ def test_waits_for_cut_links_end_when_no_link_is_cut(faults: LinkFaults) -> None
     in_loop(test())
 
 
-def test_uncut_link_passes_at_once(faults: LinkFaults) -> None:
+def test_an_uncut_link_passes_messages_at_once(faults: LinkFaults) -> None:
     faults.cut(*BACK)
     in_loop(faults.while_cut(LINK))
 
@@ -262,8 +263,8 @@ def test_restoring_all_releases_every_message(faults: LinkFaults) -> None:
     in_loop(test())
 
 
-def test_healed_core_ends_only_faults_among_its_members() -> None:
-    faults = LinkFaults(Draws(), nobody_is_told)
+def test_healing_a_core_ends_only_faults_among_its_members() -> None:
+    faults = LinkFaults(Draws(), ignore)
     within, outside = ("p1", "broker-1"), ("broker-2", "broker-1")
 
     async def test() -> None:
@@ -273,19 +274,19 @@ def test_healed_core_ends_only_faults_among_its_members() -> None:
         faults.add(drop(api="Fetch", receivers=frozenset({"broker-1"})))
         assert produced(faults) is rule
         held = asyncio.create_task(faults.while_held(rule, *within))
-        stays = asyncio.create_task(faults.while_held(rule, *outside))
+        still_held = asyncio.create_task(faults.while_held(rule, *outside))
         assert not await is_done(held)
         faults.restore_all_but(frozenset({"broker-2"}))
         await held
-        assert not await is_done(stays)
+        assert not await is_done(still_held)
         assert (faults.is_cut(*within), faults.is_cut(*outside)) == (False, True)
-        # A rule about no process in particular goes on where one is outside; one about the core
-        # alone is over.
+        # A rule without named processes still acts outside the core; a rule within the core has
+        # ended.
         assert produced(faults) is None
         assert faults.rule_for("Produce", REQUEST, *outside, CLIENTS) is rule
         assert faults.rule_for("Fetch", REQUEST, *outside, REPLICATION) is None
         faults.restore_all()
-        await stays
+        await still_held
         assert not faults.is_cut(*outside)
 
     in_loop(test())

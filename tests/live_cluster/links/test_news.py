@@ -1,5 +1,4 @@
-"""Watches look often after each message that may change something, and not for those that an idle
-cluster sends."""
+"""Only messages that may change a cluster are news, not those that an idle cluster sends."""
 
 from typing import Any
 from uuid import UUID
@@ -16,7 +15,7 @@ METADATA = UUID(int=1)
 NO_OP, PARTITION_CHANGE = b"\x01\x14\x00", b"\x01\x05\x00more"
 
 
-def asked(api_key: int, client_id: str = "broker-2-fetcher-0") -> RequestHeader:
+def header(api_key: int, client_id: str = "broker-2-fetcher-0") -> RequestHeader:
     return RequestHeader(api_key, VERSION, 1, client_id, 0)
 
 
@@ -51,34 +50,34 @@ def answer(correlation_id: int, hw: int, stored: bytes = b"", error: int = 0) ->
 
 def test_repeated_requests_are_not_news() -> None:
     news = News()
-    assert [api for api in (FETCH, HEARTBEAT, BROKER_HEARTBEAT) if news.is_in_request(asked(api))] == []
-    assert all(news.is_in_request(asked(api)) for api in (PRODUCE, ALTER_PARTITION))
+    assert [api for api in (FETCH, HEARTBEAT, BROKER_HEARTBEAT) if news.is_in_request(header(api))] == []
+    assert all(news.is_in_request(header(api)) for api in (PRODUCE, ALTER_PARTITION))
 
 
 def test_repeated_answers_are_not_news() -> None:
-    news, fetch = News(), asked(FETCH)
+    news, fetch = News(), header(FETCH)
     assert news.is_in_answer(fetch, answer(1, hw=3))
     assert not news.is_in_answer(fetch, answer(2, hw=3))
-    # Another request in between does not hide that.
-    assert news.is_in_answer(asked(HEARTBEAT), b"\0\0\0\x03fine")
+    # Another request in between does not hide the repetition.
+    assert news.is_in_answer(header(HEARTBEAT), b"\0\0\0\x03fine")
     assert not news.is_in_answer(fetch, answer(4, hw=3))
     assert news.is_in_answer(fetch, answer(5, hw=4))
     assert news.is_in_answer(fetch, answer(6, hw=4, stored=records(b"m0")))
-    assert news.is_in_answer(asked(HEARTBEAT), b"\0\0\0\x07rebalance")
+    assert news.is_in_answer(header(HEARTBEAT), b"\0\0\0\x07rebalance")
 
 
 def test_records_of_an_idle_controller_are_not_news() -> None:
-    news, fetch = News(), asked(FETCH, "raft-client-2")
+    news, fetch = News(), header(FETCH, "raft-client-2")
     assert not news.is_in_answer(fetch, answer(1, hw=3))
     assert not news.is_in_answer(fetch, answer(2, hw=4, stored=records(NO_OP)))
     assert news.is_in_answer(fetch, answer(3, hw=5, stored=records(NO_OP) + records(PARTITION_CHANGE)))
     assert news.is_in_answer(fetch, answer(4, hw=5, error=6))
-    # The same record of a follower's partition is one like any other.
-    assert news.is_in_answer(asked(FETCH), answer(5, hw=4, stored=records(NO_OP)))
+    # In a follower's partition the same record is an ordinary one.
+    assert news.is_in_answer(header(FETCH), answer(5, hw=4, stored=records(NO_OP)))
 
 
-def test_zookeeper_ping_is_not_news() -> None:
-    # RequestHeader: xid -2, ping; ReplyHeader: xid, zxid, error. Both behind a length.
+def test_a_zookeeper_ping_is_not_news() -> None:
+    # RequestHeader: xid -2, ping; ReplyHeader: xid, zxid, error. A length precedes both.
     ping, pong = bytes(4 + 8), bytes(4 + 16)
     assert [data for data in (ping, pong) if is_in_bytes(data)] == []
     assert is_in_bytes(ping + ping)

@@ -1,5 +1,4 @@
-"""Everything between processes passes through a proxy: message by message, in order, and as the
-faults in force have it."""
+"""Messages between processes pass a proxy one by one and in order, subject to the active faults."""
 
 import asyncio
 import socket
@@ -48,7 +47,7 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 
 def received(connection: socket.socket, size: int) -> bytes:
-    """Return so many bytes, or fewer where the connection ends."""
+    """Return a number of bytes, or fewer if the connection ends."""
     data = b""
     with suppress(ConnectionResetError):
         while len(data) < size and (more := connection.recv(size - len(data))):
@@ -66,12 +65,12 @@ def framed(frame: bytes) -> bytes:
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Answers each request by its correlation id and the whole of it, but for some."""
+    """Answers requests with their correlation id and content, except for some special ones."""
 
     allow_reuse_address = True
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 64  # With 5 a connection in a crowd is tried again after a second.
+    request_queue_size = 64  # With the default of 5, a connection among many is retried after a second.
 
     def __init__(self, port: int) -> None:
         super().__init__((LOOPBACK, port), Conversation)
@@ -84,8 +83,8 @@ class Server(socketserver.ThreadingTCPServer):
         self.server_close()
 
     @property
-    def asked(self) -> list[int]:
-        """The correlation ids of requests, as they arrived."""
+    def correlation_ids(self) -> list[int]:
+        """The correlation ids of the requests in the order of their arrival."""
         return [struct.unpack_from(">i", frame, 4)[0] for frame in list(self.frames)]
 
 
@@ -118,7 +117,7 @@ class Client:
             self.connection.sendall(framed(header + body))
 
     def answer(self) -> int | None:
-        """Return which request the next answer is for; None when the connection has ended."""
+        """Return the correlation id of the next answer, or None at the end of the connection."""
         frame = received_frame(self.connection)
         if frame is None:
             return None
@@ -143,7 +142,7 @@ class Client:
 
 
 class Passed(MessageObserver):
-    """What was seen to pass: server, other end, API and correlation id."""
+    """Records passed messages: server, other end, API and correlation id."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, str, int]] = []
@@ -169,17 +168,17 @@ class Passed(MessageObserver):
 
 
 class Network:
-    """A server, and proxies in front of it."""
+    """A server behind proxies."""
 
-    def __init__(self, opened: ExitStack) -> None:
-        self._open = opened
-        self.ports = opened.enter_context(Ports())
+    def __init__(self, stack: ExitStack) -> None:
+        self._open = stack
+        self.ports = stack.enter_context(Ports())
         self.upstream = (LOOPBACK, self.ports.take())
-        self.server = opened.enter_context(Server(self.upstream[1]))
+        self.server = stack.enter_context(Server(self.upstream[1]))
         self.passed = Passed()
         self.met: list[tuple[str, str, str, str]] = []
         faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.met.append(message))
-        self.proxies = opened.enter_context(Proxies(faults, self.passed))
+        self.proxies = stack.enter_context(Proxies(faults, self.passed))
         self.port = self.ports.take()
         self.proxies.listen_for_broker(SERVER, self.port, self.upstream)
         self._other: Client | None = None
@@ -204,8 +203,7 @@ class Network:
         self.proxies.in_loop(lambda faults: faults.restore(sender, receiver))
 
     def pass_others(self) -> None:
-        """Ask and answer something on another connection: what came before it has passed by then,
-        if it may."""
+        """Exchange requests on another connection; by then every earlier message has passed."""
         self._other = self._other or self.client(Q)
         for _ in range(3):
             self._others -= 1
@@ -213,13 +211,13 @@ class Network:
 
     @property
     def arrived(self) -> list[int]:
-        """The requests that have arrived, without those of `pass_others`."""
-        return [asked for asked in self.server.asked if asked > 0]
+        """The requests that arrived, without those of `pass_others`."""
+        return [each for each in self.server.correlation_ids if each > 0]
 
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return how long proxies would have slept: here no time passes."""
+    """Return the recorded delays of proxies that do not really sleep."""
     delays: list[float] = []
 
     async def sleep(delay_s: float) -> None:
@@ -231,9 +229,9 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def network(caplog: pytest.LogCaptureFixture) -> Iterator[Network]:
-    with ExitStack() as opened:
-        yield Network(opened)
-    # However a connection ends, no error is left to asyncio, which would print it.
+    with ExitStack() as stack:
+        yield Network(stack)
+    # However a connection ends, asyncio logs no error.
     logged = [record for when in ("call", "teardown") for record in caplog.get_records(when)]
     assert [record.getMessage() for record in logged if record.name == "asyncio"] == []
 
@@ -252,11 +250,11 @@ def test_requests_and_answers_pass_unchanged(network: Network) -> None:
 def test_messages_are_observed_with_both_process_names(network: Network) -> None:
     network.client().ask(1)
     network.client("2").ask(2, api=4)
-    seen = [(SERVER, "p", "Metadata", 1), (SERVER, "broker-2", "LeaderAndIsr", 2)]
-    assert network.passed.requests == network.passed.answers == seen
+    observed = [(SERVER, "p", "Metadata", 1), (SERVER, "broker-2", "LeaderAndIsr", 2)]
+    assert network.passed.requests == network.passed.answers == observed
 
 
-def test_dropped_request_never_arrives(network: Network) -> None:
+def test_a_dropped_request_never_arrives(network: Network) -> None:
     client = network.client()
     network.rule(DROP, kind=REQUEST, count=1)
     client.send(1, 2)
@@ -266,7 +264,7 @@ def test_dropped_request_never_arrives(network: Network) -> None:
     assert network.met == [("Metadata", REQUEST, "p", SERVER)]
 
 
-def test_answer_is_dropped_after_the_server_worked(network: Network) -> None:
+def test_an_answer_is_dropped_after_the_server_worked(network: Network) -> None:
     client = network.client()
     network.rule(DROP, kind=RESPONSE, count=1)
     client.send(1, 2)
@@ -276,7 +274,7 @@ def test_answer_is_dropped_after_the_server_worked(network: Network) -> None:
     assert network.met == [("Metadata", RESPONSE, SERVER, "p")]
 
 
-def test_rule_can_select_the_purpose_of_a_connection(network: Network) -> None:
+def test_a_rule_can_select_the_purpose_of_a_connection(network: Network) -> None:
     network.rule(DROP, kind=REQUEST, listener=REPLICATION, count=1)
     assert network.client().ask(1) == 1
     fetcher = network.client("broker-2-fetcher-0")
@@ -285,7 +283,7 @@ def test_rule_can_select_the_purpose_of_a_connection(network: Network) -> None:
     assert network.met == [("Metadata", REQUEST, "broker-2", SERVER)]
 
 
-def test_held_request_blocks_later_ones_in_order(network: Network) -> None:
+def test_a_held_request_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=REQUEST, count=1)
     client.send(1, 2, 3)
@@ -297,7 +295,7 @@ def test_held_request_blocks_later_ones_in_order(network: Network) -> None:
     assert network.arrived == [1, 2, 3]
 
 
-def test_held_answer_blocks_later_ones_in_order(network: Network) -> None:
+def test_a_held_answer_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=RESPONSE, count=1)
     client.send(1, 2, 3)
@@ -309,7 +307,7 @@ def test_held_answer_blocks_later_ones_in_order(network: Network) -> None:
 
 
 @pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
-def test_delayed_message_passes_after_its_delay(network: Network, slept: list[float], kind: str) -> None:
+def test_a_delayed_message_passes_after_its_delay(network: Network, slept: list[float], kind: str) -> None:
     network.rule(DELAY, kind=kind, delay_us=2_500_000, count=1)
     client = network.client()
     client.send(1, 2)
@@ -318,7 +316,7 @@ def test_delayed_message_passes_after_its_delay(network: Network, slept: list[fl
 
 
 @pytest.mark.parametrize("kind", [REQUEST, RESPONSE])
-def test_delayed_message_blocks_later_ones(network: Network, kind: str) -> None:
+def test_a_delayed_message_blocks_later_ones(network: Network, kind: str) -> None:
     network.rule(DELAY, kind=kind, delay_us=3_600_000_000, count=1)
     client = network.client()
     client.send(1, 2)
@@ -328,7 +326,7 @@ def test_delayed_message_blocks_later_ones(network: Network, kind: str) -> None:
     assert network.arrived == NONE or kind == RESPONSE
 
 
-def test_duplicated_request_arrives_twice_with_one_answer(network: Network) -> None:
+def test_a_duplicated_request_arrives_twice_with_one_answer(network: Network) -> None:
     network.rule(DUPLICATE, kind=REQUEST, count=1)
     client = network.client()
     client.send(1, 2)
@@ -338,7 +336,7 @@ def test_duplicated_request_arrives_twice_with_one_answer(network: Network) -> N
     assert [answer[3] for answer in network.passed.answers] == [1, 2]
 
 
-def test_reset_breaks_the_connection_before_the_request(network: Network) -> None:
+def test_a_reset_breaks_the_connection_before_the_request(network: Network) -> None:
     network.rule(RESET, kind=REQUEST, count=1)
     assert network.client().ask(1) is None
     wait_until(lambda: network.server.hung_up == 1)
@@ -346,7 +344,7 @@ def test_reset_breaks_the_connection_before_the_request(network: Network) -> Non
     assert network.client().ask(2) == 2
 
 
-def test_reset_breaks_the_connection_instead_of_the_answer(network: Network) -> None:
+def test_a_reset_breaks_the_connection_instead_of_the_answer(network: Network) -> None:
     network.rule(RESET, kind=RESPONSE, count=1)
     assert network.client().ask(1) is None
     wait_until(lambda: network.server.hung_up == 1)
@@ -360,7 +358,7 @@ def test_requests_wait_for_a_cut_direction(network: Network) -> None:
     network.cut("p", SERVER)
     network.rule(
         DELAY, kind=REQUEST, senders=frozenset({"p"})
-    )  # By no time: it tells that a message is there.
+    )  # The delay is 0; the rule reports the message.
     client.send(2, 3)
     wait_until(lambda: network.met)
     network.pass_others()
@@ -394,13 +392,13 @@ def test_a_new_connection_needs_both_directions(network: Network, link: tuple[st
     assert client.answer() == 2
 
 
-def test_cut_affects_one_client(network: Network) -> None:
+def test_a_cut_affects_one_client(network: Network) -> None:
     network.cut("p", SERVER)
     network.cut(SERVER, "p")
     assert network.client(client_id_of("r")).ask(1) == 1
 
 
-def test_connection_ends_without_a_server(network: Network) -> None:
+def test_a_connection_ends_without_a_server(network: Network) -> None:
     port = network.ports.take()
     network.proxies.listen_for_broker("broker-2", port, (LOOPBACK, network.ports.take()))
     client = network.client(port=port)
@@ -418,7 +416,7 @@ def test_closing_one_end_closes_the_other(network: Network) -> None:
     assert client.answer() is None
 
 
-def test_half_closed_client_still_gets_answers(network: Network) -> None:
+def test_a_half_closed_client_still_gets_answers(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=RESPONSE, count=1)
     client.send(1)
@@ -429,21 +427,21 @@ def test_half_closed_client_still_gets_answers(network: Network) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 0, 3, 2**31 - 1])
-def test_invalid_frame_ends_only_its_connection(network: Network, length: int) -> None:
+def test_an_invalid_frame_ends_only_its_connection(network: Network, length: int) -> None:
     client, other = network.client(), network.client()
     client.connection.sendall(struct.pack(">i", length) + b"xxx")
     assert client.answer() is None
     assert other.ask(1) == 1
 
 
-def test_invalid_request_ends_its_connection(network: Network) -> None:
+def test_an_invalid_request_ends_its_connection(network: Network) -> None:
     client = network.client()
     client.connection.sendall(framed(b"xxxxx"))
     assert client.answer() is None
     assert network.server.frames == []
 
 
-def test_invalid_answer_ends_its_connection(network: Network) -> None:
+def test_an_invalid_answer_ends_its_connection(network: Network) -> None:
     assert network.client().ask(1, body=NONSENSE) is None
     assert network.passed.answers == []
 
@@ -461,7 +459,7 @@ def test_requests_without_answers_stay_unanswered(network: Network) -> None:
 
 
 class ByteLink:
-    """A proxy for the bytes of one client, and the first answers that it told of."""
+    """A proxy for the bytes of one client, with the first answers that it reported."""
 
     def __init__(self, network: Network) -> None:
         self.first: list[bytes] = []
@@ -502,12 +500,12 @@ def test_bytes_to_the_client_wait_for_a_cut_direction(network: Network) -> None:
     assert client.answer() == 1
 
 
-def test_byte_link_ends_with_its_server(network: Network) -> None:
+def test_a_byte_link_ends_with_its_server(network: Network) -> None:
     client = network.client(port=ByteLink(network).port)
     assert client.ask(1, body=BYE) is None
 
 
-def test_close_breaks_hanging_connections(network: Network) -> None:
+def test_closing_breaks_hanging_connections(network: Network) -> None:
     link = ByteLink(network)
     idle, half, held, late, cut, unanswered, of_bytes = clients = [
         *(
@@ -532,31 +530,31 @@ def test_close_breaks_hanging_connections(network: Network) -> None:
     assert idle.hears_nothing() is False
     with pytest.raises(ConnectionRefusedError):
         network.client()
-    network.proxies.close()  # Once more does no harm.
+    network.proxies.close()  # A second close does nothing.
 
 
-def test_loop_call_returns_its_result_or_error(network: Network) -> None:
+def test_a_loop_call_returns_its_result_or_error(network: Network) -> None:
     network.cut("p", SERVER)
     assert network.proxies.in_loop(lambda faults: faults.is_cut("p", SERVER))
     with pytest.raises(ZeroDivisionError):
         network.proxies.in_loop(lambda _: 1 // 0)
 
 
-def test_slow_link_delays_a_burst_once(network: Network, slept: list[float]) -> None:
+def test_a_slow_link_delays_a_burst_once(network: Network, slept: list[float]) -> None:
     quality = LinkQuality(latency_us=2_500_000)
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, quality))
     client = network.client()
     client.send(1, 2, 3)
     assert client.answers(3) == [1, 2, 3]
     assert len(slept) == 3
-    # Each is due so long after it was read, which may be earlier than its turn.
+    # Each message is due after its read time plus the latency, possibly before its turn.
     assert all(delay_s <= 2.5 for delay_s in slept)
     network.proxies.in_loop(lambda faults: faults.recover("p", SERVER, quality))
     assert client.ask(4) == 4
     assert len(slept) == 3
 
 
-def test_slow_link_reads_ahead(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_link_reads_ahead(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     sleep = asyncio.sleep
 
@@ -569,11 +567,11 @@ def test_slow_link_reads_ahead(network: Network, monkeypatch: pytest.MonkeyPatch
     client = network.client()
     client.send(*range(1, 31))
     assert client.answers(30) == list(range(1, 31))
-    # One after the other they would wait for 9 s.
+    # Consecutive waits would take 9 s.
     assert sum(delay_s for delay_s in slept if delay_s > 0) < 30 * 0.3
 
 
-def test_slow_server_handles_requests_in_turn(network: Network, slept: list[float]) -> None:
+def test_a_slow_server_handles_requests_in_turn(network: Network, slept: list[float]) -> None:
     network.proxies.in_loop(lambda faults: faults.degrade("p", SERVER, LinkQuality(request_us=700_000)))
     client = network.client()
     client.send(1, 2)
@@ -581,7 +579,7 @@ def test_slow_server_handles_requests_in_turn(network: Network, slept: list[floa
     assert slept == [0.7, 0.7]
 
 
-def test_reset_breaks_only_connections_of_two_processes(network: Network) -> None:
+def test_a_reset_breaks_only_connections_of_two_processes(network: Network) -> None:
     client, other = network.client(), network.client(Q)
     assert client.ask(1) == 1
     assert other.ask(2) == 2
@@ -591,7 +589,9 @@ def test_reset_breaks_only_connections_of_two_processes(network: Network) -> Non
     assert network.client().ask(4) == 4
 
 
-def test_observer_errors_are_raised_and_not_logged(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_an_observer_is_raised_and_not_logged(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     monkeypatch.setattr(network.passed, "link_ended", lambda link: tuple(link.number))

@@ -1,4 +1,4 @@
-"""Releases come into the cache whole and as they should be, or not at all."""
+"""Releases enter the cache complete and correct, or not at all."""
 
 import hashlib
 import os
@@ -37,16 +37,16 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def maven(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return what Maven was last asked for; it gives what the repository has."""
+    """Return the file with the last request to a fake Maven, which delivers the repository."""
     program = tmp_path / "bin" / "mvn"
     program.parent.mkdir()
-    asked = tmp_path / "asked"
+    request = tmp_path / "request"
     program.write_text(
-        f'#!/bin/sh\nset -e\ncp pom.xml "{asked}"\necho "$@" >>"{asked}"\ncp -r "{repository}" repository\n'
+        f'#!/bin/sh\nset -e\ncp pom.xml "{request}"\necho "$@" >>"{request}"\ncp -r "{repository}" repository\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    return asked
+    return request
 
 
 @pytest.fixture
@@ -64,9 +64,11 @@ def test_pinned_release_has_exactly_the_known_jars(cache: KafkaCache, maven: Pat
     folder = cache.get(RELEASE)
     assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
     assert (folder / "broker-1.0.jar").read_bytes() == b"broker"
-    asked = maven.read_text()
-    assert "<groupId>org.example.more</groupId><artifactId>client</artifactId><version>2.0</version>" in asked
-    assert "-DexcludeTransitive=true" in asked
+    request = maven.read_text()
+    assert (
+        "<groupId>org.example.more</groupId><artifactId>client</artifactId><version>2.0</version>" in request
+    )
+    assert "-DexcludeTransitive=true" in request
     maven.unlink()
     assert cache.get(RELEASE) == folder
     assert not maven.exists()
@@ -76,16 +78,16 @@ def test_pinned_release_has_exactly_the_known_jars(cache: KafkaCache, maven: Pat
 
 def test_unknown_release_is_pinned_by_its_first_download(cache: KafkaCache, maven: Path) -> None:
     folder = cache.get(RELEASE)
-    asked = maven.read_text()
-    assert "<artifactId>kafka_2.13</artifactId><version>9.9.9</version>" in asked
-    assert "-DexcludeTransitive=false" in asked
+    request = maven.read_text()
+    assert "<artifactId>kafka_2.13</artifactId><version>9.9.9</version>" in request
+    assert "-DexcludeTransitive=false" in request
     (folder / "client-2.0.jar").write_bytes(b"other")
     with pytest.raises(CacheError, match=r"client-2\.0\.jar of Kafka 9\.9\.9 is wrong"):
         cache.get(RELEASE)
 
 
 @pytest.mark.usefixtures("pinned")
-def test_a_release_comes_by_plain_downloads(cache: KafkaCache, repository: Path) -> None:
+def test_a_pinned_release_can_come_by_plain_downloads(cache: KafkaCache, repository: Path) -> None:
     folder = cache.get(RELEASE, repository.as_uri() + "/")
     assert names(folder) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
 
@@ -147,7 +149,7 @@ def test_interrupted_download_is_repeated(cache: KafkaCache) -> None:
     assert names(cache.get(RELEASE)) == ["broker-1.0.jar", "client-2.0.jar", "jars.txt"]
 
 
-def test_maven_has_the_last_word(cache: KafkaCache, maven: Path, repository: Path) -> None:
+def test_a_failed_maven_is_an_error(cache: KafkaCache, maven: Path, repository: Path) -> None:
     for path in repository.iterdir():
         path.rename(repository.parent / path.name)
     repository.rmdir()
@@ -157,15 +159,15 @@ def test_maven_has_the_last_word(cache: KafkaCache, maven: Path, repository: Pat
 
 @pytest.mark.usefixtures("maven")
 def test_first_error_of_maven_is_reported(cache: KafkaCache, tmp_path: Path) -> None:
-    said = "\x1b[0m[ERROR] There is no such thing in central -> [Help 1]\n[ERROR] \n[ERROR] Re-run Maven using -X\n"
-    (tmp_path / "said").write_text(said)
-    (tmp_path / "bin" / "mvn").write_text(f'#!/bin/sh\ncat "{tmp_path}/said"\nexit 1\n')
+    output = "\x1b[0m[ERROR] There is no such thing in central -> [Help 1]\n[ERROR] \n[ERROR] Re-run Maven using -X\n"
+    (tmp_path / "output").write_text(output)
+    (tmp_path / "bin" / "mvn").write_text(f'#!/bin/sh\ncat "{tmp_path}/output"\nexit 1\n')
     with pytest.raises(MavenError) as error:
         cache.get(RELEASE)
     assert str(error.value) == "Maven could not get Kafka: There is no such thing in central"
 
 
-def test_without_maven_there_is_a_hint(cache: KafkaCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_maven_is_reported_with_a_hint(cache: KafkaCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MavenError, match="there is no Maven"):
         cache.get(RELEASE)
@@ -180,7 +182,9 @@ def test_without_maven_there_is_a_hint(cache: KafkaCache, monkeypatch: pytest.Mo
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems keep caches elsewhere")
-def test_location_of_the_cache(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_decides_the_location_of_the_cache(
+    environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HARROW_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():

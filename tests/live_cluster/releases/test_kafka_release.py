@@ -1,4 +1,4 @@
-"""Which releases of Kafka there are."""
+"""The supported releases of Kafka and their properties."""
 
 import re
 
@@ -29,7 +29,7 @@ from harrow.live_cluster.releases.kafka_release import (
         ("4.4.0", ("kraft",), "4.4"),
     ],
 )
-def test_a_release_says_where_its_metadata_can_be_and_which_model_it_is_held_to(
+def test_a_release_has_its_control_planes_and_its_model(
     name: str, modes: tuple[str, ...], model_release: str
 ) -> None:
     release = release_of(name)
@@ -38,15 +38,15 @@ def test_a_release_says_where_its_metadata_can_be_and_which_model_it_is_held_to(
 
 
 @pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
-def test_the_jars_of_a_pinned_release_hold_all_its_artifacts(release: KafkaRelease) -> None:
+def test_the_jars_of_a_pinned_release_include_all_its_artifacts(release: KafkaRelease) -> None:
     jars = release.jars()
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in jars.values())
     assert len({jar_name(artifact) for artifact in jars}) == len(jars)
-    # The binding of its logging may be another version of the same.
+    # The logging binding may have another version.
     names = {artifact.rpartition(":")[0] for artifact in jars}
     assert {artifact.rpartition(":")[0] for artifact in release.artifacts} <= names
     assert release.artifacts[0] in jars
-    # One Scala, one ZooKeeper, one Kafka.
+    # Each library has one version.
     for library in ("scala-library", "zookeeper", "kafka-clients"):
         assert sum(artifact.split(":")[1] == library for artifact in jars) <= 1
 

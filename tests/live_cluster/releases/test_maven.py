@@ -1,4 +1,4 @@
-"""Maven takes minutes, and ends with harrow."""
+"""Maven, which takes minutes, ends with harrow."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
-GETTING = """
+DOWNLOAD = """
 import sys
 from pathlib import Path
 from harrow.live_cluster.releases.maven import copy_jars
@@ -23,7 +23,7 @@ copy_jars(["a:b:1"], Path(sys.argv[1]), with_dependencies=False)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
-def test_maven_ends_with_a_harrow_that_is_killed(processes: ExitStack, tmp_path: Path) -> None:
+def test_maven_ends_when_harrow_is_killed(processes: ExitStack, tmp_path: Path) -> None:
     program = tmp_path / "mvn"
     program.write_text(f'#!/bin/sh\ntouch "{tmp_path}/begun"\nsleep {PATIENCE_S}\n', encoding="utf-8")
     program.chmod(0o755)
@@ -31,7 +31,7 @@ def test_maven_ends_with_a_harrow_that_is_killed(processes: ExitStack, tmp_path:
     harrow = put(
         processes,
         subprocess.Popen(
-            [sys.executable, "-c", GETTING, tmp_path / "made"],
+            [sys.executable, "-c", DOWNLOAD, tmp_path / "made"],
             env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "PATH": path, **mark_of(tmp_path)},
         ),
     )
