@@ -55,7 +55,8 @@ def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """Start three workers on two cores, because many tests wait for their processes, unlike `make
-    soak`."""
+    soak`.
+    """
     return None if SOAK_S else cores() * 3 // 2
 
 
@@ -111,7 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def shares_a_fixture(item: pytest.Item) -> bool:
     """Return whether a test has a shared fixture of its file, which should be created in one
-    process."""
+    process.
+    """
     fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
     return any(
         fixture.scope in ("module", "session")
@@ -124,7 +126,8 @@ def shares_a_fixture(item: pytest.Item) -> bool:
 
 def beside_their_group(items: list[pytest.Item]) -> list[pytest.Item]:
     """Put tests of a group after its first test, as xdist does, so that one process shares their
-    data."""
+    data.
+    """
     groups = [
         marker.args[0] if (marker := item.get_closest_marker("xdist_group")) else item for item in items
     ]

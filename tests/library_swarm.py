@@ -35,8 +35,9 @@ def swarm_with_mutant(name: str) -> Plan:
 
 @cache
 def first_failing_seed(mutant: str, rule: str) -> int:
-    """Return the first seed in which the mutant breaks *rule*, and no rule that is worse for
-    clients."""
+    """Return the first seed whose run with the mutant breaks *rule*, and no rule that is worse for
+    clients.
+    """
     plan = swarm_with_mutant(mutant)
     for seed in range(SEEDS_MAX):
         broken = signatures(run_plan(plan, seed))
@@ -47,5 +48,5 @@ def first_failing_seed(mutant: str, rule: str) -> int:
 
 @cache
 def first_held_seed() -> int:
-    """Return the first seed in which the sound model breaks nothing."""
+    """Return the first seed without a finding in the sound model."""
     return next(seed for seed in range(SEEDS_MAX) if run_plan(library_swarm(), seed).verdict.status == "held")

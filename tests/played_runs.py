@@ -30,7 +30,7 @@ def library_run(campaign: str, variant: str | None = None, seed: int = 0) -> Run
 
 
 def combined_quorum(plan: Plan) -> Plan:
-    """Return a plan in which brokers are the KRaft controllers."""
+    """Return a plan with brokers as the KRaft controllers."""
     return replace(plan, cluster=replace(plan.cluster, combined=True))
 
 

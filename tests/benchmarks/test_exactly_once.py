@@ -16,7 +16,8 @@ def test_an_application_dies_at_its_step_even_if_only_failures_lead_there(step: 
 
 def test_a_fenced_member_commits_nothing_in_a_transaction_with_either_protocol() -> None:
     """It loses its leader and coordinator until another member has its partition, and then
-    continues."""
+    continues.
+    """
     for protocol in ("classic", "consumer"):
         result = run_plan(plan_of("partition", "poll", "exactly_once", "4.3", protocol), 0)
         assert result.verdict.status in (HELD, PERMITTED)

@@ -1,4 +1,4 @@
-"""Temporary folders go with the block, or, after a kill, with the next one."""
+"""A temporary folder is removed at the end of its block or, after a kill, by the next process."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_folder_goes_with_its_block(place: Path) -> None:
+def test_a_temporary_folder_is_removed_at_the_end_of_its_block(place: Path) -> None:
     with temporary_folder() as folder:
         (folder / "file").touch()
     assert not list(place.iterdir())
@@ -37,11 +37,9 @@ def test_a_folder_goes_with_its_block(place: Path) -> None:
     assert not list(place.iterdir())
 
 
-def test_a_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_living_one_stays(
-    processes: ExitStack, place: Path
-) -> None:
+def test_the_next_process_removes_only_folders_of_killed_processes(processes: ExitStack, place: Path) -> None:
     (killed, gone), (_, stays) = holder(processes, place), holder(processes, place)
-    foreign = place / "harrow-of-somebody"
+    foreign = place / "harrow-of-another-user"
     foreign.mkdir()
     killed.kill()
     killed.wait()

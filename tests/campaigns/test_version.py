@@ -1,4 +1,4 @@
-"""Which version harrow says it is, wherever its sources come from, and what its digest is about."""
+"""The version of harrow from any source of its code, and the digest of the model."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def test_a_tag_names_its_commit_and_those_that_follow_it(clone: Path) -> None:
     assert loaded(clone).version() == f"8.0.0rc2.dev1+g{head}"
 
 
-def test_a_tag_that_is_no_version_says_nothing(clone: Path) -> None:
+def test_a_tag_without_a_version_is_ignored(clone: Path) -> None:
     git(clone, "tag", "vacation")
     git(clone, "tag", "nightly-1.0")
     assert loaded(clone).version().startswith(f"{NEXT}.dev1+g")
@@ -107,7 +107,7 @@ def test_a_checkout_is_found_through_links(clone: Path, tmp_path: Path) -> None:
     assert through.model_digest() == loaded(clone).model_digest()
 
 
-def test_a_hook_of_git_does_not_lead_elsewhere(
+def test_a_hook_of_git_does_not_change_the_version(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = loaded(clone).version()
@@ -115,40 +115,14 @@ def test_a_hook_of_git_does_not_lead_elsewhere(
     assert loaded(clone).version() == expected
 
 
-def archive(clone: Path, folder: Path, ref: str) -> Path:
-    """Return the unpacked archive that git makes of a commit, as GitHub offers it for download."""
-    folder.mkdir()
-    packed = folder.with_suffix(".tar")
-    git(clone, "archive", f"--output={packed}", ref)
-    shutil.unpack_archive(packed, folder, filter="data")
-    return folder
-
-
-def test_an_archive_of_git_has_the_version_of_its_commit(clone: Path, tmp_path: Path) -> None:
-    for name in (".gitattributes", this.ARCHIVAL):
-        shutil.copy(ROOT / name, clone)
-    untagged = commit(clone)
-    assert loaded(archive(clone, tmp_path / "untagged", "HEAD")).version() == f"{NEXT}.dev0+g{untagged}"
-    git(clone, "tag", "v7.1.9")
-    assert loaded(archive(clone, tmp_path / "tagged", "v7.1.9")).version() == "7.1.9"
-    commit(clone)
-    head = commit(clone)
-    assert loaded(archive(clone, tmp_path / "later", "HEAD")).version() == f"7.1.10.dev2+g{head}"
-
-
-def test_sources_that_neither_git_nor_an_archive_describes_have_no_commit(sources: Path) -> None:
-    shutil.copy(ROOT / this.ARCHIVAL, sources)
-    assert loaded(sources).version() == f"{NEXT}.dev0"
-
-
-def test_without_git_the_last_release_says_what_comes_next(
+def test_without_git_the_version_follows_the_last_release(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     assert loaded(clone).version() == f"{NEXT}.dev0"
 
 
-def test_an_empty_repository_says_nothing(sources: Path) -> None:
+def test_an_empty_repository_has_the_next_development_version(sources: Path) -> None:
     git(sources, "init", "-q")
     assert loaded(sources).version() == f"{NEXT}.dev0"
 
@@ -160,19 +134,19 @@ def test_the_repository_around_a_copy_is_not_that_of_harrow(clone: Path) -> None
     assert loaded(vendored).version() == f"{NEXT}.dev0"
 
 
-def test_what_was_built_knows_its_version(clone: Path) -> None:
+def test_a_built_distribution_records_its_version(clone: Path) -> None:
     (clone / "campaigns" / "built.json").write_text(json.dumps({"version": "9.8.7"}))
     assert loaded(clone).version() == "9.8.7"
     assert loaded(clone).model_digest() != ""
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_a_damaged_note_of_the_version_is_none(sources: Path, text: str) -> None:
+def test_a_damaged_record_of_the_version_is_ignored(sources: Path, text: str) -> None:
     (sources / "campaigns" / "built.json").write_text(text)
     assert loaded(sources).version() == f"{NEXT}.dev0"
 
 
-def test_the_digest_is_that_of_the_sources_and_not_of_their_line_ends(sources: Path) -> None:
+def test_the_digest_depends_on_the_sources_but_not_on_their_line_ends(sources: Path) -> None:
     first = loaded(sources).model_digest()
     runner = sources / "campaigns" / "run" / "runner.py"
     runner.write_bytes(b"one\r\ntwo\r\n")
@@ -188,7 +162,7 @@ def test_the_digest_is_that_of_the_sources_and_not_of_their_line_ends(sources: P
     assert loaded(sources).model_digest() != first
 
 
-def test_the_digest_knows_to_which_file_a_line_belongs(sources: Path) -> None:
+def test_the_digest_depends_on_the_file_of_each_line(sources: Path) -> None:
     first = loaded(sources).model_digest()
     (sources / "campaigns" / "run" / "runner.py").write_bytes(b"one\n")
     (sources / "cluster_model" / "log" / "leo.py").write_bytes(b"two\nthree\n")
@@ -202,7 +176,7 @@ print(*{m.__file__ for n, m in sys.modules.items() if n.startswith("harrow.") an
 """
 
 
-def test_the_digest_has_every_file_that_a_run_loads() -> None:
+def test_the_digest_covers_every_file_of_a_run() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", LOADED],
         env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "HARROW_PURE": "1"},
@@ -218,7 +192,7 @@ def test_the_digest_has_every_file_that_a_run_loads() -> None:
 
 
 @pytest.mark.parametrize("entry", ["code.zip", "./code.zip"])
-def test_an_executor_says_what_its_archive_says_by_whatever_path_it_has_that(
+def test_an_executor_reports_the_version_of_its_archive_for_any_spelling_of_the_path(
     entry: str, tmp_path: Path
 ) -> None:
     """Executors of a Spark cluster have it as ``./``."""
@@ -235,11 +209,11 @@ def test_an_executor_says_what_its_archive_says_by_whatever_path_it_has_that(
     assert ended.stdout == f"{this.identity()}\n"
 
 
-def test_a_record_of_the_same_model_is_of_no_other_harrow() -> None:
+def test_a_record_of_the_same_model_counts_as_one_of_this_harrow() -> None:
     assert this.another_harrow("0.0.1", this.model_digest()) is None
-    told = this.another_harrow("0.3.0", "0123456789abcdef")
-    assert told is not None
-    assert told.startswith("recorded by another harrow (0.3.0, model 01234567; this is ")
+    message = this.another_harrow("0.3.0", "0123456789abcdef")
+    assert message is not None
+    assert message.startswith("recorded by another harrow (0.3.0, model 01234567; this is ")
     older = this.another_harrow("0.2.0", None)
     assert older is not None
     assert older.startswith("recorded by another harrow (0.2.0; this is ")

@@ -1,5 +1,4 @@
-"""One file and one registration add a kind of client, which workloads can have like producers and
-consumers."""
+"""One file and one registration add a kind of client that works like the others."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -111,7 +110,7 @@ def test_a_swarm_needs_a_client_as_a_template() -> None:
 
 
 def test_strategies_draw_the_client_with_its_fields() -> None:
-    drawn = find(plans(), lambda candidate: bool(candidate.applications), settings=settings(database=None))
-    assert drawn.applications[0].name == "heartbeat-0"
-    assert drawn.applications[0].partition in drawn.cluster.partition_names()
-    assert plan(campaign_text(drawn)).applications == drawn.applications
+    example = find(plans(), lambda candidate: bool(candidate.applications), settings=settings(database=None))
+    assert example.applications[0].name == "heartbeat-0"
+    assert example.applications[0].partition in example.cluster.partition_names()
+    assert plan(campaign_text(example)).applications == example.applications

@@ -47,8 +47,7 @@ def test_the_fault_strikes_and_ends() -> None:
 
 
 def active_times(result: Any) -> list[tuple[int, int]]:
-    """Return the times during which the outage was active, as diff, watch, trace and page see
-    it."""
+    """Return the times of the active outage, according to diff, watch, trace and page."""
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     spans: list[tuple[int, int]] = []
     for event in result.evidence.trace:
@@ -104,8 +103,8 @@ def test_a_swarm_and_hypothesis_draw_the_fault(outage: Any) -> None:
     assert isinstance(draw_for_seed(plans(swarm)[0], 0).plan.faults[0].faults[0], outage)
     # It is one of many kinds, so a hundred examples may lack it.
     many = settings(QUIET, max_examples=1_000)
-    drawn = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=many)
-    assert drawn.name == outage.name
+    example = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=many)
+    assert example.name == outage.name
 
 
 def test_a_shrinker_simplifies_the_fault(outage: Any) -> None:

@@ -1,5 +1,4 @@
-"""One file and one registration add an effect and its fault, which are possible wherever there is a
-handler."""
+"""One file and one registration add an effect and its fault, possible on targets with a handler."""
 
 from collections.abc import Callable
 from types import ModuleType

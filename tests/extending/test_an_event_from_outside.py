@@ -100,5 +100,5 @@ def test_strategies_draw_the_event() -> None:
     def waits_for_it(condition: Any) -> bool:
         return any(pattern.event == LONELY for pattern in condition.patterns())
 
-    drawn = conditions(brokers=(0, 1), partitions=("t-0",), events=(LONELY,))
-    assert waits_for_it(find(drawn, waits_for_it, settings=settings(database=None)))
+    examples = conditions(brokers=(0, 1), partitions=("t-0",), events=(LONELY,))
+    assert waits_for_it(find(examples, waits_for_it, settings=settings(database=None)))

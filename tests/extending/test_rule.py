@@ -1,5 +1,4 @@
-"""One file and one registration add a rule with its own kinds of links, which work everywhere like
-others."""
+"""One file and one registration add a rule with its own kinds of links."""
 
 import json
 import subprocess
@@ -29,7 +28,7 @@ def nodded(*, value: RecordValue, offset: Offset, having: Brokers = ()) -> str:
 
 @cause("too-polite", free_because="it is a test")
 def too_polite(*, times: Number) -> str:
-    return f"somebody nods {times} times"
+    return f"a broker nods {times} times"
 
 
 def find(index):
@@ -108,7 +107,7 @@ def test_the_terminal_shows_the_chain_of_a_finding(project: Path) -> None:
     shown = harrow(project, "run", "nods.yaml", "--verbose", "--no-results")
     assert "nodded at m1, m2 despite good manners" in shown
     assert SENTENCE in shown
-    assert "- somebody nods 2 times" in shown
+    assert "- a broker nods 2 times" in shown
     assert "prevented by" not in shown
 
 
@@ -141,7 +140,7 @@ def test_json_has_the_data_and_text_of_a_finding(project: Path) -> None:
 def test_the_markdown_report_has_the_finding(project: Path) -> None:
     report = (project / "results" / "latest" / "report.md").read_text(encoding="utf-8")
     assert SENTENCE.replace("[", "\\[") in report or SENTENCE in report
-    assert "somebody nods 2 times" in report
+    assert "a broker nods 2 times" in report
 
 
 def test_a_diff_lists_the_moments_of_a_chain(project: Path) -> None:
@@ -153,14 +152,14 @@ def test_a_trace_marks_the_event_of_a_link_in_the_lane_of_its_broker(project: Pa
     # The lane shows the broker, and the text of the link replaces that of the event.
     assert "as leader, nodded at m1 of [0, 1]" in shown
     assert SENTENCE not in shown
-    assert "somebody nods 2 times" in shown
+    assert "a broker nods 2 times" in shown
 
 
 def test_the_page_has_the_finding(project: Path) -> None:
     harrow(project, "trace", "latest", "--format", "html", "--output", "page.html")
     page = (project / "page.html").read_text(encoding="utf-8")
     assert "nodded at m1 of [0, 1]" in page
-    assert "somebody nods 2 times" in page
+    assert "a broker nods 2 times" in page
 
 
 def test_shrinking_keeps_the_finding(project: Path) -> None:
@@ -168,5 +167,5 @@ def test_shrinking_keeps_the_finding(project: Path) -> None:
     small = (project / "small.yaml").read_text(encoding="utf-8")
     assert small.count("send:") == 1
     assert "nodded at" in small
-    assert "somebody nods 2 times" in small
+    assert "a broker nods 2 times" in small
     assert "would have prevented" not in small

@@ -1,4 +1,4 @@
-"""Applications that are struck at a step of their loop, poll too slowly, come and go."""
+"""Applications killed at a step of their loop, slow to poll, started and stopped."""
 
 import pytest
 
@@ -84,9 +84,9 @@ def test_an_application_passes_the_step_as_often_as_the_fault_says() -> None:
 
 
 def test_a_missing_step_is_drawn() -> None:
-    drawn = ApplicationCrash(client="app").with_choices(RecordedStream([STEPS.index("send")]))
-    assert drawn.step == "send"
-    assert drawn.with_choices(RecordedStream([])) is drawn
+    crash = ApplicationCrash(client="app").with_choices(RecordedStream([STEPS.index("send")]))
+    assert crash.step == "send"
+    assert crash.with_choices(RecordedStream([])) is crash
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`broker_isolation`: which links are cut, by whom the broker is cut off from."""
+"""`broker_isolation` cuts the links between a broker and the selected nodes."""
 
 from harrow.faults.brokers import BrokerIsolation
 from harrow.faults.effects import Cut

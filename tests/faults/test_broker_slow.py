@@ -27,8 +27,8 @@ faults: [{{at: 5s, do: {{broker_slow: {fault}}}}}]
 
 
 def plan(fault: str, threads: int = 8, kafka: str = "2.4") -> Plan:
-    (found,) = load_text(CAMPAIGN.format(fault=fault, threads=threads, kafka=kafka), "slow.yaml").plans
-    return found
+    (loaded,) = load_text(CAMPAIGN.format(fault=fault, threads=threads, kafka=kafka), "slow.yaml").plans
+    return loaded
 
 
 def appended_s(result: RunResult, begin_s: float, end_s: float) -> list[float]:
@@ -46,14 +46,12 @@ def test_a_slow_broker_has_fast_links() -> None:
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
 def test_requests_of_different_clients_share_a_single_io_thread(kafka: str) -> None:
-    """A thread takes one request after the other, whoever has sent it; and followers fetch as
-    well."""
+    """A thread takes one request after the other, from clients and from fetching followers."""
     fault = "{broker: 0, delay: 500ms, duration: 15s}"
     of_one = appended_s(run_plan(plan(fault, 1, kafka), 0), 6, 19)
     of_many = appended_s(run_plan(plan(fault, 50, kafka), 0), 6, 19)
     assert 0 < len(of_one) <= 13 / 0.5
-    # A connection waits for its own request alone, so that what was sent meanwhile goes with the
-    # next one.
+    # A connection waits only for its own request, so later records are sent with the next one.
     assert len(of_many) > 2 * len(of_one)
     assert min(later - earlier for earlier, later in pairwise(of_one)) > 0.499
 

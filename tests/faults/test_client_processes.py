@@ -1,5 +1,4 @@
-"""Clients that crash, stand still, or are taken for dead: which of them, what is done, how it
-ends."""
+"""Crashes, pauses and replacements of clients: their targets, their effects and their end."""
 
 import pytest
 

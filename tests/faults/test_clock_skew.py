@@ -1,5 +1,4 @@
-"""Clocks that jump: what goes by them, what does not, and what is right again when all is
-healed."""
+"""Clock jumps: behaviour that depends on the clock, behaviour that does not, and the healing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a campaign can wait for or assert, and what is said when it does not hold."""
+"""The conditions of a campaign, and the messages about unmet ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from tests.conditions import condition
 
 @dataclass(frozen=True)
 class StillReplica:
-    """A replica that does not change."""
+    """A replica with constant state."""
 
     role: str
     leo: int
@@ -51,8 +51,8 @@ TRACE: list[TraceEvent] = [
 
 
 @dataclass
-class Seen:
-    """An observer of a cluster that stands still."""
+class ConstantObserver:
+    """An observer of a cluster with constant state."""
 
     replicas: dict[tuple[str, int], StillReplica] = field(default_factory=lambda: {("t-0", 0): VIEW})
     states: dict[str, tuple[int, int, tuple[int, ...]]] = field(
@@ -94,17 +94,17 @@ class Seen:
         return next((n for n, event in enumerate(self.events, 1) if pattern.matches(event)), None)
 
 
-def row(**wanted: Any) -> ReplicaIs:
-    return ReplicaIs(partition="t-0", broker=0, **wanted)
+def row(**fields: Any) -> ReplicaIs:
+    return ReplicaIs(partition="t-0", broker=0, **fields)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "mismatch"),
+    ("fields", "mismatch"),
     [
         ({}, None),
         ({"role": "leader", "leo": 2, "hw": 1, "leader_epoch": 4, "flushed": 0}, None),
         ({"remote": ((2, 0), (1, 1))}, None),
-        ({"remote": ((1, 1),)}, None),  # what is not given does not matter
+        ({"remote": ((1, 1),)}, None),  # missing fields match anything
         ({"epochs": ((0, 0), (4, 1)), "log": ("m0", "m1")}, None),
         ({"hw": 0}, "t-0 on broker 0: HW is 1, expected 0"),
         ({"leo": 3}, "t-0 on broker 0: LEO is 2, expected 3"),
@@ -117,15 +117,15 @@ def row(**wanted: Any) -> ReplicaIs:
         ({"log": ()}, "t-0 on broker 0: log is [m0, m1], expected []"),
     ],
 )
-def test_a_replica_condition_compares_every_field(wanted: dict[str, Any], mismatch: str | None) -> None:
-    found = condition(replicas=(row(**wanted),))
-    assert found.mismatches(Seen()) == ([] if mismatch is None else [mismatch])
-    assert found.holds(Seen()) == (mismatch is None)
+def test_a_replica_condition_compares_every_field(fields: dict[str, Any], mismatch: str | None) -> None:
+    required = condition(replicas=(row(**fields),))
+    assert required.mismatches(ConstantObserver()) == ([] if mismatch is None else [mismatch])
+    assert required.holds(ConstantObserver()) == (mismatch is None)
 
 
 def test_a_missing_replica_is_a_mismatch() -> None:
-    found = condition(replicas=(replace(row(leo=0), broker=1),))
-    assert found.mismatches(Seen()) == ["t-0 on broker 1: there is no such replica now"]
+    required = condition(replicas=(replace(row(leo=0), broker=1),))
+    assert required.mismatches(ConstantObserver()) == ["t-0 on broker 1: there is no such replica now"]
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,16 @@ def test_a_missing_replica_is_a_mismatch() -> None:
         (condition(consumed=("acked",)), ["acked is not consumed"]),
         (condition(not_consumed=("consumed",)), ["consumed is consumed"]),
         (Condition(), []),
-        # Everything that does not hold is said.
+        # Every unmet part is reported.
         (condition(controller=(0,), acked=("x", "acked")), ["controller is 3, expected 0", "x is not acked"]),
     ],
 )
 def test_each_fact_reports_its_mismatch(condition: Condition, mismatches: list[str]) -> None:
-    assert condition.mismatches(Seen()) == mismatches
+    assert condition.mismatches(ConstantObserver()) == mismatches
 
 
-def event(name: str, **wanted: Any) -> EventPattern:
-    return EventPattern(event=name, fields=tuple(wanted.items()))
+def event(name: str, **fields: Any) -> EventPattern:
+    return EventPattern(event=name, fields=tuple(fields.items()))
 
 
 @pytest.mark.parametrize(
@@ -183,18 +183,18 @@ def event(name: str, **wanted: Any) -> EventPattern:
     ],
 )
 def test_an_event_pattern_compares_only_the_given_fields(pattern: EventPattern, position: int | None) -> None:
-    wanted, unwanted = condition(event=(pattern,)), condition(no_event=(pattern,))
-    assert wanted.holds(Seen()) == (position is not None)
-    assert unwanted.holds(Seen()) == (position is None)
-    assert wanted.matched_position(Seen()) == position
-    assert unwanted.matched_position(Seen()) is None
+    happened, absent = condition(event=(pattern,)), condition(no_event=(pattern,))
+    assert happened.holds(ConstantObserver()) == (position is not None)
+    assert absent.holds(ConstantObserver()) == (position is None)
+    assert happened.matched_position(ConstantObserver()) == position
+    assert absent.matched_position(ConstantObserver()) is None
 
 
 def test_an_event_condition_says_whether_the_event_has_happened() -> None:
-    found = condition(
+    required = condition(
         event=(event("hw", broker=0, hw=3),), no_event=(event("isr", isr=(0, 2)), event("truncate"))
     )
-    assert found.mismatches(Seen()) == [
+    assert required.mismatches(ConstantObserver()) == [
         "event hw (broker: 0, hw: 3) has not happened",
         "event isr (isr: [0, 2]) has happened",
         "event truncate has happened",
@@ -202,8 +202,8 @@ def test_an_event_condition_says_whether_the_event_has_happened() -> None:
 
 
 def test_a_condition_on_several_events_has_the_position_after_the_last() -> None:
-    assert condition(event=(event("append"), event("truncate"))).matched_position(Seen()) == 3
-    assert Condition().matched_position(Seen()) is None
+    assert condition(event=(event("append"), event("truncate"))).matched_position(ConstantObserver()) == 3
+    assert Condition().matched_position(ConstantObserver()) is None
 
 
 def test_patterns_with_fields_in_another_order_are_equal() -> None:

@@ -1,4 +1,4 @@
-"""A slow disk: whoever waits for it and for its threads, and what is well again when it ends."""
+"""A slow disk: requests that wait for it or for its threads, and the healing."""
 
 from itertools import pairwise
 
@@ -29,9 +29,9 @@ def run(fault: str, kafka: str = "2.4") -> RunResult:
 
 
 def appended_s(result: RunResult, broker: int) -> list[float]:
-    """Return the times at which a broker appended, in seconds."""
-    found = select(result.evidence.trace, events.BatchAppended, events.BatchReplicated)
-    return sorted({event.at_us / 1e6 for event in found if event.broker == broker})
+    """Return the times of a broker's appends, in seconds."""
+    appends = select(result.evidence.trace, events.BatchAppended, events.BatchReplicated)
+    return sorted({event.at_us / 1e6 for event in appends if event.broker == broker})
 
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])

@@ -1,4 +1,4 @@
-"""Each fault against an environment that only keeps what was done to it."""
+"""Each fault against an environment that only records its effects."""
 
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
@@ -62,7 +62,7 @@ Did = list[FaultEffect]
 
 
 class FakeEnvironment:
-    """Brokers 0, 1 and 2, of which 2 is down and 1 is paused."""
+    """Brokers 0, 1 and 2; 2 is down and 1 is paused."""
 
     def __init__(self) -> None:
         self.strike = 1
@@ -133,7 +133,7 @@ class FakeEnvironment:
 
 
 class FakeClient:
-    """A client whose process runs, unless it is among those that are ``down`` or ``still``."""
+    """A client with a running process, unless it is ``down`` or ``still``."""
 
     def __init__(self, name: str, environment: FakeEnvironment) -> None:
         self._name = name
@@ -162,7 +162,7 @@ class FakeClient:
 
 
 def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
-    """Inject a fault if there is something to do it to, and return whether there is."""
+    """Inject a fault if it has a target, and return whether it has one."""
     if not fault.applies(environment):
         return False
     have(fault.effects(environment), environment)
@@ -231,7 +231,7 @@ def have(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
         ),
         (BrokerStop(broker=0), [Stop(0)], []),
         (BrokerStop(broker=0, restart_after=(SECOND, SECOND)), [Stop(0)], [Start(0)]),
-        (BrokerStop(broker=1), [Stop(1)], []),  # a paused process gets the signal when it goes on
+        (BrokerStop(broker=1), [Stop(1)], []),  # a paused process gets the signal when it resumes
         (BrokerBounce(broker=0), [Stop(0), Start(0)], []),
         (BrokerPause(broker=0), [Pause(0)], []),
         (BrokerPause(broker=0, duration=(SECOND, SECOND)), [Pause(0)], [Resume(0)]),
@@ -366,7 +366,7 @@ def rule_of(fault: Fault) -> MessageRule:
 
 
 def shown(rule: MessageRule) -> dict[str, Any]:
-    """Return the fields of a rule that differ from a rule about everything."""
+    """Return the fields of a rule that differ from a rule for all messages."""
     plain = MessageRule(name="", action="")
     values = {item.name: getattr(rule, item.name) for item in fields(MessageRule)}
     return {name: value for name, value in values.items() if value != getattr(plain, name)}
@@ -514,7 +514,7 @@ def test_a_message_rule_ends_with_its_fault(fault: MessageFault) -> None:
         ((SECOND, SECOND), [5], SECOND),
         ((0, 10_000), [0], 0),
         ((0, 10_000), [10], 10_000),
-        ((1_500, 1_500), [1], 1_500),  # what is no range is not rounded
+        ((1_500, 1_500), [1], 1_500),  # single values are not rounded
         ((SECOND, 10 * SECOND), [9000], 10 * SECOND),
     ],
 )

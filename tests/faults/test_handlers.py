@@ -1,5 +1,4 @@
-"""Handlers decide what is possible on a target: what none of them performs is impossible, for a
-reason."""
+"""An effect without a handler is impossible on a target, with a reason."""
 
 import pytest
 
@@ -24,7 +23,7 @@ class Melt(LastingEffect, BrokerEffect):
 
 
 class Note(FaultEffect):
-    """One that nothing takes back."""
+    """An effect without an end."""
 
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])

@@ -1,4 +1,4 @@
-"""`partition` and `network_split`: which links are cut, and who stands where."""
+"""`partition` and `network_split`: their cut links and their sides."""
 
 from itertools import combinations
 
@@ -15,10 +15,10 @@ FIVE = (0, 1, 2, 3, 4)
 
 
 def meant(fault: NetworkPartition) -> tuple[tuple[int | str, ...], tuple[int | str, ...]]:
-    """Return the sides of a partition where broker 0 leads and the others follow."""
+    """Return the sides of a partition with broker 0 as the leader."""
     references = {"leader of t-0": (0,), "followers of t-0": (1, 2)}
-    found = with_link_ends(fault, BROKERS, CLIENTS, references.__getitem__)
-    return found.between, found.and_
+    sides = with_link_ends(fault, BROKERS, CLIENTS, references.__getitem__)
+    return sides.between, sides.and_
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_a_partition_with_an_empty_side_cuts_nothing() -> None:
 def test_each_server_of_the_control_plane_is_a_node_of_a_split(
     quorum: tuple[int, ...], nodes: tuple[int | str, ...]
 ) -> None:
-    """One that is alone goes by the name of all, and one in a broker's process is that broker."""
+    """A single controller has the name of all, and one in a broker's process is that broker."""
     assert with_link_ends(NetworkSplit(), BROKERS, CLIENTS, lambda _: (), quorum).nodes == nodes
     both = NetworkPartition(between=("brokers",), and_=("zookeeper",))
     assert with_link_ends(both, BROKERS, CLIENTS, lambda _: (), quorum).and_ == ("zookeeper",)
 
 
 def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
-    """Return whom a node still reaches, itself among them."""
+    """Return the nodes that a node still reaches, including itself."""
     cut = set(split.links(FakeEnvironment()))
     assert {(other, one) for one, other in cut} == cut
     return {other for other in split.nodes if (node, other) not in cut}
@@ -115,7 +115,7 @@ def test_a_split_draws_its_node_order_when_it_strikes_and_keeps_it() -> None:
     assert not stage.cluster.network.is_cut("broker-2", "broker-0")
 
 
-def test_a_given_order_draws_nothing() -> None:
+def test_an_explicit_order_makes_no_choice() -> None:
     split = NetworkSplit(nodes=(0, 1), order="given")
     assert split.with_choices(recorded_choices({"schedule": ()}).schedule) is split
 

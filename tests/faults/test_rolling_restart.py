@@ -1,4 +1,4 @@
-"""A rolling restart, step by step, against brokers that only do what they are told."""
+"""A rolling restart, step by step, against scripted brokers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ SECOND = 1_000_000
 
 
 class Brokers(FakeEnvironment):
-    """Three brokers that run; of each life the process ends when a test says so."""
+    """Three running brokers, whose processes end at the command of a test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,12 +30,12 @@ class Brokers(FakeEnvironment):
             self.running.add(effect.broker)
 
     def ends(self, broker: int) -> None:
-        """The process ends, and is started as was asked for."""
+        """End the process and perform its requested restart."""
         self.stopping.remove(broker)
 
 
 def steps(brokers: Brokers, **fields: Any) -> Iterator[int]:
-    """Yield the waits of a restart, and perform what it does between them."""
+    """Yield the waits of a restart and perform its steps between them."""
     for step in RollingRestart(**fields).steps(brokers):
         if isinstance(step, FaultEffect):
             brokers.perform(step)

@@ -1,4 +1,4 @@
-"""`link_slow` and `link_reset`: which links are worse, how much, and how it ends."""
+"""`link_slow` and `link_reset`: the affected links, the extra delay and the healing."""
 
 import pytest
 

@@ -113,9 +113,8 @@ class Case:
 
 
 class Cases:
-    """Creates cases.
-
-    *intact* has a run and a sweep as harrow writes them; *broker* answers for clusters.
+    """Creates cases. *intact* has a run and a sweep as harrow writes them; *broker* answers for
+    clusters.
     """
 
     def __init__(self, intact: Path, broker: FakeBroker) -> None:

@@ -1,5 +1,4 @@
-"""Invalid files and failing streams for each parameter of each command: ``python -m
-tests.hostile.edges``.
+"""Invalid files and failing streams for all parameters: ``python -m tests.hostile.edges``.
 
 The parameters come from the command line itself, so that new commands and options are included.
 Each case runs in a fork of a process that has imported harrow. It succeeds if the command exits
@@ -136,8 +135,7 @@ STREAMS: Final = ("full-disk", "closed-stdout", "full-stdout", "no-reader")
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A case: a command, one of its parameters or None, and the fault of its value or of the
-    streams."""
+    """A command, one of its parameters or None, and the fault of its value or of the streams."""
 
     command: str
     parameter: str | None
@@ -348,8 +346,7 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
 
 
 def template_in(folder: Path) -> Path:
-    """Write the files that the samples name: campaigns, a corpus, a recorded run, a silent
-    cluster."""
+    """Write the files of the samples: campaigns, a corpus, a recorded run, a silent cluster."""
     from tests.written_runs import written_run
 
     (folder / "corpus").mkdir(parents=True)

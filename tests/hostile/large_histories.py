@@ -1,5 +1,4 @@
-"""Large histories of hostile shapes, whose valid lines need more memory or time than their size
-suggests.
+"""Large hostile histories, whose valid lines need more memory or time than their size suggests.
 
 ``python -m tests.hostile.large_histories --mib 57`` checks each in its own process, which must stay
 under 1 GiB and 20 CPU s, or refuse. ``python -m tests.hostile`` includes smaller ones.
@@ -394,8 +393,7 @@ def write(path: Path, name: str, kind: str, size: int) -> None:
 
 
 def edn(value: Any) -> str:
-    """Return a value in EDN as Jepsen writes it, with keywords for keys of operations and
-    micro-operations."""
+    """Return a value in Jepsen's EDN, with keywords for keys and micro-operations."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_key(key)} {edn(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

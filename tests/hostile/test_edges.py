@@ -1,5 +1,4 @@
-"""With invalid files and failing streams each command exits with 0 to 3, and explains itself
-briefly."""
+"""With invalid files and failing streams each command exits with 0 to 3 and a brief reason."""
 
 import subprocess
 import sys

@@ -1,5 +1,4 @@
-"""With hostile texts in any field of any file, commands end cleanly and print no control characters
-or commands."""
+"""Hostile texts in any field of a file cause no failure and no command of the terminal."""
 
 import subprocess
 import sys

@@ -89,8 +89,7 @@ def places(document: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def poisoned(document: Any, draws: Random) -> Any:
-    """Put hostile texts into a few places of a document: instead of a value, after it, or as a
-    key."""
+    """Put hostile texts into a few places of a document: for a value, after it, or as a key."""
     candidates = list(places(document))
     for container, key in draws.sample(candidates, min(len(candidates), draws.choice((1, 1, 2, 4)))):
         if key not in container if isinstance(container, dict) else key >= len(container):

@@ -58,8 +58,7 @@ class Outcome:
 def run_in_fork(
     words: Sequence[str], folder: Path, environment: Mapping[str, str], *, on_terminal: bool = False
 ) -> Outcome:
-    """Run a command in a fork of this process, which has imported harrow, perhaps on a
-    pseudo-terminal."""
+    """Run a command in a fork of this process, perhaps on a pseudo-terminal."""
     before = {path: path.stat().st_mtime_ns for path in _files(folder)}
     streams = folder.parent / f"{folder.name}.streams"
     streams.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Tests on real brokers: `make live` runs them on all releases, or on those that it is given.
+"""Tests on real brokers, run by `make live` on all releases or on those named to it.
 
-They need Java, and Kafka in the cache or Maven to get it; ``HARROW_REQUIRE_KAFKA=1`` makes it a
-failure that something is not there.
+They need Java, and Kafka in the cache or Maven to download it. With ``HARROW_REQUIRE_KAFKA=1`` a
+test fails where one of these is missing.
 """
 
 import os
@@ -29,8 +29,7 @@ from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 
 TRIED: Final = "HARROW_LIVE"
-"""Names what is tried: ``all``, or releases such as ``2.4.1`` and ``3.9.2-kraft`` with spaces
-between them."""
+"""The variable with the releases: ``all``, or names such as ``2.4.1 3.9.2-kraft``."""
 REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
 KILLS: Final = int(os.environ.get("HARROW_LIVE_KILLS", "4"))
 """How often a process is killed in the middle of a run."""
@@ -56,19 +55,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have tests that share a cluster come one after the other, in one process of a parallel
-    run."""
+    """Put the tests that share a cluster into one process of a parallel run."""
     for item in items:
-        given = getattr(item, "callspec", None)
-        if given is not None and "clusters" in given.params:
+        parameters = getattr(item, "callspec", None)
+        if parameters is not None and "clusters" in parameters.params:
             item.add_marker(
-                pytest.mark.xdist_group(f"by hand {given.params['brokers']} {given.params['clusters']}")
+                pytest.mark.xdist_group(
+                    f"by hand {parameters.params['brokers']} {parameters.params['clusters']}"
+                )
             )
 
 
 def _tried() -> list[tuple[str, str]]:
-    """Return the releases that are tried, each with each of its modes, or with the one that was
-    named with it."""
+    """Return the selected releases with all of their modes, or with the named mode."""
     named = os.environ.get(TRIED, "").split()
     return [
         (release.name, mode)
@@ -80,7 +79,7 @@ def _tried() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def wait_until() -> Wait:
-    """Return a function that waits until something holds."""
+    """Return a function that waits until a condition holds."""
 
     def wait(holds: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_S
@@ -92,7 +91,7 @@ def wait_until() -> Wait:
 
 
 def kafka_of(release: str) -> tuple[Path, Path]:
-    """Return Java, and the jars of a release; skip the test where there are none."""
+    """Return Java and the jars of a release, or skip the test without them."""
     try:
         return find_java(), default_cache().get(release_of(release))
     except (JavaError, MavenError) as error:
@@ -103,7 +102,7 @@ def kafka_of(release: str) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def brokers(request: pytest.FixtureRequest) -> StartedBrokers:
-    """Return what brokers of a release are started from."""
+    """Return the installation of a release from which brokers are started."""
     name, _, mode = str(request.param).partition("-")
     java, jars = kafka_of(name)
     return StartedBrokers(release=release_of(name), metadata=mode, java=java, jars=jars)
@@ -111,7 +110,7 @@ def brokers(request: pytest.FixtureRequest) -> StartedBrokers:
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[StartedCluster]:
-    """Return a function that starts a release's cluster, as a campaign in text describes it."""
+    """Return a function that starts the cluster of a campaign text."""
     with ExitStack() as clusters:
 
         def start(release: str, text: str) -> LocalCluster:

@@ -1,5 +1,4 @@
-"""A cluster as somebody has one who runs brokers by a shell script: harrow knows nothing of its
-processes."""
+"""A cluster started by a shell script, whose processes are unknown to harrow."""
 
 import os
 import shlex
@@ -24,7 +23,7 @@ _CONTROLLER: Final = 3_000
 
 _SCRIPT: Final = """\
 #!/bin/sh
-# start.sh NAME MAIN: starts what has its files in the folder NAME, unless it runs.
+# start.sh NAME MAIN: starts the process with its files in the folder NAME, unless it runs.
 cd "$(dirname "$0")/$1" || exit 1
 if [ -f pid ] && kill -0 "$(cat pid)" 2>/dev/null; then exit 0; fi
 $(cat runs_on) setsid {java} "$2" server.properties >>log 2>&1 </dev/null &
@@ -52,10 +51,9 @@ commands:
 
 
 class HandStarted:
-    """Three brokers below a folder, each with its process's number in ``broker-N/pid``; with this
-    context they end.
+    """Three brokers below a folder with their process ids in ``broker-N/pid``.
 
-    With a *mechanism* they let in who has a password, over TLS.
+    With a *mechanism* they accept only clients with a password, over TLS.
     """
 
     def __init__(self, folder: Path, brokers: StartedBrokers, mechanism: str | None = None) -> None:
@@ -65,10 +63,9 @@ class HandStarted:
         protection = None if mechanism is None else Protection(folder, brokers.java, mechanism)
         self._by_scram = protection if mechanism == SCRAM else None
         self._listener = PLAINTEXT if protection is None else LISTENER
-        # The certificate is that of the loopback.
+        # The certificate names the loopback.
         self._network = network(folder) if mechanism is None else Loopback(folder)
-        # A run that harrow started itself has left an archive of classes, or the brokers here start
-        # as slowly as anybody's.
+        # The archive of classes from an earlier run of harrow makes brokers start faster.
         shared = brokers.shared_classes()
         archive = [] if shared is None else [f"-XX:SharedArchiveFile={shared.archive}"]
         self._java = (str(brokers.java), *OPTIONS, *archive, "-cp", class_path(brokers.jars))
@@ -80,8 +77,7 @@ class HandStarted:
         ):
             (folder / name).write_text(text, encoding="utf-8")
             (folder / name).chmod(0o755)
-        # Another cluster would take a port that a broker has not bound yet, or has left while it is
-        # down.
+        # A port stays reserved before its broker binds it and while the broker is down.
         self._held = Ports()
         self.ports = {broker: self._held.take() for broker in BROKERS}
         self._control_port = self._held.take()
@@ -93,7 +89,7 @@ class HandStarted:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End everything that was started."""
+        """End all started processes."""
         for file in self.folder.glob("*/pid"):
             with suppress(OSError, ValueError):
                 os.kill(int(file.read_text()), signal.SIGKILL)
@@ -101,7 +97,7 @@ class HandStarted:
         self._held.close()
 
     def start(self) -> None:
-        """Start the control plane and the brokers, and write the file of the cluster."""
+        """Start the control plane and the brokers, and write the cluster file."""
         folder, metadata, protection, control = (
             self.folder,
             self._metadata,
@@ -121,8 +117,7 @@ class HandStarted:
                     "offsets.topic.num.partitions": 3,
                     "log.cleaner.dedupe.buffer.size": 4_194_304,
                     "replica.lag.time.max.ms": 10_000,
-                    # A request for metadata that a client left behind would create a topic again
-                    # that harrow has deleted.
+                    # A late metadata request of a client would create a deleted topic again.
                     "auto.create.topics.enable": False,
                     **own,
                     **shared,
@@ -131,8 +126,8 @@ class HandStarted:
             )
             if metadata == KRAFT:
                 logs.mkdir()
-                known = {"version": 1, "cluster.id": self._cluster_id, "node.id": broker}
-                text = properties({**known, "directory.id": new_uuid()})
+                identity = {"version": 1, "cluster.id": self._cluster_id, "node.id": broker}
+                text = properties({**identity, "directory.id": new_uuid()})
                 (logs / "meta.properties").write_text(text, encoding="utf-8")
             self._start(f"broker-{broker}", "kafka.Kafka")
         bootstrap = ", ".join(f'"{self._hosts[broker]}:{port}"' for broker, port in self.ports.items())
@@ -141,8 +136,7 @@ class HandStarted:
         self.file.write_text(text + security, encoding="utf-8")
 
     def start_missing(self) -> None:
-        """Start brokers that have ended: of several that start at once on an empty ZooKeeper one
-        may fail."""
+        """Restart ended brokers, because one of several may fail to start on an empty ZooKeeper."""
         for broker in self.ports:
             self._start(f"broker-{broker}", "kafka.Kafka")
 
@@ -150,7 +144,7 @@ class HandStarted:
         return int((self.folder / f"broker-{broker}" / "pid").read_text())
 
     def state(self, broker: int) -> str:
-        """Return ``up``, ``down`` or ``paused``, as the system has it."""
+        """Return ``up``, ``down`` or ``paused``, according to the system."""
         try:
             status = Path(f"/proc/{self.pid(broker)}/stat").read_text(encoding="utf-8")
         except OSError:
@@ -163,11 +157,11 @@ class HandStarted:
     def _zookeeper(self, port: int) -> dict[str, object]:
         data = self.folder / "control" / "data"
         host = self._network.host("control")
-        given = {"dataDir": data, "clientPort": port, "clientPortAddress": host, "tickTime": 2_000}
-        self._write("control", {**given, "admin.enableServer": False})
+        ensemble = {"dataDir": data, "clientPort": port, "clientPortAddress": host, "tickTime": 2_000}
+        self._write("control", {**ensemble, "admin.enableServer": False})
         self._start("control", "org.apache.zookeeper.server.quorum.QuorumPeerMain")
         if self._by_scram is not None:
-            # It waits until ZooKeeper answers.
+            # The broker waits until ZooKeeper answers.
             program = self._by_scram.in_zookeeper(f"{host}:{port}")
             subprocess.run([*self._java, *program], check=True, stdout=subprocess.DEVNULL)
         return {"zookeeper.connect": f"{host}:{port}", "zookeeper.session.timeout.ms": 6_000}

@@ -1,8 +1,8 @@
-"""Where brokers that were started by hand listen, and how links between them are cut there.
+"""The addresses of brokers started by hand, and the commands that cut links between them.
 
-With network namespaces (Linux, as root) each broker is a machine of its own on a bridge: what one
-sends to another is dropped by a route of the sender. Elsewhere all listen on the loopback, where no
-system can tell the brokers apart, and a cut is only written down.
+With network namespaces (Linux, as root) each broker is a host of its own on a bridge, and a route
+of the sender drops its packets to another. Elsewhere all brokers listen on the loopback, where the
+system cannot distinguish them, and a cut is only recorded.
 """
 
 import os
@@ -20,15 +20,15 @@ _FIRST_HOST: Final = 10
 
 
 class Network(Protocol):
-    """Hosts by name, and the commands of a cluster file that cut what one sends to another."""
+    """Hosts by name, with the commands of a cluster file that cut one host off from another."""
 
     really_cuts: bool
 
     def host(self, name: str) -> str:
-        """Return the address of a host; it is made when it is asked for the first time."""
+        """Return the address of a host, which the first call creates."""
 
     def runs_on(self, name: str) -> str:
-        """Return what stands before the command line of a process of a host."""
+        """Return the prefix of command lines on a host."""
 
     def commands(self) -> str:
         """Return the lines for ``cut`` and ``restore``."""
@@ -37,7 +37,7 @@ class Network(Protocol):
         """Return the cuts in force, as ``cut-SENDER-RECEIVER``."""
 
     def end(self) -> None:
-        """Remove what was made."""
+        """Remove all hosts and cuts."""
 
 
 class Loopback:
@@ -62,17 +62,16 @@ class Loopback:
         return sorted(path.name for path in self._folder.glob("cut-*"))
 
     def end(self) -> None:
-        """Do nothing: the files go with their folder."""
+        """Do nothing: the files are removed with their folder."""
 
 
 class Namespaces:
-    """A network namespace for each host, all on one bridge, on which the machine itself is a host
-    as well."""
+    """A network namespace for each host, on one bridge with the machine itself as another host."""
 
     really_cuts = True
 
     def __init__(self) -> None:
-        # Interfaces have names of at most 15 characters.
+        # The name of an interface has at most 15 characters.
         self._name = f"hw{secrets.token_hex(3)}"
         self._hosts: dict[str, str] = {}
         self._subnet = _free_subnet()
@@ -116,8 +115,9 @@ class Namespaces:
         )
 
     def end(self) -> None:
-        """Remove the outer end of each host's link as well: its namespace stays while a process in
-        it ends."""
+        """Also remove the outer end of each link, because a namespace lasts until its processes
+        end.
+        """
         for name, address in self._hosts.items():
             with suppress(subprocess.CalledProcessError):
                 _ip("link", "del", self._outer(address))
@@ -127,8 +127,7 @@ class Namespaces:
             _ip("link", "del", self._name)
 
     def _outer(self, address: str) -> str:
-        """Return the name of the end of a host's link that is on the bridge; what has both ends
-        goes with one."""
+        """Return the name of a link's end on the bridge; its removal removes the other end."""
         return f"{self._name}-{address.rpartition('.')[2]}"
 
     def _space(self, name: str) -> str:
@@ -136,7 +135,7 @@ class Namespaces:
 
 
 def _free_subnet() -> str:
-    """Return a subnet that no other cluster on this machine has: packets would go to that one."""
+    """Return a subnet without another cluster on this machine, which would get the packets."""
     taken = _ip("-o", "-4", "address")
     first = secrets.randbelow(_SUBNETS)
     subnets = (f"{_NETWORK}.{(first + number) % _SUBNETS}" for number in range(_SUBNETS))
@@ -144,7 +143,7 @@ def _free_subnet() -> str:
 
 
 def network(folder: Path) -> Network:
-    """Return the best network that this machine lets its user have."""
+    """Return the best network permitted to the user."""
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         with suppress(OSError, subprocess.CalledProcessError):
             return Namespaces()

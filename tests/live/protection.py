@@ -1,8 +1,7 @@
-"""What keeps strangers away from brokers that were started by hand: TLS with a certificate of their
-own, a name and a password.
+"""TLS with a self-signed certificate and passwords for brokers started by hand.
 
-Brokers know each other by PLAIN. Passwords of PLAIN are in their settings, those of SCRAM where the
-cluster keeps its metadata.
+Brokers authenticate each other by PLAIN. Their settings have the passwords of PLAIN, and the
+metadata of the cluster has those of SCRAM.
 """
 
 import subprocess
@@ -22,8 +21,7 @@ _ADMIN: Final = "admin"
 
 
 class Protection:
-    """Keys and a certificate below a folder, made by the ``keytool`` of Java, and the user whom
-    brokers let in by a *mechanism*."""
+    """Keys and a certificate from Java's ``keytool``, and a user of a *mechanism*."""
 
     def __init__(self, folder: Path, java: Path, mechanism: str) -> None:
         self.mechanism = mechanism
@@ -32,16 +30,16 @@ class Protection:
         self.certificate = folder / "brokers.pem"
         self._run(
             *("-genkeypair", "-keystore", self._keys, "-keyalg", "RSA", "-validity", "2"),
-            # Brokers look their addresses' names up.
+            # Brokers resolve the names of their addresses.
             *("-dname", "CN=brokers", "-ext", f"san=ip:{LOOPBACK},dns:localhost"),
         )
         self._run("-exportcert", "-rfc", "-keystore", self._keys, "-file", self.certificate)
         self._run("-importcert", "-noprompt", "-keystore", self._trusted, "-file", self.certificate)
 
     def settings(self) -> dict[str, object]:
-        """Return what brokers have to be told."""
+        """Return the settings of the brokers."""
         users = {_ADMIN: "among-brokers", **({USER: PASSWORD} if self.mechanism == PLAIN else {})}
-        known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+        accounts = " ".join(f'user_{name}="{password}"' for name, password in users.items())
         login = f'username="{_ADMIN}" password="{users[_ADMIN]}"'
         jaas = f"listener.name.{LISTENER.lower()}.{{}}.sasl.jaas.config"
         modules = "org.apache.kafka.common.security"
@@ -49,25 +47,32 @@ class Protection:
             "security.inter.broker.protocol": LISTENER,
             "sasl.enabled.mechanisms": f"{PLAIN},{SCRAM}",
             "sasl.mechanism.inter.broker.protocol": PLAIN,
-            jaas.format(PLAIN.lower()): f"{modules}.plain.PlainLoginModule required {login} {known};",
+            jaas.format(PLAIN.lower()): f"{modules}.plain.PlainLoginModule required {login} {accounts};",
             jaas.format(SCRAM.lower()): f"{modules}.scram.ScramLoginModule required;",
             **self._store("keystore", self._keys),
             **self._store("truststore", self._trusted),
         }
 
     def in_zookeeper(self, address: str) -> list[str]:
-        """Return a program of Kafka, with its arguments, that writes the password there which is
-        kept in metadata."""
+        """Return the command of Kafka that writes the password into the metadata."""
         user = ("--entity-type", "users", "--entity-name", USER)
-        given = f"{self.mechanism}=[password={PASSWORD}]"
-        return ["kafka.admin.ConfigCommand", "--zookeeper", address, "--alter", "--add-config", given, *user]
+        password = f"{self.mechanism}=[password={PASSWORD}]"
+        return [
+            "kafka.admin.ConfigCommand",
+            "--zookeeper",
+            address,
+            "--alter",
+            "--add-config",
+            password,
+            *user,
+        ]
 
     def in_format(self) -> list[str]:
-        """Return what ``kafka-storage format`` is told of it."""
+        """Return the arguments for ``kafka-storage format``."""
         return ["--add-scram", f'{self.mechanism}=[name={USER},password="{PASSWORD}"]']
 
     def lines(self) -> str:
-        """Return what the file of a cluster says of it."""
+        """Return the lines for the cluster file."""
         return "\n".join(
             (
                 "security:",

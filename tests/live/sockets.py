@@ -1,4 +1,4 @@
-"""The connections between processes of this machine, as Linux has them in ``/proc``."""
+"""The connections between processes of this machine, from Linux's ``/proc``."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ _SOCKET: Final = "socket:["
 
 
 class Connection(NamedTuple):
-    """A connection, from its two ends: the processes, and the ports that they have."""
+    """A connection with the processes and ports of both ends."""
 
     one: int
     one_port: int
@@ -21,13 +21,13 @@ class Connection(NamedTuple):
 
 
 def descendants(ancestor: int) -> set[int]:
-    """Return the processes that a process has started, and those that these have started."""
+    """Return the direct and indirect children of a process."""
     parents = dict(_parents())
     return {pid for pid in parents if ancestor in _ancestors(pid, parents)}
 
 
 def connections_among(processes: Collection[int]) -> set[Connection]:
-    """Return the connections both of whose ends belong to some processes."""
+    """Return the connections with both ends in a set of processes."""
     owners = {inode: pid for pid in processes for inode in _sockets_of(pid)}
     ends = {ports: owners[inode] for inode, ports in _established() if inode in owners}
     return {
@@ -38,13 +38,13 @@ def connections_among(processes: Collection[int]) -> set[Connection]:
 
 
 def count_connections(processes: Collection[int]) -> int:
-    """Return how many connections of processes there are, whoever is at the other ends."""
+    """Return the number of connections of processes, to any peer."""
     owned = {inode for pid in processes for inode in _sockets_of(pid)}
     return sum(inode in owned for inode, _ in _established())
 
 
 def command_of(pid: int) -> str:
-    """Return the last arguments that a process was started with; nothing once it has ended."""
+    """Return the last arguments of a process, and nothing after its end."""
     with suppress(OSError):
         return " ".join((_PROC / str(pid) / "cmdline").read_text().split("\0")[-3:]).strip()
     return ""
@@ -72,9 +72,8 @@ def _sockets_of(pid: int) -> Iterator[int]:
 
 
 def _established() -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield each end of a connection of this machine: its inode, its own port, and that of its
-    peer."""
-    # Java opens sockets of IPv6 for addresses of IPv4.
+    """Yield the inode, the port and the peer's port of each connection's end on this machine."""
+    # Java opens IPv6 sockets for IPv4 addresses.
     for name in ("tcp", "tcp6"):
         for line in (_PROC / "net" / name).read_text().splitlines()[1:]:
             (

@@ -1,5 +1,4 @@
-"""Applications on real brokers that die at a step of their loop: what they have written is there as
-often as they were promised."""
+"""Applications on real brokers, killed at a step of their loop, write as often as promised."""
 
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from harrow.cluster_model.history import origin_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
 
-# The last step waits for the restart: what was noticed while the one before waited, a former
-# commit, counts for it on real brokers.
+# The last step waits for the restart, because on real brokers a commit during the previous step
+# would count for it.
 APPLICATIONS = """
 name: applications
 kafka: "{release}"
@@ -44,7 +43,7 @@ script:
 """
 
 
-def test_an_application_that_dies_when_it_would_commit_has_done_all_of_it_once_in_a_transaction_and_again_without(
+def test_an_application_killed_before_its_commit_repeats_work_only_without_transactions(
     brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     release = brokers.release.model_release
@@ -55,7 +54,7 @@ def test_an_application_that_dies_when_it_would_commit_has_done_all_of_it_once_i
     rules = result.verdict.rules
     assert (result.verdict.status, result.verdict.reasons) == (PERMITTED, ())
     assert (rules["lost-effect"].status, rules["doubled-effect"].status) == (HELD, PERMITTED)
-    # What was written twice is what the one without transactions had not committed.
+    # The doubled records are the uncommitted ones of the application without transactions.
     doubled = sorted(str(finding.value) for finding in rules["doubled-effect"].findings)
     assert doubled == ["a-0", "a-1"]
     stopped = [event[2] for event in result.evidence.trace if event[1] == ClientStopped.name]

@@ -1,5 +1,4 @@
-"""Campaigns of the library on real brokers come out as their authors expect, and as on the
-model."""
+"""Campaigns of the library have their expected outcomes on real brokers, as in the model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +73,7 @@ script:
 
 
 @pytest.mark.parametrize(("name", "variant"), EVERYWHERE)
-def test_a_campaign_does_what_the_model_does(
+def test_a_campaign_has_the_same_outcome_on_brokers_and_in_the_model(
     name: str, variant: str | None, brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     release = brokers.release.model_release
@@ -88,7 +87,7 @@ def test_a_campaign_does_what_the_model_does(
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 
-def test_a_leader_is_seen_to_lead_while_its_only_follower_hears_nothing_from_it(
+def test_a_leader_is_recognised_while_its_only_follower_gets_no_answers(
     brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     text = HELD_FOLLOWER.format(release=brokers.release.model_release)
@@ -97,7 +96,7 @@ def test_a_leader_is_seen_to_lead_while_its_only_follower_hears_nothing_from_it(
 
 
 @pytest.mark.parametrize("name", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
-def test_a_seed_of_a_swarm_draws_what_brokers_can_do_and_breaks_no_promise(
+def test_a_seed_of_a_swarm_runs_on_brokers_and_breaks_no_promise(
     name: str, brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     release, mode = brokers.release, brokers.metadata
@@ -112,8 +111,8 @@ def test_a_seed_of_a_swarm_draws_what_brokers_can_do_and_breaks_no_promise(
 
 def test_a_campaign_chooses_the_library_of_its_clients(brokers: StartedBrokers, tmp_path: Path) -> None:
     release = brokers.release.model_release
-    given = [f"kafka={release}", "settings.retries=100"]
-    (plan, *_) = load_campaign(LIBRARY / "ack-lost.yaml", given).plans
+    options = [f"kafka={release}", "settings.retries=100"]
+    (plan, *_) = load_campaign(LIBRARY / "ack-lost.yaml", options).plans
     chosen = replace(
         plan,
         producers=tuple(replace(producer, library=KAFKA_PYTHON) for producer in plan.producers),
@@ -138,7 +137,7 @@ def test_a_committed_record_is_lost_before_leader_epochs_and_kept_since(
     assert lost == (["m1"] if plan.kafka == "0.10.2" else [])
 
 
-def test_another_voter_leads_when_the_active_controller_is_killed_and_when_it_is_deposed(
+def test_another_voter_leads_after_the_active_controller_is_killed_or_deposed(
     brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     if brokers.metadata != KRAFT:
@@ -151,8 +150,7 @@ def test_another_voter_leads_when_the_active_controller_is_killed_and_when_it_is
     assert (BrokerStopped.name, first, KILLED) in events
     assert later
     assert later[0] != first
-    # A core is healed first, which is without the broker that was killed: another can do what it
-    # did.
+    # The core is healed first, without the killed broker, which another one can replace.
     killed = {event[1] for event in events if event[0] == BrokerStopped.name} - {first}
     core = result.evidence.core
     assert core is not None
@@ -173,6 +171,7 @@ def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(
     assert (BrokerStopped.name, FIRST_CONTROLLER_ID, KILLED) in events
     epochs = [event[2] for event in events if event[0] == ControllerElected.name]
     resigned = [event[2] for event in events if event[0] == ControllerResigned.name]
-    # Killed, it is back in the next epoch; deposed, in the one after that of the candidate that
-    # nobody has voted for.
+    # A killed controller has a successor in the next epoch, a deposed one after the epoch of a
+    # candidate
+    # without votes.
     assert (epochs, resigned) == ([1, 2, 4, 6], [2, 4])

@@ -1,4 +1,4 @@
-"""Clients under test on real brokers: what they report is what the brokers have."""
+"""Clients under test on real brokers: their reports agree with the logs of the brokers."""
 
 import time
 from pathlib import Path
@@ -23,14 +23,14 @@ Reports = list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
+def test_acked_records_are_read_and_stored_once_although_a_leader_dies(
     library: str, release: str, started: StartedCluster, wait_until: Wait, tmp_path: Path
 ) -> None:
     cluster = started(release, CLUSTER)
     model = "2.4" if release != "0.10.2.2" else "0.10.2"
     servers = [f"{host}:{port}" for host, port in cluster.addresses.values()]
     connection = LIBRARIES[library].connection(servers, "client")
-    # Without idempotence, before 0.11, a retry may double what it sends.
+    # Without idempotence, before 0.11, a retry may double a record.
     wanted = {"acks": "all"} if model == "0.10.2" else {"enable.idempotence": True}
     sent: Reports = []
     read: Reports = []
@@ -73,8 +73,9 @@ def test_what_is_acked_is_read_and_stored_once_though_a_leader_dies(
             }
 
         def is_all_read() -> bool:
-            """Return whether both have what the reader has: what the sender sent last may still be
-            under way."""
+            """Return whether both logs have the reader's records; the sender's last ones may be in
+            flight.
+            """
             ends = [offsets["t-0"].leo for b in (1, 2) if (offsets := cluster.offsets(b))]
             return bool(read[-1]["at_end"]) and ends == [read[-1]["positions"]["t-0"]] * 2
 

@@ -1,4 +1,4 @@
-"""The programs of docs/evidence/findings/ show the flaws of Kafka that they are about."""
+"""The programs of docs/evidence/findings/ show their flaws of Kafka."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def jars() -> Path:
     return jars_of(RELEASE, KRAFT)
 
 
-def test_kafkas_own_class_of_partitions_does_what_the_pages_show(jars: Path) -> None:
+def test_kafkas_partition_class_shows_the_documented_flaws(jars: Path) -> None:
     printed = subprocess.run(
         [str(find_java()), "-cp", f"{jars}/*", str(FINDINGS / "PartitionFlaws.java")],
         capture_output=True,
@@ -49,7 +49,7 @@ def test_brokers_lose_an_acknowledged_record(flaw: str, jars: Path, tmp_path: Pa
     reproduced("reproduce.py", flaw, str(jars), str(tmp_path / "cluster"))
 
 
-def test_an_isr_in_zookeeper_is_stuck(tmp_path: Path) -> None:
+def test_an_isr_change_in_zookeeper_stays_stuck(tmp_path: Path) -> None:
     reproduced("stuck_isr.py", str(jars_of(WITH_ZOOKEEPER, ZOOKEEPER)), str(tmp_path / "cluster"))
 
 

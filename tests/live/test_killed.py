@@ -1,7 +1,6 @@
-"""Whatever ends harrow in the middle of a run on brokers, nothing of it is left behind.
+"""The end of harrow in the middle of a run on brokers leaves nothing behind.
 
-``HARROW_LIVE_KILLS`` says how often something is killed; each time it is another process, and the
-run has come a little further.
+``HARROW_LIVE_KILLS`` is the number of kills, each of another process at a later stage of the run.
 """
 
 import json
@@ -37,15 +36,15 @@ faults:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """Return the processes that work below a folder."""
-    found = []
+    """Return the processes with their working folder below a folder."""
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (entry / "cwd").readlink().is_relative_to(folder):
-                found.append(int(entry.name))
-        except OSError:  # It has ended, or belongs to somebody else.
+                pids.append(int(entry.name))
+        except OSError:  # It has ended, or belongs to another user.
             continue
-    return found
+    return pids
 
 
 def is_paused(process: int) -> bool:
@@ -57,11 +56,11 @@ def is_paused(process: int) -> bool:
 
 
 Stage = Callable[[Path], bool]
-"""Returns whether the run that writes below a folder has come so far."""
+"""Returns whether the run with its results below a folder has reached a stage."""
 
 
 def has_clients(results: Path) -> bool:
-    """The clients are the last to be started."""
+    """Return whether the clients have started, which are the last processes of a run."""
     return len(list(results.glob("long/*/cluster/clients/*"))) == 2 and bool(processes_in(results))
 
 
@@ -81,8 +80,7 @@ def started(
     command: str = "run",
     temporary: Path | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start harrow in the background with a run that takes minutes; what it leaves goes below
-    ``results`` in the folder."""
+    """Start a run of minutes in the background, with its results in ``results`` of the folder."""
     file = folder / "long.yaml"
     file.write_text(LONG.replace("name: long", f'name: long\nkafka: "{brokers.release.model_release}"'))
     target = f"kafka:{brokers.release.name}-{brokers.metadata}"
@@ -92,9 +90,9 @@ def started(
     with (folder / "messages").open("wb") as messages:
         return subprocess.Popen(
             [sys.executable, "-m", "harrow", command, file, *options],
-            # As a shell does with what it starts in the background.
+            # Like a shell for commands in the background.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
-            # What it starts begins here too.
+            # Its child processes start here too.
             cwd=folder,
             env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **mark_of(folder), **place},
             stdout=subprocess.DEVNULL,
@@ -151,12 +149,12 @@ def working_folder(pid: int) -> str:
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
+def test_a_kill_of_any_process_leaves_only_the_results_of_the_run(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path, kill: int
 ) -> None:
-    """No process, no pause, no link and nothing in the cache.
+    """No process, pause, link or file in the cache stays.
 
-    What a run has seen is there unless harrow itself gets SIGKILL.
+    The evidence of the run exists unless harrow itself got SIGKILL.
     """
     victim, number = VICTIMS[kill % len(VICTIMS)]
     reached = STAGES[kill % len(STAGES)]
@@ -171,20 +169,20 @@ def test_a_kill_of_any_process_leaves_nothing_but_what_the_run_has_seen(
             )
         )
         time.sleep(random.Random(kill).uniform(0, 1))
-        assert harrow.poll() is None, "it is killed in the middle"
+        assert harrow.poll() is None, "the run ended before the kill"
         begun = processes_in(results)
         for pid in victims(victim, harrow.pid, tmp_path)[:1]:
             os.kill(pid, number)
         if victim == SUPERVISOR:
-            # It ends the brokers; the run says so, and `conform` goes on with the model.
+            # The supervisor ends the brokers; the run reports it, and `conform` continues with the
+            # model.
             wait_until(lambda: bool([*results.glob("long/*/run.json")]))
         if victim != PARENT:
-            # The run goes on without it.
+            # The run continues without the process.
             time.sleep(1)
             harrow.send_signal(signal.SIGTERM)
         code = harrow.wait(PATIENCE_S)
-        # A process that is paused would be there still, and so would those that start others.
-        # Proxies end with harrow.
+        # Paused processes and those that start others would still exist. Proxies end with harrow.
         wait_until(lambda: not marked_processes(tmp_path))
         assert begun or victim == PARENT
         left = [*brokers.jars.glob(".*"), *brokers.jars.parent.glob(f".{brokers.jars.name}*")]
@@ -209,7 +207,7 @@ def has_brokers_besides(temporary: Path, others: set[Path]) -> bool:
     return bool({log.parents[1] for log in temporary.glob("harrow-*/broker-*/log")} - others)
 
 
-def test_what_is_killed_without_results_goes_with_the_next_run(
+def test_remains_of_a_killed_run_without_results_are_removed_by_the_next_run(
     brokers: StartedBrokers, wait_until: Wait, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"

@@ -1,5 +1,4 @@
-"""What faults do to links they do to all that passes: no process that harrow has started talks past
-a proxy."""
+"""Faults of links affect all traffic: no process of harrow bypasses a proxy."""
 
 import os
 import sys
@@ -19,8 +18,7 @@ from tests.live.sockets import command_of, connections_among, count_connections,
 
 _LOOK_S: Final = 0.1
 
-# Whoever has been cut off, or has waited for an answer, looks for another way, which takes a broker
-# of 4.3 two seconds.
+# After a cut or a missing answer a process tries another route, after two seconds in Kafka 4.3.
 DISTURBED: Final = """
 name: disturbed
 kafka: "{release}"
@@ -55,7 +53,7 @@ OF_QUORUM: Final = """\
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells whose sockets there are")
-def test_nothing_that_harrow_has_started_talks_past_a_proxy(brokers: StartedBrokers, tmp_path: Path) -> None:
+def test_no_process_of_harrow_bypasses_a_proxy(brokers: StartedBrokers, tmp_path: Path) -> None:
     quorum = OF_QUORUM if brokers.metadata == KRAFT else ""
     text = DISTURBED.format(release=brokers.release.model_release, quorum=quorum)
     (plan,) = load_text(text, "disturbed.yaml").plans
@@ -70,15 +68,14 @@ def test_nothing_that_harrow_has_started_talks_past_a_proxy(brokers: StartedBrok
 
 
 class WatchedSockets:
-    """The connections ``past`` the proxies that were seen, and how many there were at the ``most``
-    of any kind."""
+    """The observed connections ``past`` the proxies, and the ``most`` connections of any kind."""
 
     def __init__(self) -> None:
         self.past: dict[str, str] = {}
         self.most = 0
 
     def look(self) -> None:
-        """Look at the sockets of all processes that this one has started."""
+        """Inspect the sockets of all children of this process."""
         started = descendants(os.getpid())
         self.most = max(self.most, count_connections(started))
         for connection in connections_among(started):
@@ -90,8 +87,7 @@ class WatchedSockets:
 
 @contextmanager
 def watched_sockets() -> Iterator[WatchedSockets]:
-    """Look at the sockets of all that is started in this context, again and again, in a thread of
-    its own."""
+    """Inspect the sockets of all processes of this context repeatedly, in a separate thread."""
     watched, over = WatchedSockets(), threading.Event()
 
     def repeat() -> None:

@@ -1,4 +1,4 @@
-"""Real brokers are started as a campaign describes them, and what is seen of them is so."""
+"""Real brokers are started according to a campaign, and their state is observed correctly."""
 
 from confluent_kafka import Producer
 
@@ -28,7 +28,9 @@ def produce(cluster: LocalCluster, topic: str, partition: int, *values: str) -> 
     assert producer.flush(PATIENCE_S) == 0
 
 
-def test_a_cluster_is_what_its_campaign_says(release: str, started: StartedCluster, wait_until: Wait) -> None:
+def test_a_started_cluster_matches_its_campaign(
+    release: str, started: StartedCluster, wait_until: Wait
+) -> None:
     cluster = started(release, CLUSTER)
     assert cluster.seen.controller() == 5
     assert cluster.seen.registered() == {1, 2, 5}
@@ -49,21 +51,21 @@ def test_a_cluster_is_what_its_campaign_says(release: str, started: StartedClust
     stored = stored_log(cluster.brokers[2].logs / "t-0")
     assert [value for batch in stored.batches for value in batch.values] == ["a", "b", "c"]
     assert (stored.leo, stored.epochs) == (3, () if release.startswith("0.10") else ((0, 0),))
-    # One that is killed is missed, and in sync again when it is back.
+    # A killed broker leaves the ISR, and returns to it after its restart.
     cluster.brokers[2].kill()
     assert cluster.offsets(2) == {}
     wait_until(lambda: cluster.seen.partition_state("t-0") == (1, 1, (1, 5)))
     wait_until(lambda: 2 not in cluster.seen.registered())
     cluster.brokers[2].start()
     wait_until(lambda: cluster.seen.partition_state("t-0") == (1, 1, (1, 5, 2)))
-    # One that stands still falls behind.
+    # A paused broker falls behind.
     cluster.brokers[5].pause()
     assert (cluster.brokers[5].is_running, cluster.brokers[5].is_paused) == (True, True)
     wait_until(lambda: 5 not in cluster.seen.registered())
     cluster.brokers[5].resume()
     wait_until(lambda: 5 in cluster.seen.registered())
     wait_until(lambda: len((cluster.seen.partition_state("t-0") or (0, 0, ()))[2]) == 3)
-    # One that is told to stop takes its time, and is back in no other state.
+    # A controlled shutdown takes a while, and the broker returns in the same state.
     cluster.brokers[1].stop()
     wait_until(lambda: not cluster.brokers[1].is_running)
     assert cluster.brokers[1].process is not None

@@ -1,4 +1,4 @@
-"""Hosts on a bridge of their own: nothing of them stays."""
+"""Hosts on a separate bridge leave nothing behind."""
 
 import subprocess
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from tests.live.networks import Namespaces, network
 
 
-def test_no_interface_of_a_network_stays_though_a_process_in_it_has_not_ended(tmp_path: Path) -> None:
-    """A namespace lasts as long as a process in it, and so does its end of a link to the bridge."""
+def test_the_end_of_a_network_removes_its_interfaces_despite_running_processes(tmp_path: Path) -> None:
+    """A namespace and its end of a link last as long as a process in it."""
     made = network(tmp_path)
     if not isinstance(made, Namespaces):
         pytest.skip("it takes network namespaces")

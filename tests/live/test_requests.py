@@ -1,5 +1,4 @@
-"""What an administrator asks for real brokers do, and it is seen: records are deleted, partitions
-added, replicas moved."""
+"""Real brokers perform an administrator's requests, and their effects are observed."""
 
 from pathlib import Path
 
@@ -38,7 +37,7 @@ script:
 """
 
 
-def test_records_are_deleted_partitions_added_and_replicas_moved_as_on_the_model(
+def test_requests_of_administrators_have_the_same_outcome_as_in_the_model(
     brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     release = brokers.release.model_release

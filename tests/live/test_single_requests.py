@@ -1,5 +1,4 @@
-"""Single requests to a real broker and to the model's: a few hundred of each release, where `harrow
-conform --requests` tries thousands."""
+"""Single requests to real brokers and to the model."""
 
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ from harrow.live_cluster.requests.measures.measure import SETTINGS, Measure, mea
 _REQUESTS: Final = 300
 
 
-def test_the_model_answers_single_requests_as_a_real_broker_does(
+def test_the_model_answers_single_requests_like_a_real_broker(
     brokers: StartedBrokers, tmp_path: Path
 ) -> None:
     measured = Measure()

@@ -1,5 +1,4 @@
-"""A cluster that was started by hand, and a file of shell commands: campaigns run there, and
-nothing of them stays."""
+"""Campaigns run on a cluster started by hand, with a file of shell commands, and leave nothing."""
 
 import json
 import os
@@ -47,15 +46,13 @@ Run = Callable[..., "subprocess.Popen[str]"]
 
 
 def on(*mechanisms: str | None) -> pytest.MarkDecorator:
-    """Have a test run on a cluster that lets in everybody (None), or who has a password, by a
-    *mechanism*."""
+    """Run a test on an open cluster (None) or on one with passwords of a *mechanism*."""
     names = [mechanism or "open" for mechanism in mechanisms]
     return pytest.mark.parametrize("clusters", mechanisms, indirect=True, ids=names, scope="module")
 
 
 class Clusters:
-    """Has a cluster for one test after the other: the same one, as long as each leaves it as it
-    was."""
+    """The cluster of successive tests, replaced after a test that has changed it."""
 
     def __init__(
         self, folders: pytest.TempPathFactory, brokers: StartedBrokers, mechanism: str | None
@@ -67,36 +64,37 @@ class Clusters:
         self._cluster: HandStarted | None = None
 
     def ready(self, wait_until: Wait) -> HandStarted:
-        """Return a cluster whose brokers are up, and on which no test has left anything."""
-        if self._cluster is None or not is_as_it_was(self._cluster):
+        """Return an unchanged cluster with all brokers up."""
+        if self._cluster is None or not is_unchanged(self._cluster):
             self.end()
             folder = self._folders.mktemp("by-hand") / "ours"
             cluster = self._open.enter_context(HandStarted(folder, self._brokers, self._mechanism))
             cluster.start()
             self._cluster = cluster
-        found = self._cluster
-        wait_until(lambda: is_up(found))
-        return found
+        cluster = self._cluster
+        wait_until(lambda: is_up(cluster))
+        return cluster
 
     def end(self) -> None:
         self._open.close()
 
 
 def is_up(cluster: HandStarted) -> bool:
-    """Return whether each broker answers, and knows all of them: a broker is registered before it
-    answers."""
+    """Return whether each broker answers and lists all of them.
+
+    A broker is registered before it answers.
+    """
     cluster.start_missing()
     file = load_cluster_file(cluster.file)
     try:
-        known = [survey_of(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
+        broker_lists = [survey_of(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
     except ConnectionLostError:
         return False
-    return all(len(brokers) == len(BROKERS) for brokers in known)
+    return all(len(brokers) == len(BROKERS) for brokers in broker_lists)
 
 
-def is_as_it_was(cluster: HandStarted) -> bool:
-    """Return whether a cluster is as before the first test: a run heals what it has done, and
-    deletes its topics."""
+def is_unchanged(cluster: HandStarted) -> bool:
+    """Return whether a cluster has no faults and no topics of harrow."""
     if cluster.cuts() or any(cluster.state(broker) != "up" for broker in BROKERS):
         return False
     try:
@@ -115,7 +113,7 @@ def clusters(
     request: pytest.FixtureRequest, brokers: StartedBrokers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Clusters]:
     if version_of(brokers.release.name) < OLDEST:
-        pytest.skip("brokers tell leader epochs from 2.1 on")
+        pytest.skip("brokers report leader epochs from 2.1 on")
     shared = Clusters(tmp_path_factory, brokers, request.param)
     yield shared
     shared.end()
@@ -150,28 +148,28 @@ def campaign(folder: Path, brokers: StartedBrokers, duration: str) -> Path:
 
 
 def topics_of_harrow(cluster: HandStarted) -> list[str]:
-    seen = survey_of(load_cluster_file(cluster.file))
-    return [name for name in seen.assignments if name.startswith("harrow-")]
+    survey = survey_of(load_cluster_file(cluster.file))
+    return [name for name in survey.assignments if name.startswith("harrow-")]
 
 
 @on(None, PLAIN, SCRAM)
-def test_a_campaign_runs_there_once_it_may(
+def test_a_campaign_runs_on_a_users_cluster_only_with_permission(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
     file = campaign(tmp_path, brokers, "8s")
     refused = harrow("run", file, "--target", by_hand.file)
-    _, said = refused.communicate()
+    _, messages = refused.communicate()
     assert refused.returncode == 2
-    assert "give --yes, or write `allow: [topics, kill, pause, cut]`" in said
+    assert "give --yes, or write `allow: [topics, kill, pause, cut]`" in messages
     assert topics_of_harrow(by_hand) == []
     ended = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
-    text, said = ended.communicate()
-    assert ended.returncode == 0, said
+    text, messages = ended.communicate()
+    assert ended.returncode == 0, messages
     (run,) = json.loads(text)["runs"]
     assert run["target"]["kind"] == "cluster"
-    # A client that sends again may store a record twice, or out of order: its settings permit that.
+    # The settings permit a retry to store a record twice or out of order.
     assert (run["verdict"] in ("held", "permitted"), run["reasons"]) == (True, [])
-    # A pause that is meant for the broker that is down finds nothing to do.
+    # A pause of the broker that is down has no effect.
     assert {fault["fault"] for fault in run["faults"]} >= {"broker_crash", "partition"}
     leos = {replica["leo"] for partition in run["replicas"].values() for replica in partition.values()}
     assert min(leos) > 0
@@ -180,33 +178,32 @@ def test_a_campaign_runs_there_once_it_may(
 
 
 @on(PLAIN, SCRAM)
-def test_who_has_the_password_is_let_in(
+def test_only_the_right_password_grants_access(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = ("target", "check", by_hand.file, "--set", f"kafka={brokers.release.model_release}")
     checked = harrow(*check)
-    told, said = checked.communicate()
-    assert (checked.returncode, "can run" in told) == (0, True), said
+    output, messages = checked.communicate()
+    assert (checked.returncode, "can run" in output) == (0, True), messages
     monkeypatch.setenv(PASSWORD_VARIABLE, f"not {PASSWORD}")
     refused = harrow(*check)
-    _, said = refused.communicate()
-    assert (refused.returncode, "it refuses the name or the password" in said) == (2, True), said
+    _, messages = refused.communicate()
+    assert (refused.returncode, "it refuses the name or the password" in messages) == (2, True), messages
 
 
 @on(None)
-def test_all_brokers_come_back_after_they_died_at_once(by_hand: HandStarted, harrow: Run) -> None:
-    """With ZooKeeper nobody tells then who is registered, and a broker that is started too early
-    ends at once."""
+def test_all_brokers_return_after_they_died_together(by_hand: HandStarted, harrow: Run) -> None:
+    """With ZooKeeper a broker started too early ends at once."""
     ran = harrow(
         "run", "any-blackout", "--variant", "base", "--target", by_hand.file, "--yes", "--format", "json"
     )
-    text, said = ran.communicate()
-    assert ran.returncode == 0, text + said
+    text, messages = ran.communicate()
+    assert ran.returncode == 0, text + messages
     assert [by_hand.state(broker) for broker in BROKERS] == ["up"] * 3
 
 
 @on(None)
-def test_a_run_whose_fault_found_nothing_to_act_on_is_inconclusive(
+def test_a_run_whose_only_fault_had_no_target_is_inconclusive(
     by_hand: HandStarted, harrow: Run, tmp_path: Path
 ) -> None:
     file = tmp_path / "untried.yaml"
@@ -216,21 +213,21 @@ def test_a_run_whose_fault_found_nothing_to_act_on_is_inconclusive(
         "faults: [{at: 1s, do: {broker_resume: {broker: 1}}}]\n"
     )
     ran = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
-    text, said = ran.communicate()
-    assert ran.returncode == 3, text + said
+    text, messages = ran.communicate()
+    assert ran.returncode == 3, text + messages
     assert json.loads(text)["runs"][0]["reasons"] == [
         "nothing was tried: broker_resume broker=1 did not strike: it found nothing to act on: broker 1 was running"
     ]
 
 
 @on(None)
-def test_what_it_does_is_among_what_the_model_comes_to(
+def test_a_run_on_a_users_cluster_agrees_with_the_model(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
     file = campaign(tmp_path, brokers, "8s")
     compared = harrow("conform", file, "--target", by_hand.file, "--yes", "--format", "json")
-    text, said = compared.communicate()
-    assert compared.returncode == 0, text + said
+    text, messages = compared.communicate()
+    assert compared.returncode == 0, text + messages
     (comparison,) = json.loads(text)["comparisons"]
     assert (comparison["status"], comparison["reasons"]) == ("agreed", [])
     assert comparison["modelled"] == 50
@@ -239,21 +236,21 @@ def test_what_it_does_is_among_what_the_model_comes_to(
 
 
 @on(None)
-def test_what_a_killed_run_has_left_is_healed_each_time(
+def test_faults_of_a_killed_run_are_healed(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, wait_until: Wait, tmp_path: Path
 ) -> None:
     file, state = campaign(tmp_path, brokers, "10m"), tmp_path / "state" / "faults"
     for kill in range(KILLS):
         running = harrow("run", file, "--target", by_hand.file, "--yes", "--seed", kill)
         wait_until(lambda: any('"in_force"' in path.read_text() for path in journals(state)))
-        # Between one fault and the next, in the middle of a command, or of what undoes one.
+        # Between two faults, within a command, or within the command that undoes it.
         time.sleep(random.Random(kill).uniform(0, 4))
         assert running.poll() is None, running.communicate()
         running.kill()
         running.communicate()
         healed = harrow("heal", by_hand.file)
-        _, said = healed.communicate()
-        assert healed.returncode == 0, said
+        _, messages = healed.communicate()
+        assert healed.returncode == 0, messages
         assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
         assert list(journals(state)) == []
         wait_until(lambda: not topics_of_harrow(by_hand))
@@ -261,7 +258,7 @@ def test_what_a_killed_run_has_left_is_healed_each_time(
 
 @on(None)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_whatever_ends_harrow_nothing_stays_in_force(
+def test_a_signal_ends_a_run_and_nothing_stays_in_force(
     by_hand: HandStarted,
     brokers: StartedBrokers,
     harrow: Run,
@@ -277,22 +274,22 @@ def test_whatever_ends_harrow_nothing_stays_in_force(
     assert running.returncode == 130
     assert ([by_hand.state(broker) for broker in BROKERS], by_hand.cuts()) == (["up"] * 3, [])
     assert list(journals(state)) == []
-    # The controller has deleted the topic; brokers may hear of it a little later.
+    # The controller has deleted the topic; brokers may learn of it a little later.
     wait_until(lambda: not topics_of_harrow(by_hand))
 
 
 @on(None)
-def test_a_cluster_is_looked_at_and_told_as_a_campaign(
+def test_a_campaign_can_be_generated_from_a_cluster(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, tmp_path: Path
 ) -> None:
     as_of = f"kafka={brokers.release.model_release}"
     checked = harrow("target", "check", by_hand.file, "--set", as_of)
-    told, said = checked.communicate()
-    assert checked.returncode == 0, said
-    assert "can run" in told
+    output, messages = checked.communicate()
+    assert checked.returncode == 0, messages
+    assert "can run" in output
     written = harrow("new", "ours", "--from", by_hand.file)
-    _, said = written.communicate()
-    assert written.returncode == 0, said
+    _, messages = written.communicate()
+    assert written.returncode == 0, messages
     ran = harrow("run", tmp_path / "ours.yaml", "--no-results")
-    text, said = ran.communicate()
-    assert ran.returncode in (0, 1), text + said
+    text, messages = ran.communicate()
+    assert ran.returncode in (0, 1), text + messages

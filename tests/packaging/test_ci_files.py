@@ -1,5 +1,6 @@
 """The CI workflow, the action, the pre-commit hook and the Dockerfile refer to existing things, and
-run."""
+run.
+"""
 
 import re
 import shlex
@@ -98,8 +99,7 @@ def test_only_actions_of_github_are_used_each_in_one_version(path: Path) -> None
 
 
 def run_step(name: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell step of the action like GitHub, with `bash -eo pipefail` and inputs in
-    variables."""
+    """Run a shell step of the action with `bash -eo pipefail` and inputs in variables."""
     (script,) = (step["run"] for step in read(ACTION)["runs"]["steps"] if step.get("name") == name)
     harrow = f'harrow() {{ "{sys.executable}" -m harrow "$@"; }}\n'
     return subprocess.run(

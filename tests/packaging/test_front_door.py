@@ -1,5 +1,4 @@
-"""A newcomer's first pages: the package page, `make help`, and consistent addresses of the
-project."""
+"""A newcomer's first pages: the package page, `make help`, and the project's addresses."""
 
 import re
 import subprocess

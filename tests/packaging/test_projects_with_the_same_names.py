@@ -81,7 +81,8 @@ def test_a_project_with_packages_of_the_same_names_works(
     environment: VirtualEnvironment, wheel: Path, foreign: Path, project: Path
 ) -> None:
     """Its code, its tests with every way to start them, the fixture, campaign files and the command
-    work."""
+    work.
+    """
     before = contents(project)
     environment.install(wheel, foreign)
     assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS

@@ -15,8 +15,7 @@ from tests.properties.recorded_history import (
 
 
 def successive_polls(recording: Recording) -> list[tuple[str, Operation, Operation, Operation | None]]:
-    """Return two successive operations in which a process polls a key, and the third if there is
-    one."""
+    """Return two successive polls of a key by a process, and the third if it exists."""
     return [
         (key, one, other, third)
         for key, session in recording.sessions()
@@ -129,8 +128,7 @@ def plant_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
 
 
 def shared_keys(recording: Recording, one: Operation, other: Operation) -> list[str]:
-    """Return the key to which two operations sent in this order, or nothing if they share several
-    keys."""
+    """Return the key of two sends in this order, or nothing if they share several keys."""
     places = [
         {k: recording.places[k, v] for k, v, _ in operation.sends if (k, v) in recording.places}
         for operation in (one, other)

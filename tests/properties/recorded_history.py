@@ -139,8 +139,7 @@ class Recording:
         return [record for record in self.order.get(key, ()) if record[1] in self.read[key]]
 
     def is_all_read(self, key: str) -> bool:
-        """Return whether the next appended record is also next in the version order and skips
-        nothing."""
+        """Return whether the next appended record is also next in the version order."""
         ordered = {value for _, value in self.order.get(key, ())}
         committed = {
             value

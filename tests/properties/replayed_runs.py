@@ -23,8 +23,7 @@ The scripts of the others leave little to chance.
 
 
 def record(results: Path, numbers: range) -> list[tuple[Path, str]]:
-    """Write the runs of these numbers: half with new seeds, half of all campaigns and variants in
-    turn."""
+    """Write the numbered runs, half with new seeds and half of each campaign in turn."""
     runs = []
     for campaign, plan, seed in islice(_runs(), numbers.start, numbers.stop):
         result = run_plan(plan, seed)

@@ -1,5 +1,4 @@
-"""Causal chains of findings from random schedules: lawful, never empty, ordered by time, plain
-data."""
+"""Causal chains of random findings are lawful, nonempty, ordered by time, and plain data."""
 
 import json
 from dataclasses import replace

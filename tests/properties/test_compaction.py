@@ -1,5 +1,4 @@
-"""Under random faults compaction keeps the latest record of each key, and no rule accuses the
-model."""
+"""Under random faults compaction keeps the latest record of each key without any finding."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,8 +30,7 @@ SETTINGS: Mapping[str, Value] = {
 
 @cache
 def compacted_plan(release: str) -> Plan:
-    """Return standard.yaml with keys, tombstones, long broker outages and lost cleaner
-    checkpoints."""
+    """Return standard.yaml with keys, tombstones, long outages and lost cleaner checkpoints."""
     plan = yardstick()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)

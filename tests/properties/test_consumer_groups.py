@@ -1,5 +1,4 @@
-"""Laws of groups with assignment by the coordinator (KIP-848), for any actions of members in any
-order."""
+"""Laws of groups with assignment by the coordinator (KIP-848), for any actions of members."""
 
 from random import Random
 
@@ -135,8 +134,7 @@ class SteppedGroup:
         group.target_epoch = group.epoch
 
     def heartbeat(self, name: str, *, reports: bool, obeys: bool) -> None:
-        """Let a member send a heartbeat, and *report* its partitions and *obey* the answer, or
-        not."""
+        """Let a member send a heartbeat, *report* its partitions, and *obey* the answer."""
         member = self.group.members.get(name)
         if member is None:
             return

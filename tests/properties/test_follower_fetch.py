@@ -1,5 +1,4 @@
-"""Under random faults consumers that read from followers read committed records in order, without
-skips."""
+"""Under random faults consumers at followers read committed records in order, without skips."""
 
 from collections import Counter
 from dataclasses import replace

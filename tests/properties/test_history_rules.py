@@ -1,5 +1,4 @@
-"""Rules for histories accept correct logs, find exactly the planted anomaly, and ignore irrelevant
-changes."""
+"""Rules for histories accept correct logs, and find exactly the planted anomaly."""
 
 import json
 from collections import defaultdict

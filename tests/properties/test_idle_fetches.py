@@ -88,8 +88,7 @@ def test_idle_fetches_do_not_change_runs_of_the_yardstick(numbers: range) -> Non
 @pytest.mark.soak(size=1, test=1, soak=200)
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4", "3.6", "4.3"])
 def test_idle_fetches_do_not_change_runs_of_any_release(release: str, numbers: range) -> None:
-    """Up to 1.0 a session belongs to a connection; from 3.6 on brokers and controllers fetch
-    metadata too."""
+    """Up to 1.0 a session belongs to a connection; from 3.6 on metadata is fetched too."""
     for seed in numbers:
         compare(eventful_plan(release, idempotence=release not in ("0.10.2", "0.11", "2.0")), seed)
 

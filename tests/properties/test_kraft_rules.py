@@ -266,8 +266,7 @@ def alteration_error(
     epochs: Mapping[int, int],
     fenced: Collection[int],
 ) -> str:
-    """Return the error by the rules in their order
-    (ReplicationControlManager.validateAlterPartitionData)."""
+    """Return the error of ReplicationControlManager.validateAlterPartitionData."""
     if (
         alteration.leader_epoch > partition.leader_epoch
         or alteration.partition_epoch > partition.partition_epoch

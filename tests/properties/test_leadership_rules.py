@@ -1,5 +1,4 @@
-"""Kafka's rules for new leaders and followers and for ZooKeeper controllers, checked on random
-histories."""
+"""Kafka's rules for new leaders, followers and ZooKeeper controllers hold in random histories."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -133,8 +132,7 @@ def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_
 def test_a_machine_loses_unflushed_records_and_recovery_truncates_at_the_first_bad_crc(
     sizes: list[int], flushed: int, torn_after: int | None
 ) -> None:
-    """Log.recoverLog keeps whole batches: flushed ones, and those written back before the torn
-    one."""
+    """Log.recoverLog keeps whole batches, flushed or written back before the torn one."""
     disk = Disk()
     file = disk.log_file(P)
     ends = [0]

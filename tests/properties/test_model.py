@@ -96,8 +96,7 @@ def faults(draw: st.DrawFn, brokers: int, *, power_loss: bool) -> Fault:
 
 @st.composite
 def plans(draw: st.DrawFn, *, power_loss: bool = False) -> Plan:
-    """Draw a plan of about ten seconds: one to four brokers, one or two partitions, up to six
-    faults."""
+    """Draw a plan of ten seconds: up to four brokers, two partitions and six faults."""
     brokers = draw(st.integers(1, 4))
     factor = draw(st.integers(1, brokers))
     topic = TopicSpec(name="t", partitions=draw(st.integers(1, 2)), replication_factor=factor)

@@ -1,5 +1,4 @@
-"""A diff, a trace, a page, a report and a live view agree with the judge about the records of a
-run."""
+"""Diff, trace, page, report and live view agree with the judge about the records of a run."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,8 +27,7 @@ from tests.library_swarm import library_swarm
 
 SWARMS = ("swarm", "swarm-kraft", "swarm-disks", "swarm-eos")
 SELDOM = 13
-"""Every so many runs, also check the runs diff and the live view, which cost as much as the rest.
-"""
+"""The interval of runs with the costly checks of the diff of runs and of the live view."""
 FOLLOWED_MAX = 3
 """How many records of a run are followed to the end. Each needs a pass over the whole story."""
 

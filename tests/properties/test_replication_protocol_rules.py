@@ -1,5 +1,4 @@
-"""Kafka's rules between leaders and followers: high watermarks, ISRs, truncation, acks,
-checkpoints."""
+"""Kafka's replication rules: high watermarks, ISRs, truncation, acks, checkpoints."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -81,8 +80,7 @@ def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_le
 def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_one_that_of_its_end(
     release: str, isr: tuple[int, ...], actions: list[tuple[str, int, int]]
 ) -> None:
-    """ReplicaManager.readFromLocalLog, then updateFollowerLogReadResults; DelayedFetch.onComplete
-    reads again."""
+    """ReplicaManager.readFromLocalLog reads, and DelayedFetch.onComplete reads again."""
     replicas = Replicas(isr=isr, release=release)
     log = replicas.manager.partitions[P].log
     position = dict.fromkeys(FOLLOWERS, 0)
@@ -133,7 +131,7 @@ def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_
 def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_write_starts(
     isr: tuple[int, ...], release: str, history: list[Step], ineligible: bool
 ) -> None:
-    """KIP-497: PendingExpandIsr and PendingShrinkIsr.
+    """INELIGIBLE_REPLICA restores the ISR from before a pending change (KIP-497, KIP-841).
 
     INELIGIBLE_REPLICA restores the former state (KIP-841). After any other refusal a joining
     replica still counts, because an earlier attempt may have arrived.
@@ -200,8 +198,7 @@ def log_of(common: list[int], rest: list[int], mark: str, first_epoch: int) -> l
 def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
     release: str, common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> None:
-    """Common records stay, as each epoch has one leader (Partition.readRecords,
-    truncateOnFetchResponse)."""
+    """Common records stay, as each epoch has one leader (Partition.truncateOnFetchResponse)."""
     leaders, followers, cache = diverged_logs(common, leader_suffix, follower_suffix)
     follower = follower_with(*followers, release=release, epoch=90)
     shared = sum(common)
@@ -229,8 +226,7 @@ def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
 def diverged_logs(
     common: list[int], leader_suffix: list[int], follower_suffix: list[int]
 ) -> tuple[list[tuple[int, str]], list[tuple[int, str]], LeaderEpochCache]:
-    """Return the diverged logs of a leader and a follower, and the leader's epochs up to its own,
-    90."""
+    """Return the diverged logs of a leader and a follower, and the leader's epochs up to 90."""
     begin = len(common)
     leaders = log_of(common, leader_suffix, "l", begin)
     followers = log_of(common, follower_suffix, "f", begin + 1)
@@ -348,8 +344,7 @@ def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points
 def test_the_request_queue_is_limited_and_its_threads_work_in_order(
     io_threads: int, network_threads: int, requests_max: int, arrivals: list[tuple[int, int, int]]
 ) -> None:
-    """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer,
-    RequestChannel)."""
+    """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer)."""
     host = FakeHost("broker-0")
     connections = [host.connect("broker-0", "listener", FakeEndpoint(host.clock)) for _ in range(4)]
     started: list[int] = []

@@ -46,8 +46,7 @@ releases = st.sampled_from(["0.10.2", "2.0", "2.4", "2.8", "3.6", "4.3"])
 
 
 class TrackedLeader(Led):
-    """A leader with its own record of each follower's fetches and of the leader's LEO at those
-    times."""
+    """A leader with its own record of each follower's fetches and of its LEO then."""
 
     def __init__(self, isr: tuple[int, ...], release: str, min_isr: int = 1) -> None:
         super().__init__(isr=isr, release=release, min_isr=min_isr)

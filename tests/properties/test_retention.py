@@ -25,8 +25,7 @@ BY_SIZE: Mapping[str, Value] = {"log.retention.bytes": 900, "log.segment.bytes":
 
 @cache
 def retention_plan(by: str, release: str) -> Plan:
-    """Return standard.yaml with outages longer than the retention time, and lost log start
-    checkpoints."""
+    """Return standard.yaml with outages beyond the retention time and lost start checkpoints."""
     plan = yardstick()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)

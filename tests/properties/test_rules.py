@@ -199,8 +199,7 @@ NEED_A_RUN = {
 
 
 def test_every_rule_that_needs_a_trace_has_a_plant() -> None:
-    """test_history_rules.py plants the anomalies of histories; invariants break in a running
-    cluster."""
+    """Invariants break in a running cluster, unlike the anomalies of test_history_rules.py."""
     families = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
     assert PLANTS.keys() == RULES.keys() - families - NEED_A_RUN
 

@@ -1,5 +1,4 @@
-"""With `survivable: true` and durable settings, no loss of power or of a disk costs an acked
-record."""
+"""With `survivable: true` and durable settings no power loss or disk fault loses a record."""
 
 from typing import Final
 

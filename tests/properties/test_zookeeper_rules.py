@@ -171,8 +171,7 @@ class World:
             self.simulator.resume(self.ensemble.processes[node])
 
     def await_proposal(self, node: int) -> None:
-        """Run until a server has logged an uncommitted transaction, which lasts only some
-        milliseconds."""
+        """Run until a server has logged an uncommitted transaction, for a few milliseconds."""
         store = next(store for store in self.stores() if store.server_id == node)
         until_us = self.simulator.now_us + 3 * SECOND
         while len(store.log) == store.applied and self.simulator.step(until_us):
@@ -276,8 +275,7 @@ def clients_see_their_order(world: World) -> None:
 
 
 def watches_fire_once(world: World) -> None:
-    """Each watch fires once for each time that it was set (`Client.watch_fired`), and none is
-    lost."""
+    """Each watch fires once each time it is set (`Client.watch_fired`), and none is lost."""
     version = world.shared_writes
     for client in world.clients:
         client.process.kill()

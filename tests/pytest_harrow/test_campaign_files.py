@@ -45,8 +45,8 @@ def test_globs_match_the_path_from_the_root(glob: str, names: set[str]) -> None:
 
 def test_globs_select_campaigns(run_pytest: Pytest, project: Path) -> None:
     add_to_ini(project, "harrow_campaigns = campaigns/calm.yaml campaigns/perm*.yaml", "harrow_seeds = 5..7")
-    found = collected(run_pytest("--collect-only", "-q"))
-    assert found == [
+    collected_ids = collected(run_pytest("--collect-only", "-q"))
+    assert collected_ids == [
         f"campaigns/{name}[seed-{seed}]"
         for name in ("calm.yaml::base", "permitted.yaml::base", "permitted.yaml::acks-all")
         for seed in (5, 6)

@@ -1,5 +1,6 @@
 """The yardstick with many more faults, which reaches in a few seeds what standard.yaml does in
-hundreds."""
+hundreds.
+"""
 
 from dataclasses import replace
 from functools import cache

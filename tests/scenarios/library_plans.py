@@ -31,9 +31,8 @@ TRIED_RUNS_CACHED: Final = 2
 
 @cache
 def library_plans(brokers: BrokerRelease | None = None) -> Mapping[str, Plan]:
-    """Return the plans by ``campaign[variant]``.
-
-    *brokers* decides the release of campaigns without one.
+    """Return the plans by ``campaign[variant]``. *brokers* decides the release of campaigns without
+    one.
     """
     plans = [
         plan

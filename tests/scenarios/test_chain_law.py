@@ -1,5 +1,4 @@
-"""The law of chains (`harrow.checks.link`): each later link is a fault, or follows from an earlier
-one.
+"""The law of chains (`harrow.checks.link`): each link is a fault or follows from an earlier one.
 
 These tests check the law for every finding of the library, and compare claims of chains with the
 logs of that moment. `make soak` also checks the mutants, and more seeds of the swarms.

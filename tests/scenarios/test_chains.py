@@ -102,7 +102,8 @@ def lost_with_only_disk(record: str) -> tuple[ExpectedLink, ...]:
 
 def acked_by_former_leader(record: str) -> tuple[ExpectedLink, ...]:
     """Return the chain of a record that waited for a leader's disk while another broker became
-    leader."""
+    leader.
+    """
     return (
         ("elected", 0, "was elected as the preferred leader (epoch 2)"),
         ("appended", 1, f"{record} at offset"),
@@ -154,7 +155,8 @@ COMPACTED_ABOVE_HW: Final[tuple[ExpectedLink, ...]] = (
 
 def kept_by_one_replica(*end: ExpectedLink) -> tuple[ExpectedLink, ...]:
     """Return the chain of m1 of fetch-session-forgets-epoch: its leader truncated it, broker 1
-    never did."""
+    never did.
+    """
     return (
         ("appended", 0, "m1 at offset 1 (epoch 0)"),
         ("copied", 1, "m1"),

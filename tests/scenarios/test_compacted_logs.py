@@ -28,7 +28,7 @@ script:
   - {when: {consumed: x0, acked: x0}, do: [{send: {value: x2, key: b}}]}
   - {when: {acked: [x2]}, after: 5s, do: {wait: {}}}
 """
-"""The only log is lost.
+"""The only log is lost. A producer sends x0 at the offset of m0, and again after a lost answer.
 
 At the offset of m0 a producer sends x0, and repeats it after a lost answer. Then compaction removes
 the first x0 because of the second.
@@ -48,7 +48,8 @@ def test_a_record_that_compaction_replaces_by_its_duplicate_is_not_lost() -> Non
 
 def test_a_library_campaign_notices_an_empty_batch_after_compaction() -> None:
     """KAFKA-20452: with the behaviour of 4.3, broker 2 never reaches the size that the campaign
-    waits for."""
+    waits for.
+    """
     for options, status in (
         ((), HELD),
         (("behaviours.cleaner_retains_batch_at_hw=false", "limits.script=60s"), INCONCLUSIVE),

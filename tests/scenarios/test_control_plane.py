@@ -1,5 +1,4 @@
-"""The control plane is replaceable: a cluster, its clients and its observers work with another
-one."""
+"""A cluster, its clients and its observers work with another control plane."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

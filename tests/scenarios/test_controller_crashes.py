@@ -1,5 +1,4 @@
-"""Controllers that die or pause between a write to ZooKeeper and its answer: their decisions
-hold."""
+"""Decisions of controllers hold if they die or pause before ZooKeeper's answer."""
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan

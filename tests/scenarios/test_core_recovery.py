@@ -214,8 +214,7 @@ def test_a_run_without_a_core_is_not_judged_for_availability() -> None:
 
 
 def test_a_consumer_that_stays_with_a_former_leader_causes_no_finding() -> None:
-    """Broker 2, in the core, sends the first consumer to broker 0, which does not know its
-    successor.
+    """Broker 2 of the core sends the first consumer to broker 0, which is unaware of its successor.
 
     Broker 0 can no longer remove broker 1 from the ISR, so it commits nothing, but refuses no
     fetch.

@@ -121,7 +121,8 @@ def test_a_diff_distinguishes_controllers_and_brokers(
     name: str, down: str, width: int, recorded: Recorded
 ) -> None:
     """While two of three controllers are down the third is live; with combined roles they are
-    brokers."""
+    brokers.
+    """
     console = console_of(width)
     diff = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
     show_run_diff(console, diff, "results/latest", only_different=False)

@@ -114,8 +114,7 @@ faults:
   - {at: 58s, do: {broker_isolation: {broker: 0, from: zookeeper, duration: 10s}}}
   - {at: 59s, do: {broker_stop: {broker: 0}}}
 """
-"""Brokers that shut down while paused, while killed, while others shut down, and without ZooKeeper.
-"""
+"""Brokers shut down while paused or killed, with other brokers, and without ZooKeeper."""
 
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
@@ -393,7 +392,8 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
 
 def stopped_by(process: Process, disk: Disk) -> tuple[str, ...]:
     """Return the possible causes of a stop: a process can be killed at the very end of its
-    shutdown."""
+    shutdown.
+    """
     if process.running or not process.incarnation:
         return ("",)
     if not process.powered:

@@ -1,5 +1,4 @@
-"""From 2.1 on fetches with another leader epoch are refused (KIP-320), with an event in the
-trace."""
+"""From 2.1 on fetches with another leader epoch are refused with an event (KIP-320)."""
 
 from dataclasses import replace
 from itertools import chain

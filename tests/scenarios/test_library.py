@@ -1,5 +1,4 @@
-"""Every campaign of the library has its expected outcome, in each variant and with any
-latencies."""
+"""Every library campaign has its expected outcome, in each variant and with any latencies."""
 
 from dataclasses import replace
 

@@ -1,5 +1,4 @@
-"""Every mutant is noticed by a library campaign, its own campaign, or random faults in a few
-seeds."""
+"""A library campaign, the mutant's own campaign or random faults notice every mutant."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -77,7 +76,8 @@ def library() -> Mapping[str, Plan]:
 
 def early_isr_write_plan() -> Plan:
     """Return a plan where latencies decide whether an ISR is written before its new member has
-    caught up."""
+    caught up.
+    """
     return library()["slow-follower[back-by-the-high-watermark]"]
 
 
@@ -161,7 +161,7 @@ def test_dense_faults_accuse_no_sound_configuration() -> None:
             assert run_plan(dense_plan(power_loss=power_loss), seed).verdict.status in ("held", "permitted")
 
 
-def test_nothing_goes_unnoticed() -> None:
+def test_every_mutant_has_a_test_that_notices_it() -> None:
     assert {*BY_LIBRARY, *SCRIPTED, *BY_CHANCE, *FOUND_WITHIN} == set(MUTANTS)
 
 

@@ -1,5 +1,4 @@
-"""A cluster with only visible metadata gets the same judgement of losses as one with full
-evidence."""
+"""Losses get the same judgement with only visible metadata and with full evidence."""
 
 from dataclasses import replace
 

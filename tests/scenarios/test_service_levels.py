@@ -72,8 +72,7 @@ def percentile(numbers: list[int], percent: int) -> float:
 
 
 def longest_without_ack(folder: Path, partition: str) -> float:
-    """Return the longest time in milliseconds in which sends to a partition waited without an
-    ack."""
+    """Return the longest time without an ack for a partition, in milliseconds."""
     pending: dict[tuple[Any, ...], int] = {}
     since: int | None = None
     idle_since = longest = 0

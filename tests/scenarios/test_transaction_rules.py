@@ -1,5 +1,6 @@
 """Rules about transactions and commits: only one rule notices each change to the evidence of a
-sound run."""
+sound run.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -22,7 +22,8 @@ def run(release: str = "3.9", fault: str = NOTHING, *, uncommitted: bool = False
 
 def statuses(result: RunResult) -> dict[str, str]:
     """Return the statuses of rules with findings, except interleaved writes, which are always
-    permitted."""
+    permitted.
+    """
     return {
         name: rule.status
         for name, rule in result.verdict.rules.items()

@@ -33,7 +33,8 @@ from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
 
 class Claim(NamedTuple):
     """The claim that a remedy prevents a finding: the first run, the finding, the trial and its
-    run."""
+    run.
+    """
 
     first: RunResult
     rule: str
@@ -187,8 +188,7 @@ def test_each_cause_in_the_library_has_a_remedy_that_held_or_declares_why_there_
 
 
 def unexplained(result: RunResult) -> list[str]:
-    """Return findings for which reports have neither a prevention nor a reason why there is
-    none."""
+    """Return findings whose reports have neither a prevention nor a reason for its absence."""
     return [
         f"{rule} {finding.value}"
         for rule, finding in first_findings(result)
@@ -210,8 +210,7 @@ def test_each_finding_of_a_mutant_has_a_tried_remedy_or_a_reason(numbers: range)
 
 @pytest.mark.parametrize("variant", ["base", "highest-finished"])
 def test_a_remedy_drops_options_that_do_not_apply_with_it(variant: str) -> None:
-    """The campaign sets `workers`, which an application with transactional commits does not
-    have."""
+    """The campaign sets `workers`, which transactional applications do not have."""
     rules = proven_library_run(f"parallel-workers-watermark[{variant}]").verdict.rules
     for finding in rules["doubled-effect"].findings:
         held = [way.trial.options for way in finding.prevented_by if way.held and way.trial is not None]

@@ -1,5 +1,6 @@
 """Records that a group never reads, because no member has their partition or its start is after
-them."""
+them.
+"""
 
 from typing import Final
 
@@ -99,7 +100,8 @@ def test_a_group_that_starts_at_the_beginning_skips_nothing() -> None:
 @pytest.mark.parametrize(("at", "status"), [("20s", HELD), ("21s", PERMITTED)])
 def test_with_assignment_by_brokers_a_group_is_late_by_at_most_a_heartbeat(at: str, status: str) -> None:
     """The member sends a heartbeat every five seconds, and learns at once of a partition added just
-    before."""
+    before.
+    """
     assert added_partition(kafka="4.3", at=at, more=", group.protocol: consumer").verdict.status == status
 
 

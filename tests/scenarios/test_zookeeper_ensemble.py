@@ -1,5 +1,6 @@
 """Brokers with a ZooKeeper ensemble whose servers are killed, paused and isolated during ISR
-changes."""
+changes.
+"""
 
 import pytest
 

@@ -52,8 +52,7 @@ def test_the_cluster_recovers_from_broken_links_to_zookeeper(text: str, seed: in
 
 
 def test_a_message_fault_selects_requests_by_znode() -> None:
-    """The fault delays only the leader's ISR writes, not its pings and the controller's
-    requests."""
+    """The fault delays only the leader's ISR writes, not its pings or other requests."""
     text = """
 kafka: "2.4"
 settings: {acks: all, replica.lag.time.max.ms: 1000}
@@ -115,7 +114,8 @@ script:
 )
 def test_a_broker_recognises_its_own_znode_after_a_lost_answer(znode: str, broker: int, skip: int) -> None:
     """The repeated request fails after a lost answer: ``CheckedEphemeral``,
-    ``checkControllerAndEpoch``."""
+    ``checkControllerAndEpoch``.
+    """
     text = LOST_ANSWER.replace("ZNODE", znode).replace("BROKER", str(broker)).replace("SKIP", str(skip))
     (plan,) = load_text(text, "lost.yaml").plans
     result = run_plan(plan, 0)

@@ -1,5 +1,6 @@
 """Sweeps on a real Spark: embedded, with separate executors, through Connect, and with killed
-processes."""
+processes.
+"""
 
 import os
 import re

@@ -194,7 +194,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("9:21", "partition: `between` is missing"),
         ],
     ),
-    "message rule that nobody made": (
+    "unknown message rule": (
         "script:\n  - do: {message: {action: hold, id: answer}}\n  - do: {release: {id: anser}}\n",
         [("3:24", "unknown message rule `anser`; did you mean `answer`?")],
     ),
@@ -331,7 +331,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("1:33", "invariants: `none` cannot be combined with other names"),
         ],
     ),
-    "what is not watched cannot be expected": (
+    "expectation of an unwatched invariant": (
         """\
         invariants: log-matching
         expect: {rules: {log-matching: held, two-leaders: held}}
@@ -437,7 +437,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("6:63", "heartbeat.interval.ms must be less than session.timeout.ms"),
         ],
     ),
-    "a partition of an internal topic that nobody needs": (
+    "a partition of an unused internal topic": (
         "script: [{when: {leader: {__consumer_offsets-1: 0}}}]\n",
         [("1:27", "unknown partition `__consumer_offsets-1`")],
     ),

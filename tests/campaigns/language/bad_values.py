@@ -161,7 +161,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("5:24", "min.insync.replicas: 0 is too small: at least 1"),
         ],
     ),
-    "settings of somebody else": (
+    "settings of other clients": (
         (
             "cluster:\n  topics: [{name: t, settings: {acks: all}}]\n"
             "workload:\n  producers: [{settings: {auto.offset.reset: none}}]\n"

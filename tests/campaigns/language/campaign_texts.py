@@ -30,7 +30,7 @@ def plan(text: str, *overrides: str) -> Plan:
 
 
 def problems(text: str, *overrides: str) -> list[str]:
-    """Return what is wrong with a text, without the name of the file."""
+    """Return the problems of a text without the name of the file."""
     with pytest.raises(CampaignError) as caught:
         load(text, *overrides)
     return [str(problem).removeprefix("dir/file.yaml:") for problem in caught.value.problems]

@@ -1,5 +1,4 @@
-"""The section `workload.applications`: what it may say, what it implies, and that it is written as
-it was read."""
+"""The section `workload.applications`: its defaults, its mistakes and its round trip."""
 
 import pytest
 
@@ -25,19 +24,19 @@ def plan(application: str, *, settings: str = "", kafka: str = "3.9") -> Plan:
     return load_text(text, "a.yaml").plans[0]
 
 
-def spec(application: str, **given: str) -> ApplicationSpec:
-    (read,) = plan(application, **given).applications
+def spec(application: str, **sections: str) -> ApplicationSpec:
+    (read,) = plan(application, **sections).applications
     assert isinstance(read, ApplicationSpec)
     return read
 
 
-def test_its_group_and_its_transactional_id_are_by_default_its_name() -> None:
+def test_the_group_and_the_transactional_id_of_an_application_default_to_its_name() -> None:
     application = spec("{from: in, to: out}")
     assert (application.name, application.group, application.transactional_id) == ("application-0",) * 3
     assert application.internal_topics() == ("__consumer_offsets", "__transaction_state")
 
 
-def test_settings_of_the_campaign_reach_its_consumer_and_its_producer() -> None:
+def test_settings_of_the_campaign_reach_the_clients_of_an_application() -> None:
     application = spec(
         "{from: in, to: out, consumer: {max.poll.records: 5}, producer: {linger.ms: 10ms}}",
         settings="settings: {group.id: g, isolation.level: read_committed, acks: all}",
@@ -117,7 +116,7 @@ def test_a_release_without_transactions_has_no_exactly_once() -> None:
         "{name: c, from: in, to: out, group_metadata: false, start: 1s, stop: 5s, consumer: {max.poll.records: 7}}",
     ],
 )
-def test_a_cluster_is_written_as_it_was_read(application: str) -> None:
+def test_an_application_survives_a_round_trip_through_a_file(application: str) -> None:
     read = plan(application, settings="settings: {group.id: g}")
     (again,) = load_text(campaign_text(read), "again.yaml").plans
     assert again.applications == read.applications

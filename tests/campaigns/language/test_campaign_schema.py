@@ -1,4 +1,4 @@
-"""The JSON Schema of campaign files, and the sections that are made from catalogues."""
+"""The JSON Schema of campaign files and the sections made from catalogues."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from tests.campaigns.language.campaign_texts import reference_example
 
 
 def as_json(text: str) -> Any:
-    """Read YAML as an editor does: keys are strings."""
+    """Read YAML like an editor, with strings as keys."""
     return with_string_keys(yaml.safe_load(text))
 
 
@@ -44,20 +44,20 @@ def errors(text: str) -> list[str]:
     return [error.message for error in Draft202012Validator(json_schema()).iter_errors(as_json(text))]
 
 
-def test_schema_is_a_schema() -> None:
+def test_the_schema_is_a_valid_json_schema() -> None:
     schema = json_schema()
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$id"] == SCHEMA_URL
 
 
-def test_schema_takes_the_reference_and_the_template() -> None:
+def test_the_schema_accepts_the_reference_and_the_template() -> None:
     assert errors(reference_example()) == []
     assert errors(new_campaign("first")) == []
 
 
 @pytest.mark.parametrize("name", library_names())
-def test_schema_takes_the_library(name: str) -> None:
+def test_the_schema_accepts_the_library(name: str) -> None:
     (path,) = resolve(name)
     assert errors(path.read_text(encoding="utf-8")) == []
 
@@ -81,7 +81,7 @@ def test_schema_takes_the_library(name: str) -> None:
         "variants: {v: {name: x}}",
     ],
 )
-def test_schema_refuses(text: str) -> None:
+def test_the_schema_refuses_wrong_keys_and_values(text: str) -> None:
     assert errors(text)
 
 
@@ -117,7 +117,7 @@ def test_every_fault_has_a_syntax(name: str) -> None:
     assert all(item.doc for item in fields_of(FAULTS[name]))
 
 
-def test_a_new_fault_needs_nothing_else() -> None:
+def test_a_new_faults_syntax_follows_from_its_fields() -> None:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class DiskFull(Fault):
         """No room is left."""

@@ -26,7 +26,7 @@ def test_a_quota_is_for_one_client_or_for_all_clients_without_their_own() -> Non
     )
 
 
-def test_a_broker_joins_later_or_when_the_script_says_so() -> None:
+def test_a_broker_joins_at_its_time_or_at_its_step_of_the_script() -> None:
     cluster = plan(LATER).cluster
     assert cluster.brokers == (
         BrokerSpec(id=0),

@@ -1,5 +1,4 @@
-"""A field or a setting is declared once, also from outside; all that campaigns do with it
-follows."""
+"""One declaration adds a field or a setting to all parts of campaigns."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Campaigns are found by path, in folders, and by name."""
+"""Campaigns are selected by path, by folder and by name."""
 
 import zipfile
 from pathlib import Path
@@ -13,7 +13,7 @@ from harrow.campaigns.language.problem import CampaignError
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library of two campaigns, and an empty current folder."""
+    """A library of two campaigns and an empty current folder."""
     package = tmp_path / "package"
     folder = package / "library"
     folder.mkdir(parents=True)
@@ -40,24 +40,24 @@ def refusal(argument: str) -> str:
     return str(caught.value)
 
 
-def test_library_names(library: Path) -> None:
+def test_a_name_of_the_library_selects_its_campaign(library: Path) -> None:
     assert library_names() == ["acks-0", "slow-follower"]
     assert resolve("acks-0") == [library / "acks-0.yaml"]
 
 
-def test_campaigns_that_ship_are_found_by_name() -> None:
+def test_a_shipped_campaign_has_the_name_of_its_file() -> None:
     for name in library_names():
         (path,) = resolve(name)
         assert load_campaign(path).name == name
 
 
-def test_path(library: Path) -> None:
+def test_a_path_selects_its_file(library: Path) -> None:
     Path("mine.yaml").touch()
     assert resolve("mine.yaml") == [Path("mine.yaml")]
     assert resolve(str(library / "acks-0.yaml")) == [library / "acks-0.yaml"]
 
 
-def test_folder(library: Path) -> None:
+def test_a_folder_selects_its_visible_campaign_files(library: Path) -> None:
     for name in ("b.yaml", "a.yml", ".hidden.yaml", "c.txt"):
         Path(name).touch()
     Path("d.yaml").mkdir()
@@ -66,7 +66,7 @@ def test_folder(library: Path) -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_unknown_names() -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
     assert refusal("slow-folower") == (
         "slow-folower: no file, folder or campaign of the library is called `slow-folower`; "
         "did you mean `slow-follower`?"
@@ -79,7 +79,7 @@ def test_unknown_names() -> None:
     assert "too long" in refusal("x" * 5_000)
 
 
-def test_empty_folder(library: Path) -> None:
+def test_a_folder_without_campaigns_is_refused(library: Path) -> None:
     Path("empty").mkdir()
     assert refusal("empty") == "empty: the folder has no campaign files (*.yaml)"
     # A folder of results, say, does not hide the campaign that it is named after.
@@ -88,7 +88,7 @@ def test_empty_folder(library: Path) -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_library_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_library_can_be_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "wheel.zip"
     with zipfile.ZipFile(archive, "w") as wheel:
         wheel.writestr("campaigns/library/zipped.yaml", "kafka: '2.0'\n")

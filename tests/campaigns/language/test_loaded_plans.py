@@ -1,4 +1,4 @@
-"""What good campaign files become."""
+"""Valid campaign files become plans."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from tests.campaigns.language.campaign_texts import load, plan, problems, refere
 from tests.conditions import condition
 
 
-def test_reference_example() -> None:
+def test_the_reference_example_has_its_documented_plans() -> None:
     campaign = load_text(reference_example(), "reference.yaml")
     base, variant = campaign.plans
     assert campaign.name == base.campaign == variant.campaign == "loss-by-hw-truncation"
@@ -60,7 +60,7 @@ def test_reference_example() -> None:
     assert base.digest() != variant.digest()
 
 
-def test_lines_of_steps_and_faults() -> None:
+def test_steps_and_faults_keep_their_line_numbers() -> None:
     lines = reference_example().splitlines()
     (base, _) = load_text(reference_example(), "reference.yaml").plans
     assert [lines[step.line - 1].lstrip()[:8] for step in base.script] == ["- note: ", "- do: {s"]
@@ -72,7 +72,7 @@ def test_lines_of_steps_and_faults() -> None:
     ]
 
 
-def test_defaults() -> None:
+def test_an_empty_campaign_has_the_documented_defaults() -> None:
     loaded = plan("description: Nothing but defaults.\n")
     assert loaded.campaign == "file"
     assert loaded.kafka == "2.4"
@@ -97,7 +97,7 @@ def test_replication_factor_is_at_most_the_number_of_brokers() -> None:
     )
 
 
-def test_no_producer_unless_the_script_needs_one() -> None:
+def test_without_a_need_for_one_no_producer_is_added() -> None:
     assert plan("workload: {consumers: [{}]}").producers == ()
     assert plan("workload: {consumers: [{}]}\nscript: [{do: {send: m}}]").producers[0].name == "producer-0"
     assert plan("workload: {producers: [{}, {name: x}, {}]}").producers == tuple(
@@ -106,7 +106,7 @@ def test_no_producer_unless_the_script_needs_one() -> None:
 
 
 @pytest.mark.parametrize("written", ["2.4", "'2.4'", '"2.4"', "0.10.2", "0.11", "2.0"])
-def test_release_as_written(written: str) -> None:
+def test_a_release_is_read_with_or_without_quotes(written: str) -> None:
     assert plan(f"kafka: {written}").kafka == written.strip("'\"")
 
 
@@ -123,7 +123,9 @@ def test_release_as_written(written: str) -> None:
         ("retries", "2147483647", 2_147_483_647),
     ],
 )
-def test_producer_setting(setting: str, written: str, value: object) -> None:
+def test_the_spellings_of_a_producer_setting_have_one_value(
+    setting: str, written: str, value: object
+) -> None:
     assert plan(f"settings: {{{setting}: {written}}}").producers[0].settings == {setting: value}
 
 
@@ -180,7 +182,7 @@ def test_settings_that_kafka_accepts_together_are_accepted() -> None:
     ).producers
 
 
-def test_actions() -> None:
+def test_each_action_of_a_script_is_read() -> None:
     loaded = plan(
         """\
         workload: {producers: [{name: p}]}
@@ -220,7 +222,7 @@ def test_actions() -> None:
     ]
 
 
-def test_conditions() -> None:
+def test_each_key_of_a_condition_is_read() -> None:
     (step,) = plan(
         """\
         script:
@@ -305,7 +307,7 @@ def test_a_step_without_actions_waits() -> None:
     assert Step(actions=()) == Step(actions=(Wait(),))
 
 
-def test_several_tables_of_replicas() -> None:
+def test_a_condition_may_have_several_tables_of_replicas() -> None:
     loaded = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
     assert loaded.script[0].when == condition(
         replicas=(
@@ -316,7 +318,7 @@ def test_several_tables_of_replicas() -> None:
     )
 
 
-def test_faults() -> None:
+def test_each_timing_of_a_fault_is_read() -> None:
     loaded = plan(
         """\
         workload: {duration: 30s}
@@ -375,7 +377,7 @@ def test_controllers_can_be_ends_of_links(written: str, expected: tuple[str, ...
     assert all(text in str(problem) for text in expected)
 
 
-def test_disk_limits_and_zookeeper() -> None:
+def test_settings_of_disks_limits_and_zookeeper_are_read() -> None:
     loaded = plan(
         "cluster: {disk: {writeback: never}, zookeeper: {tick: 3s}}\nlimits: {script: 1m, recovery: 2m}\n"
     )
@@ -396,11 +398,11 @@ def test_disk_limits_and_zookeeper() -> None:
         ("invariants: [log-matching, hw-monotonic, log-matching]\n", ("hw-monotonic", "log-matching")),
     ],
 )
-def test_invariants(written: str, watched: tuple[str, ...]) -> None:
+def test_a_campaign_watches_its_listed_invariants(written: str, watched: tuple[str, ...]) -> None:
     assert plan(f"kafka: 2.4\n{written}").invariants == watched
 
 
-def test_an_option_switches_invariants() -> None:
+def test_an_option_selects_the_watched_invariants() -> None:
     text = "invariants: [log-matching]\nvariants: {all: {invariants: all}}\n"
     assert [len(p.invariants) for p in load_text(text, "f.yaml").plans] == [1, len(INVARIANTS)]
     assert [p.invariants for p in load_text(text, "f.yaml", ["invariants=none"]).plans] == [(), ()]
@@ -437,7 +439,7 @@ def test_the_origin_of_a_failure_is_read() -> None:
     assert base.found == Found(version="0.1.0", rule="lost-write", status="open", line=2)
     assert variant.found is not None
     assert (variant.found.version, variant.found.status, variant.found.seed) == ("0.1.0", "fixed", 7)
-    assert replace(base, found=None).digest() == base.digest(), "it changes nothing about the run"
+    assert replace(base, found=None).digest() == base.digest(), "the origin changes the run"
     (again,) = load_text(campaign_text(variant), "file.yaml").plans
     assert again.found == replace(variant.found, line=again.found.line if again.found else 0)
 
@@ -469,7 +471,7 @@ def test_a_wrong_origin_of_a_failure_is_refused() -> None:
 def test_acks_all_that_can_never_succeed_is_refused_on_releases_that_allow_it(
     release: str, switches: str, is_refused: bool
 ) -> None:
-    """Since 3.7 no more replicas than there are have to be in sync (KAFKA-15583)."""
+    """Since 3.7 min.insync.replicas counts at most as the number of replicas (KAFKA-15583)."""
     text = f"""\
         kafka: "{release}"
         behaviours: {{{switches}}}

@@ -1,4 +1,4 @@
-"""Reading campaign files, and the messages about bad ones."""
+"""Reading campaign files, and the messages about invalid ones."""
 
 import pickle
 import subprocess
@@ -24,11 +24,11 @@ BAD = {**BAD_VALUES, **BAD_SECTIONS}
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_file(case: str) -> None:
+def test_an_invalid_file_is_reported_at_its_position(case: str) -> None:
     text, expected = BAD[case]
     actual = problems(text)
-    wanted = [f"{place}: ...{piece}" for place, piece in expected]
-    assert len(actual) == len(expected), f"reported {actual}, expected {wanted}"
+    phrases = [f"{place}: ...{piece}" for place, piece in expected]
+    assert len(actual) == len(expected), f"reported {actual}, expected {phrases}"
     for problem, (place, piece) in zip(actual, expected, strict=True):
         assert problem.startswith(f"{place}: "), f"{problem!r} is not at {place}"
         assert piece in problem
@@ -39,14 +39,14 @@ def test_a_problem_is_printed_in_the_format_of_editors() -> None:
     assert str(Problem("a.yaml", 0, 0, "no")) == "a.yaml: no"
 
 
-def test_error_survives_pickling_and_prints_all_problems() -> None:
+def test_an_error_survives_pickling_and_prints_all_problems() -> None:
     error = CampaignError([Problem("a.yaml", 1, 1, "x"), Problem("a.yaml", 2, 1, "y")])
     again = pickle.loads(pickle.dumps(error))
     assert again.problems == error.problems
     assert str(again) == "a.yaml:1:1: x\na.yaml:2:1: y"
 
 
-def test_file_is_read(tmp_path: Path) -> None:
+def test_a_campaign_file_is_read_with_its_options(tmp_path: Path) -> None:
     file = tmp_path / "crash.yaml"
     file.write_text("kafka: 0.11\n", encoding="utf-8")
     campaign = load_campaign(file, ["acks=all"])
@@ -54,7 +54,7 @@ def test_file_is_read(tmp_path: Path) -> None:
     assert campaign.plans[0].producers[0].settings == {"acks": "all"}
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"kafka: '2.4'\n# caf\xe9\n")
     (tmp_path / "utf16.yaml").write_bytes("kafka: '2.4'\n".encode("utf-16"))
     (tmp_path / "large.yaml").write_bytes(b"#" * (1 << 20) + b"\xe9" * 10)
@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["first", "on", "my campaign", "1.0", "{x}"])
-def test_template_loads(name: str) -> None:
+def test_the_template_of_a_new_campaign_is_valid(name: str) -> None:
     campaign = load_text(new_campaign(name), f"{name}.yaml")
     assert campaign.name == (
         name if name not in ("my campaign", "{x}") else load_text("{}", f"{name}.yaml").name
@@ -85,7 +85,7 @@ def test_template_loads(name: str) -> None:
     assert not base.expect.is_empty()
 
 
-def test_plans_are_picklable() -> None:
+def test_plans_survive_pickling() -> None:
     campaign = load_text(reference_example(), "reference.yaml")
     again = pickle.loads(pickle.dumps(campaign))
     assert again == campaign
@@ -120,8 +120,7 @@ def test_the_cost_of_loading_grows_linearly_with_the_text() -> None:
 
 
 def calls_of(function: Callable[..., object], *arguments: object) -> int:
-    """Return how many calls a function makes, of Python and of C; what is made once is there
-    already."""
+    """Return the number of calls in a function, without those only in its first run."""
     function(*arguments)
     calls = 0
 
@@ -139,8 +138,7 @@ def calls_of(function: Callable[..., object], *arguments: object) -> int:
 
 
 def test_reading_campaigns_imports_no_code_that_runs_or_prints_them() -> None:
-    """What is imported decides how long a command takes to begin; how long that is depends on the
-    machine."""
+    """The imports decide the start time of a command; the time itself depends on the machine."""
     script = "import sys, harrow.campaigns.language.loader; print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", script],

@@ -1,4 +1,4 @@
-"""Plans as campaign files: how they look, and what cannot be written."""
+"""Plans written as campaign files, and plans without a file."""
 
 from dataclasses import replace
 from textwrap import dedent
@@ -48,7 +48,7 @@ def acting(*actions: Action) -> Plan:
 
 
 def written(plan: Plan) -> str:
-    """Return the text, of which the round trip has been checked."""
+    """Return the text of a plan after a check of its round trip."""
     text = campaign_text(plan)
     again = load_text(text, "written.yaml").plans[0]
     assert again.digest() == plan.digest()
@@ -57,14 +57,14 @@ def written(plan: Plan) -> str:
 
 
 def part(plan: Plan, key: str) -> str:
-    """Return one section, as it is written."""
+    """Return one section as text."""
     lines = written(plan).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(f"{key}:"))
     rest = [number for number, line in enumerate(lines) if number > start and not line.startswith(" ")]
     return "\n".join(lines[start : rest[0] if rest else None]) + "\n"
 
 
-def test_golden() -> None:
+def test_a_plan_with_every_section_has_its_recorded_text() -> None:
     plan = Plan(
         campaign="golden",
         description="All kinds of things happen here, one after the other, and the reader is told what: " * 2,
@@ -250,7 +250,7 @@ def test_golden() -> None:
         (replace(SMALL, expect=Expectation(lost=())), "expect", "expect:\n  lost: []\n"),
     ],
 )
-def test_short_forms(plan: Plan, key: str, text: str) -> None:
+def test_a_section_has_its_shortest_form(plan: Plan, key: str, text: str) -> None:
     assert part(plan, key) == text
 
 
@@ -300,7 +300,7 @@ def test_shared_settings_are_written_under_settings() -> None:
     assert part(plan, "settings") == "settings:\n  acks: all\n"
     assert "- {name: p0}\n" in written(plan)
     assert "- {name: q, settings: {acks: 1, linger.ms: 5}}\n" in written(plan)
-    # A consumer knows it as well as the producers, which do not have it.
+    # Consumers have this setting like the producers, which leave it unset.
     assert "- {name: c, settings: {retry.backoff.ms: 5}}\n" in written(plan)
 
 
@@ -317,18 +317,18 @@ def test_shared_settings_are_written_under_settings() -> None:
         (360_000 * SECOND, "1/100h"),
     ],
 )
-def test_rates(interval_us: int, rate: str) -> None:
+def test_a_rate_is_written_without_loss(interval_us: int, rate: str) -> None:
     timing = Rate(mean_us=interval_us, start_us=0, stop_us=SECOND)
     plan = replace(SMALL, faults=(Injection(timing=timing, faults=(ControllerFailover(),)),))
     assert f"  - rate: {rate}\n" in written(plan)
 
 
 @pytest.mark.parametrize("probability", [0.1, 1 / 3, 0.0001234567890123456, 1e-7, 1.5e-10, 5e-324, 0.0])
-def test_probabilities(probability: float) -> None:
+def test_a_probability_is_written_without_loss(probability: float) -> None:
     written(acting(NetworkAckLoss(probability=probability)))
 
 
-def test_the_same_replica_twice() -> None:
+def test_a_replica_with_two_conditions_has_two_tables() -> None:
     rows = tuple(
         ReplicaIs(partition=partition, broker=broker, leo=leo)
         for partition, broker, leo in [("t-0", 0, 1), ("u-0", 0, 1), ("t-0", 1, 1), ("t-0", 1, 2)]
@@ -349,7 +349,7 @@ def test_long_lists_are_filled() -> None:
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_hostile_values_survive(value: str) -> None:
+def test_hostile_values_survive_a_round_trip(value: str) -> None:
     brokers = tuple(BrokerSpec(id=number, rack=value) for number in range(3))
     plan = Plan(
         campaign="hostile",

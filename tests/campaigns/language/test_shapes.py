@@ -1,4 +1,4 @@
-"""Shapes: one pass over a file gives what it says, where it says so, and what is wrong."""
+"""Shapes: one pass over a file gives its values, their positions and its mistakes."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from tests.campaigns.language.campaign_texts import problems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PumpSpec:
-    """A pump, which no campaign has."""
+    """A pump, unknown to campaigns."""
 
     name: str = described("Its name.")
     strokes: Count = described("How many.", default=1)

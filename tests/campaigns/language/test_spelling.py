@@ -1,4 +1,4 @@
-"""Suggestions and lists of names, some of which stand in files that anybody may have written."""
+"""Suggestions and lists of names, which may come from files of strangers."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the language of campaigns says of transactions, and what it refuses."""
+"""Transactions in the language of campaigns: their keys and their mistakes."""
 
 import pytest
 
@@ -52,8 +52,8 @@ def test_a_producer_with_a_transactional_id_needs_the_topic_of_its_coordinator()
 
 
 def test_transactions_are_in_the_digest_only_if_they_are_set() -> None:
-    given, default = text(more=", transaction: {records: 10}"), text()
-    assert plan(given).digest() == plan(default).digest()
+    explicit, default = text(more=", transaction: {records: 10}"), text()
+    assert plan(explicit).digest() == plan(default).digest()
     assert plan(text(more=", transaction: {records: 11}")).digest() != plan(default).digest()
 
 

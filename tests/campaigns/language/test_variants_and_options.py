@@ -1,4 +1,4 @@
-"""Variants of a campaign, and the options `--set key=value`."""
+"""Variants of a campaign and the options `--set key=value`."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_variants_keep_the_order_of_the_file() -> None:
     assert names == [None, "z", "a", "m"]
 
 
-def test_only_chooses_variants() -> None:
+def test_the_key_only_selects_variants() -> None:
     campaign = load(
         """\
         workload: {duration: 10s}
@@ -134,7 +134,7 @@ def test_an_override_creates_missing_keys() -> None:
         ("description=\ud800", "characters that cannot be printed"),
     ],
 )
-def test_bad_override(option: str, message: str) -> None:
+def test_an_invalid_option_is_reported_with_its_reason(option: str, message: str) -> None:
     text = "cluster: {brokers: 3, topics: [{name: t}]}\nvariants: {v: {kafka: '2.0'}}\n"
     (problem,) = problems(text, option)
     assert problem.startswith("--set: ")

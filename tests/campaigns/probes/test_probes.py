@@ -535,8 +535,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"late-transactional-batch": 1},
         ),
         ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
-        # What the new coordinator has read in its log nobody knows, and a former one may still tell
-        # of its own.
+        # The log that the new coordinator has read is unknown, and a former one may still report
+        # its own.
         ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),
         ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), begun()], {}),
         ([led(0, 0), marked(first_offset=-1)], {"marker-without-transaction": 1}),
@@ -571,7 +571,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([led(0, 0), begun(at_us=1), led(1, 1, start=3), begun(1, at_us=5_000_001, producer=8)], {}),
     ],
 )
-def test_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
+def test_a_trace_hits_its_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
     assert count_probes([*RUNNING, *trace]) == counts
 
 
@@ -630,7 +630,7 @@ def test_events_during_the_start_of_the_cluster_are_not_counted() -> None:
 
 
 def traces() -> list[tuple[list[TraceEvent], dict[str, int]]]:
-    return [case for mark in test_probes.pytestmark for case in mark.args[1]]  # type: ignore[attr-defined]  # pytest puts it there
+    return [case for mark in test_a_trace_hits_its_probes.pytestmark for case in mark.args[1]]  # type: ignore[attr-defined]  # pytest puts it there
 
 
 def test_every_probe_has_a_trace_that_hits_it() -> None:

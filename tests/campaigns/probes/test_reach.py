@@ -1,5 +1,6 @@
 """Which rare states runs can reach at all: of their control plane, and of the groups and
-transactions that they have."""
+transactions that they have.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,8 +67,8 @@ def test_a_plan_reaches_the_probes_of_its_cluster_and_clients(text: str, within:
 
 
 def test_a_swarm_reaches_everything_that_one_of_its_draws_can() -> None:
-    drawn = plan("swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\n")
-    assert reach_of(drawn).control_planes == {ZOOKEEPER, KRAFT}
+    swarm_plan = plan("swarm: {kafka: ['2.4', '4.0'], brokers: 3..3}\n")
+    assert reach_of(swarm_plan).control_planes == {ZOOKEEPER, KRAFT}
     assert reach_of(plan("swarm: {kafka: ['2.4', '2.8'], brokers: 3..3}\n")).control_planes == {ZOOKEEPER}
     assert "alter-partition-outdated" in reached_by("swarm: {kafka: ['2.0', '2.8'], brokers: 3..3}\n")
     assert "alter-partition-outdated" not in reached_by("swarm: {kafka: ['2.0', '2.4'], brokers: 3..3}\n")
@@ -118,7 +119,7 @@ def test_library_campaigns_reach_their_aims() -> None:
         assert {aim.probe for aim in each.swarm.aims.kinds} <= set(in_reach(reach_of(each)))
 
 
-# Where nobody reached them
+# Probes without a run that reaches them
 
 
 def test_a_document_lists_the_probes_that_its_runs_could_have_reached() -> None:

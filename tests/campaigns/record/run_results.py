@@ -68,7 +68,7 @@ def verdict(*findings: Finding, status: str | None = None, reasons: tuple[str, .
 
 
 def evidence() -> Evidence:
-    """Return what is left of a run in which m0 stayed and m1 went."""
+    """Return the evidence of a run that kept m0 and lost m1."""
     history = History()
     process = history.new_process("producer-0")
     history.send_invoked(process, "t-0", "m0", 1_000_000)

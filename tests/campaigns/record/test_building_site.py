@@ -1,5 +1,4 @@
-"""What is made for the cache is made by one process at a time, and nothing of a killed one
-stays."""
+"""One process at a time builds for the cache, and a killed one leaves nothing."""
 
 import subprocess
 import sys

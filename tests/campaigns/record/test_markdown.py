@@ -1,5 +1,4 @@
-"""Markdown that no text of a campaign can break out of, and no line of which is a command to
-whatever shows a log."""
+"""Markdown that survives any text of a campaign and has no line that is a command to a CI log."""
 
 import re
 

@@ -184,11 +184,11 @@ def test_the_document_has_the_worst_verdict() -> None:
     assert len(report["runs"]) == 2
 
 
-def test_no_run_is_inconclusive() -> None:
+def test_a_document_without_runs_is_inconclusive() -> None:
     assert document([])["verdict"] == INCONCLUSIVE
 
 
-def test_the_order_of_verdicts() -> None:
+def test_the_worst_verdict_has_a_fixed_order() -> None:
     assert worst([HELD, PERMITTED]) == PERMITTED
     assert worst([PERMITTED, INCONCLUSIVE]) == INCONCLUSIVE
     assert worst([VIOLATED, INCONCLUSIVE, HELD]) == VIOLATED
@@ -207,7 +207,7 @@ def test_the_order_of_verdicts() -> None:
         ),
     ],
 )
-def test_sentences(findings: tuple[Finding, ...], sentences: list[str]) -> None:
+def test_an_anomaly_has_its_sentence(findings: tuple[Finding, ...], sentences: list[str]) -> None:
     assert [anomaly.sentence() for anomaly in anomalies(run_result(*findings))] == sentences
 
 
@@ -263,7 +263,7 @@ def test_a_run_has_the_same_id_everywhere() -> None:
     assert run_id(run_result(wall_ms=1)) == run_id(run_result(wall_ms=2))
 
 
-def test_outcomes_and_exit_codes() -> None:
+def test_a_run_has_the_outcome_and_exit_code_of_its_verdict() -> None:
     undecided = verdict(status=INCONCLUSIVE)
     anything = plan(expect=Expectation())
     assert outcome(run_result(lost("m1"))) == AS_EXPECTED
@@ -339,7 +339,7 @@ def test_a_violation_explained_by_a_flaw_that_the_campaign_mends_is_not_a_failur
         ((AS_EXPECTED, UNEXPECTED, UNDECIDED), 1),
     ],
 )
-def test_exit_codes(outcomes: tuple[str, ...], code: int) -> None:
+def test_the_worst_run_decides_the_exit_code(outcomes: tuple[str, ...], code: int) -> None:
     assert exit_code_of(outcomes) == code
 
 

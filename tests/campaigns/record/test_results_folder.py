@@ -15,9 +15,7 @@ from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.trace import as_mapping
 from tests.campaigns.record.run_results import failed_run, run_result
 
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/fd").exists(), reason="looks in /proc for what is flushed"
-)
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks in /proc for flushed files")
 
 
 def write(results: Path, result: RunResult, campaign_text: str = "name: loss\n") -> Path:
@@ -51,7 +49,7 @@ def test_a_line_of_the_trace_names_every_field(name: str) -> None:
     assert json.loads(trace_line(event)) == json.loads(json.dumps(as_mapping(event)))
 
 
-def test_latest_is_the_newest(tmp_path: Path) -> None:
+def test_the_name_latest_selects_the_newest_results(tmp_path: Path) -> None:
     write(tmp_path, run_result(seed=1))
     second = write(tmp_path, run_result(seed=2))
     assert (tmp_path / "latest").resolve() == second
@@ -75,10 +73,7 @@ def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
 
 @needs_proc
 def test_a_renamed_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A power cut keeps what was flushed.
-
-    So each file is flushed before it or its folder is renamed, and then the new name.
-    """
+    """A power cut keeps only flushed files and names, so both are flushed in order."""
     moments = flushes_and_renames(monkeypatch)
     result = run_result()
     folder = write(tmp_path, result)
@@ -112,8 +107,7 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
 
 
 def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that grows with each file or folder that is flushed to disk, or gets its
-    name."""
+    """Return a growing list of the flushes and renames of files and folders."""
     moments: list[str] = []
     flush, replace, rename = os.fsync, Path.replace, Path.rename
 

@@ -67,15 +67,15 @@ def eventful_plan(release: str = "2.4", *, idempotence: bool = True, seconds: in
 
 def digests(seeds: Iterable[int] = (0, 1)) -> list[str]:
     """Return the digests of trace and history of some runs."""
-    found = []
+    outcomes = []
     for release, idempotence in (("2.4", True), ("0.10.2", False)):
         for seed in seeds:
             result = run_plan(eventful_plan(release, idempotence=idempotence), seed)
             history = digest(
                 [list(o.as_mapping().items()) for o in result.evidence.operations if o.f == "send"]
             )
-            found.append(f"{result.plan.digest()} {result.trace_digest} {history} {result.verdict.status}")
-    return found
+            outcomes.append(f"{result.plan.digest()} {result.trace_digest} {history} {result.verdict.status}")
+    return outcomes
 
 
 if __name__ == "__main__":

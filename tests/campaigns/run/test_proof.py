@@ -1,4 +1,4 @@
-"""A remedy is named only after a trial in which the same faults struck and it held."""
+"""A remedy is named only after it held in a trial with the same faults."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -285,5 +285,5 @@ def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
 
 def test_remedies_against_elections_are_not_tried_against_power_loss() -> None:
     finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,))))
-    found, _ = shown(run_result(finding), lambda _: run_result(finding))
-    assert "unclean.leader.election.enable" not in {way.name for way in found.prevented_by}
+    proven_finding, _ = shown(run_result(finding), lambda _: run_result(finding))
+    assert "unclean.leader.election.enable" not in {way.name for way in proven_finding.prevented_by}

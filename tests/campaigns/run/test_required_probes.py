@@ -90,9 +90,9 @@ def test_several_seeds_together_reach_a_required_probe(
     required = RequiredProbes()
     for reached in seeds:
         required.add(requiring(run_result(), **reached))
-    found = required.unreached()
-    assert [each.probes for each in found] == ([missed] if missed else [])
-    assert all(each.runs == len(seeds) for each in found)
+    unreached = required.unreached()
+    assert [each.probes for each in unreached] == ([missed] if missed else [])
+    assert all(each.runs == len(seeds) for each in unreached)
 
 
 def test_each_plan_has_to_reach_its_own_probes() -> None:

@@ -37,8 +37,8 @@ def entry(
         found=Found(version="0.1.0", rule="lost-write", status="open" if status == OPEN else "fixed"),
         expect=Expectation(rules=expects),
     )
-    found = lost("m1", permitted_by="acks=1" if lost_write == PERMITTED else None)
-    result = run_result(*([found] if lost_write in (VIOLATED, PERMITTED) else []))
+    anomaly = lost("m1", permitted_by="acks=1" if lost_write == PERMITTED else None)
+    result = run_result(*([anomaly] if lost_write in (VIOLATED, PERMITTED) else []))
     verdict = result.verdict
     judged = {
         "lost-write": replace(verdict.rules["lost-write"], status=lost_write),
@@ -56,7 +56,7 @@ def entry(
 
 
 @pytest.mark.parametrize(
-    ("found", "outcome", "as_recorded"),
+    ("entry", "outcome", "as_recorded"),
     [
         (entry(OPEN, VIOLATED), STILL_FAILING, True),
         (entry(OPEN, VIOLATED, missed=True), CHANGED, False),
@@ -78,10 +78,10 @@ def entry(
     ],
 )
 def test_an_entrys_outcome_follows_from_its_status_and_its_run(
-    found: EntryResult, outcome: str, as_recorded: bool
+    entry: EntryResult, outcome: str, as_recorded: bool
 ) -> None:
-    assert (found.outcome, found.as_recorded) == (outcome, as_recorded), found.why
-    assert found.why
+    assert (entry.outcome, entry.as_recorded) == (outcome, as_recorded), entry.why
+    assert entry.why
 
 
 def test_another_failure_beside_the_known_one_is_named() -> None:
@@ -122,7 +122,7 @@ def entry_of(count: int) -> str:
 def test_an_entry_expects_exactly_the_findings_of_its_run() -> None:
     text = entry_of(2)
     assert "lost: [m-0, m-1]" in text
-    assert "leo: 99" not in text, "what was asserted in vain"
+    assert "leo: 99" not in text, "the missed expectation"
     assert "broker_crash" in text
     assert "lost:" not in entry_of(30), "too many to read"
 
@@ -130,23 +130,23 @@ def test_an_entry_expects_exactly_the_findings_of_its_run() -> None:
 def test_an_entry_keeps_the_story_in_its_heading() -> None:
     campaign = load_text("# Lost m.\n#   0.1s it went\n" + LOSS.replace("COUNT", "2").lstrip(), "loss.yaml")
     text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
-    found, *rest = text.splitlines()
-    assert found.startswith("# Found by harrow ")
+    origin, *rest = text.splitlines()
+    assert origin.startswith("# Found by harrow ")
     assert rest[rest.index("#") :][:4] == ["#", "# Lost m.", "#   0.1s it went", "name: loss"]
     assert load_text(LOSS.replace("COUNT", "2"), "loss.yaml").heading() == ""
 
 
 def test_adding_an_existing_entry_keeps_its_story_and_drops_its_schema_line() -> None:
-    given = (
+    original = (
         "# yaml-language-server: $schema=campaign.schema.json\n\n# Lost m.\n"
         + LOSS.replace("COUNT", "2").lstrip()
     )
-    text = given
+    text = original
     for _ in range(2):
         campaign = load_text(text, "loss.yaml")
         text = entry_text(campaign.plans[0], 0, heading=campaign.heading())[1]
-    found, *rest = text.splitlines()
-    assert found.startswith("# Found by harrow ")
+    origin, *rest = text.splitlines()
+    assert origin.startswith("# Found by harrow ")
     assert rest[rest.index("#") :][:3] == ["#", "# Lost m.", "name: loss"]
     assert text.count("Found by harrow ") == 1
 

@@ -87,8 +87,10 @@ def test_a_permitted_anomaly_is_a_failure_only_on_request() -> None:
 def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
     broken = RuleResult(status=VIOLATED, promise="", findings=(lost("m1"),))
     rules = ("isr-holds-committed", "log-divergence", "poll-skip", "duplicate", "lost-write")
-    found = signatures(run_result(verdict=Verdict(status=VIOLATED, rules=dict.fromkeys(rules, broken))))
-    assert [signature.rule for signature in found] == [
+    all_signatures = signatures(
+        run_result(verdict=Verdict(status=VIOLATED, rules=dict.fromkeys(rules, broken)))
+    )
+    assert [signature.rule for signature in all_signatures] == [
         "lost-write",
         "duplicate",
         "poll-skip",

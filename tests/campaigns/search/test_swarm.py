@@ -87,11 +87,13 @@ def test_settings_that_kafka_would_reject_together_are_reconciled() -> None:
     plan = open_plan(releases=("0.10.2", "0.11", "2.4"), replication_factor=(1, 3), settings=settings)
     for seed in range(200):
         made = draw_for_seed(plan, seed).plan
-        found = made.producers[0].settings
-        if found.get("enable.idempotence"):
-            assert found["acks"] == "all"
-            assert int(found["max.in.flight.requests.per.connection"]) <= (1 if made.kafka == "0.11" else 5)
-        assert "enable.idempotence" not in found or made.kafka != "0.10.2"
+        producer_settings = made.producers[0].settings
+        if producer_settings.get("enable.idempotence"):
+            assert producer_settings["acks"] == "all"
+            assert int(producer_settings["max.in.flight.requests.per.connection"]) <= (
+                1 if made.kafka == "0.11" else 5
+            )
+        assert "enable.idempotence" not in producer_settings or made.kafka != "0.10.2"
         least = int(made.cluster.settings["min.insync.replicas"])
         assert least <= made.cluster.topics[0].replication_factor
 

@@ -40,11 +40,11 @@ def plan_of(text: str, *options: str) -> Plan:
 
 
 def by_aim(plan: Plan, seeds: int = 200) -> dict[str, list[Draw]]:
-    found: dict[str, list[Draw]] = {}
+    draws: dict[str, list[Draw]] = {}
     for seed in range(seeds):
-        drawn = draw_for_seed(plan, seed)
-        found.setdefault(dict(drawn.values).get("aim", ""), []).append(drawn)
-    return found
+        draw = draw_for_seed(plan, seed)
+        draws.setdefault(dict(draw.values).get("aim", ""), []).append(draw)
+    return draws
 
 
 def test_a_share_of_seeds_aims_at_one_rare_state_each() -> None:
@@ -56,18 +56,18 @@ def test_a_share_of_seeds_aims_at_one_rare_state_each() -> None:
 
 def test_an_aim_replaces_its_own_values_and_keeps_the_rest_of_the_swarm() -> None:
     draws = by_aim(plan_of(AIMED))
-    for drawn in draws["isr-shrank"]:
-        assert drawn.plan.producers[0].settings["acks"] == "all"
-        assert drawn.plan.cluster.settings["min.insync.replicas"] == 1
-        assert [fault.name for fault in drawn.plan.faults[0].faults] == ["slow_follower"]
-    assert {len(drawn.plan.cluster.brokers) for drawn in draws["isr-shrank"]} == {2, 3}
-    for drawn in draws["log-compacted"]:
-        assert len(drawn.plan.cluster.brokers) == 1
-        assert drawn.plan.producers[0].keys == 3
-        assert drawn.plan.producers[0].settings["acks"] == "1"
-    for drawn in draws[""]:
-        assert drawn.plan.producers[0].settings["acks"] == "1"
-        assert drawn.plan.script == ()
+    for draw in draws["isr-shrank"]:
+        assert draw.plan.producers[0].settings["acks"] == "all"
+        assert draw.plan.cluster.settings["min.insync.replicas"] == 1
+        assert [fault.name for fault in draw.plan.faults[0].faults] == ["slow_follower"]
+    assert {len(draw.plan.cluster.brokers) for draw in draws["isr-shrank"]} == {2, 3}
+    for draw in draws["log-compacted"]:
+        assert len(draw.plan.cluster.brokers) == 1
+        assert draw.plan.producers[0].keys == 3
+        assert draw.plan.producers[0].settings["acks"] == "1"
+    for draw in draws[""]:
+        assert draw.plan.producers[0].settings["acks"] == "1"
+        assert draw.plan.script == ()
 
 
 def test_a_seed_without_an_aim_draws_as_in_a_swarm_without_aims() -> None:
@@ -84,12 +84,12 @@ def test_a_swarm_without_aims_and_actions_keeps_its_digest() -> None:
 
 def test_drawn_actions_are_in_order_of_time_within_the_workload() -> None:
     names = set()
-    for drawn in by_aim(plan_of(AIMED))["log-compacted"]:
-        times = [step.at_us for step in drawn.plan.script if step.at_us is not None]
-        assert 2 <= len(times) == len(drawn.plan.script) <= 4
+    for draw in by_aim(plan_of(AIMED))["log-compacted"]:
+        times = [step.at_us for step in draw.plan.script if step.at_us is not None]
+        assert 2 <= len(times) == len(draw.plan.script) <= 4
         assert times == sorted(times)
         assert all(0 <= at_us < 5_000_000 for at_us in times)
-        names |= {step.actions[0].name for step in drawn.plan.script}
+        names |= {step.actions[0].name for step in draw.plan.script}
     assert names == {"elect_preferred_leaders", "delete_records"}
 
 
@@ -100,15 +100,15 @@ def test_an_action_that_a_release_lacks_is_not_drawn() -> None:
 
 
 def test_a_run_performs_the_drawn_actions() -> None:
-    drawn = by_aim(plan_of(AIMED))["log-compacted"][0]
-    assert len(run_plan(drawn.plan, 0).operated) == len(drawn.plan.script)
+    draw = by_aim(plan_of(AIMED))["log-compacted"][0]
+    assert len(run_plan(draw.plan, 0).operated) == len(draw.plan.script)
 
 
 def test_an_aim_does_not_draw_a_value_set_by_an_option() -> None:
     draws = by_aim(plan_of(AIMED, "acks=0", "cluster.brokers=3", "swarm.aims.share=1"))
-    for drawn in (*draws["isr-shrank"], *draws["log-compacted"]):
-        assert drawn.plan.producers[0].settings["acks"] == "0"
-        assert len(drawn.plan.cluster.brokers) == 3
+    for draw in (*draws["isr-shrank"], *draws["log-compacted"]):
+        assert draw.plan.producers[0].settings["acks"] == "0"
+        assert len(draw.plan.cluster.brokers) == 3
 
 
 @pytest.mark.parametrize("plan", [plan_of(AIMED), load_campaign(resolve("swarm")[0]).plans[0]])

@@ -44,16 +44,18 @@ def test_faults_in_play_keep_the_order_of_the_campaign() -> None:
 @pytest.mark.parametrize("bounds", [(1_234_567, 1_234_569), (1_060_000, 1_094_999)])
 def test_a_drawn_number_is_rounded_only_within_its_bounds(bounds: tuple[int, int]) -> None:
     low, high = bounds
-    found = {draw_for_seed(open_plan(Swarm(duration_us=bounds)), seed).plan.duration_us for seed in range(60)}
-    assert all(low <= duration_us <= high for duration_us in found)
+    durations = {
+        draw_for_seed(open_plan(Swarm(duration_us=bounds)), seed).plan.duration_us for seed in range(60)
+    }
+    assert all(low <= duration_us <= high for duration_us in durations)
 
 
 def test_a_drawn_number_is_rounded_if_possible() -> None:
-    found = {
+    durations = {
         draw_for_seed(open_plan(Swarm(duration_us=(1_000_000, 9_000_000))), s).plan.duration_us
         for s in range(60)
     }
-    assert all(duration_us % 100_000 == 0 for duration_us in found)
+    assert all(duration_us % 100_000 == 0 for duration_us in durations)
 
 
 def test_applications_get_drawn_settings_as_other_clients_do() -> None:
@@ -62,12 +64,12 @@ def test_applications_get_drawn_settings_as_other_clients_do() -> None:
     for plan in plans:
         member = next(consumer for consumer in plan.consumers if consumer.name == "first")
         for application in plan.applications:
-            drawn = dict(application.consumer)
-            assert drawn.pop("group.id") == "made"
-            assert {**drawn, "group.id": "g"} == {**drawn, **member.settings}
+            drawn_settings = dict(application.consumer)
+            assert drawn_settings.pop("group.id") == "made"
+            assert {**drawn_settings, "group.id": "g"} == {**drawn_settings, **member.settings}
             assert (
                 application.producer["transaction.timeout.ms"]
                 == plan.producers[0].settings["transaction.timeout.ms"]
             )
-            protocols.add(drawn["group.protocol"])
+            protocols.add(drawn_settings["group.protocol"])
     assert protocols == {"classic", "consumer"}

@@ -25,10 +25,10 @@ def test_a_diff_narrates_only_the_events_of_its_stages(
     for module in (stages, trace_story):
         monkeypatch.setattr(module, "narrate", counted)
     recorded = read_run(written_run(tmp_path, "loss-by-hw-truncation"))
-    found = run_diff.diff_run(recorded, DiffMoment())
-    assert found.partitions[0].notes
+    difference = run_diff.diff_run(recorded, DiffMoment())
+    assert difference.partitions[0].notes
     assert narrated == []
 
     (partition,) = run_diff.diff_run(recorded, DiffMoment(), with_stages=True).partitions
     assert len(narrated) >= sum(len(stage.texts) for stage in partition.stages) > 0
-    assert len(narrated) < len(found.run.events) / 2
+    assert len(narrated) < len(difference.run.events) / 2

@@ -62,8 +62,8 @@ def test_a_finding_appears_once_its_last_event_has_happened(loss: RunResult) -> 
 def test_the_last_scene_has_every_finding() -> None:
     result = library_run("unclean-election")
     scene = scene_at(result, result.simulated_us + 10**9)
-    told = sum(len(anomaly.findings) for anomaly in scene.anomalies)
-    assert told == sum(len(judged.findings) for judged in result.verdict.rules.values()) > 0
+    finding_count = sum(len(anomaly.findings) for anomaly in scene.anomalies)
+    assert finding_count == sum(len(judged.findings) for judged in result.verdict.rules.values()) > 0
 
 
 def test_a_scene_lists_the_events_that_changed_the_cluster(loss: RunResult) -> None:

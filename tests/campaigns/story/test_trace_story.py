@@ -92,10 +92,10 @@ def test_each_kind_of_event_has_a_phrase() -> None:
     }
     for name, kind in (EVENTS | HISTORY_EVENTS).items():
         assert kind in PHRASES
-        told = narrate(
+        narrated = narrate(
             decode((0, name, *(samples.get(field, 1) for field in event_fields(name)))), EventContext()
         )
-        assert told.text
+        assert narrated.text
 
 
 @dataclass(slots=True)
@@ -107,8 +107,8 @@ class BrokerMoved(Event):
 
 def test_an_event_without_a_phrase_lists_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EVENTS, BrokerMoved.name, BrokerMoved)
-    told = narrate(BrokerMoved(0, 1, "b"), EventContext())
-    assert (told.lane, told.text) == ("broker 1", "broker_moved broker=1 rack=b")
+    narrated = narrate(BrokerMoved(0, 1, "b"), EventContext())
+    assert (narrated.lane, narrated.text) == ("broker 1", "broker_moved broker=1 rack=b")
 
 
 def test_every_link_of_a_chain_has_its_event_in_the_story(story: TraceStory) -> None:
@@ -124,16 +124,16 @@ def test_the_story_around_a_finding_shows_every_link_in_the_order_of_the_chain(s
         rows = around(story, finding, Window())
         shown = [row for row in rows if isinstance(row, Shown) and row.mark is not None]
         marks = [row.mark or 0 for row in shown]
-        told = list(finding.timed())
+        narrated = list(finding.timed())
         # Two links may share an event, which then has the mark of the first. A client's event comes
         # before events of the cluster at the same instant.
         assert shown == sorted(shown, key=lambda row: row.event.at_us)
         if not any(row.event.of_client for row in shown):
             assert marks == sorted(marks, key=int)
-        assert len(marks) >= len({(link.at_us, link.event, link.broker) for link in told}) - 1
+        assert len(marks) >= len({(link.at_us, link.event, link.broker) for link in narrated}) - 1
 
 
-def test_folding_counts_every_event(story: TraceStory) -> None:
+def test_a_folded_story_counts_every_event(story: TraceStory) -> None:
     rows = whole(story, Window())
     counted: Counter[str] = Counter()
     for row in rows:
@@ -180,13 +180,13 @@ def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory)
 def test_a_truncation_names_the_records_that_it_removed(story: TraceStory) -> None:
     for event in story.events:
         if event.event == "truncate" and not event.narration.routine:
-            gone = [
+            cut_values = [
                 value
                 for value, group in story.end.partitions[event.partition or ""].by_value.items()
                 if any(copy.removed is not None and copy.removed.number == event.number for copy in group)
             ]
-            assert set(gone) == set(event.values)
-            assert all(value in event.narration.text for value in gone)
+            assert set(cut_values) == set(event.values)
+            assert all(value in event.narration.text for value in cut_values)
 
 
 def test_a_record_is_followed_from_its_send_to_its_end(lost: TraceStory) -> None:
@@ -249,7 +249,7 @@ def test_no_text_of_a_story_can_disturb_a_terminal(tmp_path: Path) -> None:
 
 
 def test_facts_that_real_brokers_hide_leave_no_number_or_empty_brackets() -> None:
-    told = [
+    narrated = [
         narrate(event, EventContext()).text
         for event in (
             BrokerRegistered(0, 1, -1),
@@ -258,7 +258,7 @@ def test_facts_that_real_brokers_hide_leave_no_number_or_empty_brackets() -> Non
             LeaderElected(0, 9, "t-0", 1, 0, (1, 2), False, "controlled_shutdown"),
         )
     ]
-    assert told == [
+    assert narrated == [
         "registered",
         "registered (broker epoch 7)",
         "elected broker 1 leader: epoch 0, ISR [1, 2]",

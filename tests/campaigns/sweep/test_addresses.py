@@ -43,13 +43,13 @@ def test_only_local_masters_share_this_machines_files(master: str | None) -> Non
     assert not is_on_this_machine("spark://host:7077")
 
 
-def test_connect_needs_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_connect_without_grpc_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "harrow.campaigns.sweep.spark_availability.find_spec",
         lambda name: None if name == "grpc" else object(),
     )
-    said = what_is_missing(remote=True)
-    assert said == "gRPC is not installed: pip install 'kafka-harrow[connect]'"
+    message = what_is_missing(remote=True)
+    assert message == "gRPC is not installed: pip install 'kafka-harrow[connect]'"
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,20 @@ from harrow.campaigns.sweep.repeats import Repeats, is_sampled
 from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
 
 
-def planner(seeds: int, run_s: float, *, workers: int = 2, known: bool = True) -> Planner:
+def planner(seeds: int, run_s: float, *, workers: int = 2, is_measured: bool = True) -> Planner:
     cells = definition(1, varies=acks("1", "all")).cells
     costs = Costs(run_s)
-    if known:
+    if is_measured:
         for cell in range(len(cells)):
             costs.measure(cell, run_s)
     return Planner(cells, workers, costs, [(cell, range(seeds)) for cell in range(len(cells))])
 
 
 def all_chunks(of: Planner) -> list[Chunk]:
-    found = []
+    chunks_so_far = []
     while (chunk := of.next_chunk()) is not None:
-        found.append(chunk)
-    return found
+        chunks_so_far.append(chunk)
+    return chunks_so_far
 
 
 def keys(chunks: list[Chunk]) -> list[tuple[int, int]]:
@@ -34,8 +34,8 @@ def keys(chunks: list[Chunk]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("run_s", [0.0, 0.002, 0.05, 3.0])
 def test_every_run_is_in_one_chunk(run_s: float) -> None:
-    found = keys(all_chunks(planner(1_000, run_s)))
-    assert sorted(found) == [(cell, seed) for cell in (0, 1) for seed in range(1_000)]
+    seed_keys = keys(all_chunks(planner(1_000, run_s)))
+    assert sorted(seed_keys) == [(cell, seed) for cell in (0, 1) for seed in range(1_000)]
 
 
 def test_a_task_is_at_least_a_second_of_work_and_at_most_some() -> None:
@@ -52,7 +52,7 @@ def test_tasks_become_smaller_towards_the_end() -> None:
 
 
 def test_tasks_are_small_until_a_run_is_measured() -> None:
-    chunk = planner(100_000, 0.01, known=False).next_chunk()
+    chunk = planner(100_000, 0.01, is_measured=False).next_chunk()
     assert chunk is not None
     assert {len(task.seeds) for task in chunk.tasks} == {100}
 
@@ -106,8 +106,8 @@ def test_a_chunk_is_halved_by_tasks_then_by_seeds() -> None:
     ],
 )
 def test_seeds_without_finished_ranges_are_the_gaps(done: list[range], left: list[range]) -> None:
-    found: Any = without(range(2, 10), done)
-    assert found == left
+    remaining: Any = without(range(2, 10), done)
+    assert remaining == left
 
 
 _RUNS: Final = 900
@@ -117,7 +117,7 @@ _RUNS: Final = 900
 def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
     """Return repeats of a cell whose sampled runs had the same first worker, and their keys."""
     cells = definition(1).cells
-    found = Repeats(cells, 1)
+    owed = Repeats(cells, 1)
     seeds = range(_RUNS)
     rows = pa.table(
         {
@@ -128,29 +128,29 @@ def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
             "worker": [worker] * _RUNS,
         }
     )
-    found.sample(rows)
-    return found, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
+    owed.sample(rows)
+    return owed, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
 
 
 def test_a_repeat_is_left_to_another_worker_while_there_may_be_one() -> None:
-    found, sampled = repeats("w")
-    assert found.waiting() == len(sampled) > 2
-    assert found.next_chunk(last=False) is None
+    owed, sampled = repeats("w")
+    assert owed.waiting() == len(sampled) > 2
+    assert owed.next_chunk(last=False) is None
     nothing = pa.table({name: pa.array([], pa.string()) for name in ("campaign", "cell", "trace_digest")})
     nothing = nothing.append_column("seed", pa.array([], pa.int64()))
     excluded = []
-    while (repeated := found.next_chunk(last=True)) is not None:
+    while (repeated := owed.next_chunk(last=True)) is not None:
         assert sorted(keys([repeated])) == sampled
         excluded.append({worker for task in repeated.tasks for worker in task.not_on})
-        assert found.came_back(repeated, nothing) == []
+        assert owed.came_back(repeated, nothing) == []
     assert excluded == [{"w"}] * 5 + [{""}]
 
 
 def test_owed_repeats_follow_from_the_keys_of_runs() -> None:
-    found, sampled = repeats("w")
-    assert found.are_owed([(0, range(_RUNS))], {})
-    assert not found.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
-    assert not found.are_owed([(0, range(sampled[0][1]))], {})
+    owed, sampled = repeats("w")
+    assert owed.are_owed([(0, range(_RUNS))], {})
+    assert not owed.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
+    assert not owed.are_owed([(0, range(sampled[0][1]))], {})
 
 
 def test_the_same_runs_are_repeated_on_any_machine() -> None:

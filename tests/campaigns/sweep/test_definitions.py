@@ -38,27 +38,27 @@ def test_a_malformed_vary_is_rejected(text: str) -> None:
 def test_a_grid_has_a_cell_for_each_combination_and_variant() -> None:
     text = "name: v\ncluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}\nvariants: {old: {kafka: '0.11'}}"
     varies = (*acks("1", "all"), parse_vary("min.insync.replicas=1,2"))
-    found = define([(campaign(text), "v.yaml")], range(10), varies=varies)
-    assert [cell.name for cell in found.cells[:3]] == [
+    defined = define([(campaign(text), "v.yaml")], range(10), varies=varies)
+    assert [cell.name for cell in defined.cells[:3]] == [
         "base acks=1 min.insync.replicas=1",
         "old acks=1 min.insync.replicas=1",
         "base acks=1 min.insync.replicas=2",
     ]
-    assert len(found.cells) == 8
-    assert found.runs() == 80
-    assert len({cell.digest for cell in found.cells}) == 8
-    assert found.cells[1].plan.producers == found.cells[0].plan.producers
+    assert len(defined.cells) == 8
+    assert defined.runs() == 80
+    assert len({cell.digest for cell in defined.cells}) == 8
+    assert defined.cells[1].plan.producers == defined.cells[0].plan.producers
 
 
 def test_a_definition_has_the_command_that_repeats_a_run() -> None:
-    found = definition(varies=acks("1", "all"))
-    assert found.reproduce(found.cells[1], 4) == "harrow run small.yaml --seed 4 --set acks=all"
+    defined = definition(varies=acks("1", "all"))
+    assert defined.reproduce(defined.cells[1], 4) == "harrow run small.yaml --seed 4 --set acks=all"
 
 
 def test_only_selected_variants_have_cells() -> None:
     text = "name: v\ncluster: {brokers: 1, topics: [{name: t}]}\nvariants: {a: {}, b: {}}"
-    found = define([(campaign(text), "v.yaml")], range(1), variants=["b"])
-    assert [cell.variant for cell in found.cells] == ["b"]
+    defined = define([(campaign(text), "v.yaml")], range(1), variants=["b"])
+    assert [cell.variant for cell in defined.cells] == ["b"]
 
 
 def test_a_setting_that_fits_nowhere_is_reported_once() -> None:
@@ -69,17 +69,17 @@ def test_a_setting_that_fits_nowhere_is_reported_once() -> None:
 
 def test_values_that_do_not_fit_together_are_skipped_and_reported(tmp_path: Path) -> None:
     varies = (*acks("1", "all"), parse_vary("enable.idempotence=true,false"))
-    found = define([(campaign(), "small.yaml")], range(2), varies=varies)
-    assert [dict(cell.settings) for cell in found.cells] == [
+    defined = define([(campaign(), "small.yaml")], range(2), varies=varies)
+    assert [dict(cell.settings) for cell in defined.cells] == [
         {"acks": "1", "enable.idempotence": "false"},
         {"acks": "all", "enable.idempotence": "true"},
         {"acks": "all", "enable.idempotence": "false"},
     ]
-    (skipped,) = found.skipped
+    (skipped,) = defined.skipped
     assert skipped.settings == (("acks", "1"), ("enable.idempotence", "true"))
     assert "needs acks=all, not acks=1" in skipped.reason
-    SweepFolder(tmp_path, found).begin()
-    assert read_definition(tmp_path) == found
+    SweepFolder(tmp_path, defined).begin()
+    assert read_definition(tmp_path) == defined
 
 
 def test_variants_that_a_varied_release_excludes_are_reported_once() -> None:
@@ -90,9 +90,9 @@ workload: {duration: 1s}
 variants:
   old: {kafka: "2.0"}
 """
-    found = define([(campaign(text), "v.yaml")], range(1), varies=(parse_vary("kafka=3.9,4.3"),))
-    assert [cell.name for cell in found.cells] == ["base kafka=3.9", "base kafka=4.3"]
-    (note,) = found.notes
+    defined = define([(campaign(text), "v.yaml")], range(1), varies=(parse_vary("kafka=3.9,4.3"),))
+    assert [cell.name for cell in defined.cells] == ["base kafka=3.9", "base kafka=4.3"]
+    (note,) = defined.notes
     assert "old names a release of its own and is left out" in note.message
     assert not define([(campaign(text), "v.yaml")], range(1)).notes
 

@@ -115,10 +115,10 @@ def asked(*folders: Path) -> list[list[list[Any]]]:
         "import json, sys, pathlib; from harrow.campaigns.sweep.queries import VERDICTS, duck_sql; "
         "print(json.dumps([duck_sql(pathlib.Path(path)).ask(VERDICTS) for path in sys.argv[1:]]))"
     )
-    said = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", script, *map(str, folders)], stdout=subprocess.PIPE, text=True, check=True
     )
-    found: list[list[list[Any]]] = json.loads(said.stdout)
+    found: list[list[list[Any]]] = json.loads(ended.stdout)
     return found
 
 
@@ -181,16 +181,18 @@ NO_SEEDS = (
 )
 
 
-@pytest.mark.parametrize("said", NO_SEEDS, ids=lambda said: said[:20])
-def test_a_file_of_rows_that_does_not_list_its_seeds_is_rejected(tmp_path: Path, said: str) -> None:
-    folder = part_with(tmp_path, {b"harrow.covers": said.encode()})
+@pytest.mark.parametrize("metadata", NO_SEEDS, ids=lambda metadata: metadata[:20])
+def test_a_file_of_rows_that_does_not_list_its_seeds_is_rejected(tmp_path: Path, metadata: str) -> None:
+    folder = part_with(tmp_path, {b"harrow.covers": metadata.encode()})
     with pytest.raises(SweepFolderError, match="it does not list its seeds"):
         folder.check()
 
 
-@pytest.mark.parametrize("said", ["null", "3", "[[1]]", "[{}]", "[" * 100_000], ids=lambda said: said[:20])
-def test_a_file_of_rows_with_damaged_probes_is_rejected(tmp_path: Path, said: str) -> None:
-    folder = part_with(tmp_path, {b"harrow.probes": said.encode()})
+@pytest.mark.parametrize(
+    "metadata", ["null", "3", "[[1]]", "[{}]", "[" * 100_000], ids=lambda metadata: metadata[:20]
+)
+def test_a_file_of_rows_with_damaged_probes_is_rejected(tmp_path: Path, metadata: str) -> None:
+    folder = part_with(tmp_path, {b"harrow.probes": metadata.encode()})
     with pytest.raises(SweepFolderError, match="not a file of a sweep"):
         folder.check()
 

@@ -29,7 +29,7 @@ print(json.dumps({**report.as_mapping(), "exit": exit_outcome(report)}))
 """
 
 
-def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **said: Any) -> Row:
+def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **fields: Any) -> Row:
     of = definition(20, text=REQUIRING, varies=acks("1", "all")).cells[cell]
     return {
         "campaign": of.campaign,
@@ -46,7 +46,7 @@ def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **said: Any) 
         **dict.fromkeys(("reasons", "probes"), ()),
         **dict.fromkeys(("events", "simulated_ms"), 0),
         "wall_us": 1_000,
-        **said,
+        **fields,
     }
 
 
@@ -56,13 +56,13 @@ def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
     folder = SweepFolder(path, of)
     folder.begin()
     folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
-    said = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path), json.dumps(state)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(said.stdout)
+    found: dict[str, Any] = json.loads(ended.stdout)
     return found
 
 

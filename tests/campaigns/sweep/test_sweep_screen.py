@@ -192,18 +192,18 @@ def test_no_column_of_the_matrix_is_cut_at_any_width(width: int) -> None:
 
 
 def test_sizes_releases_and_words_are_sorted_naturally() -> None:
-    for key, given, order in (
+    for key, values, order in (
         ("kafka", ("4.0", "0.10.2", "2.4", "2.10"), ("0.10.2", "2.4", "2.10", "4.0")),
         ("acks", ("all", "1", "0"), ("0", "1", "all")),
         ("size", ("1MiB", "10kB", "2KiB"), ("2KiB", "10kB", "1MiB")),
         ("ratio", ("0.5", "0.25", "-1"), ("-1", "0.25", "0.5")),
         ("word", ("uniform", "range"), ("uniform", "range")),
     ):
-        cells = [cell("base", **{key: value}) for value in given]
+        cells = [cell("base", **{key: value}) for value in values]
         names = [each["cell"] for each in cells]
         of = report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
         matrix = table(shown(of), "Service to clients, run by run:")
-        assert [line.split()[0] for line in matrix if line.split()[0] in given] == list(order)
+        assert [line.split()[0] for line in matrix if line.split()[0] in values] == list(order)
 
 
 def test_violations_come_before_permitted_anomalies() -> None:
@@ -217,7 +217,7 @@ def test_violations_come_before_permitted_anomalies() -> None:
     assert titles.index("lost-write, violated") < titles.index("duplicate, permitted")
 
 
-def test_campaigns_and_variants_are_told_apart() -> None:
+def test_campaigns_and_variants_are_distinguished() -> None:
     text = "\n".join(
         shown(
             report(
@@ -256,7 +256,7 @@ def test_only_the_first_of_many_kinds_of_failures_are_shown() -> None:
     assert sum(line.startswith("lost-write  c") for line in shown(of, verbose=True)) == 12
 
 
-def test_quiet_shows_only_failures() -> None:
+def test_the_option_quiet_shows_only_failures() -> None:
     assert shown(report(rate("base", 1, "permitted")), quiet=True) == []
     lines = shown(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
     assert lines[0] == "lost-write  c, 3 times"
@@ -276,8 +276,8 @@ def test_quiet_shows_only_failures() -> None:
     ],
 )
 def test_the_summary_shows_runs_verdicts_and_speed(state: dict[str, Any], line: str) -> None:
-    found = shown(report(**state))
-    assert any(each.startswith(line) for each in found), found
+    screen = shown(report(**state))
+    assert any(each.startswith(line) for each in screen), screen
 
 
 def test_a_sweep_without_rows_has_a_report() -> None:
@@ -305,12 +305,12 @@ def test_thousands_are_separated() -> None:
     assert [grouped(number) for number in (0, 999, 20_000, 10**8)] == ["0", "999", "20 000", "100 000 000"]
 
 
-def progress(**said: Any) -> Progress:
-    found = Progress(planned=20_000, workers=2, done=1_200, already=300)
-    found.begun_s -= 10
-    for name, value in said.items():
-        setattr(found, name, value)
-    return found
+def progress(**fields: Any) -> Progress:
+    state = Progress(planned=20_000, workers=2, done=1_200, already=300)
+    state.begun_s -= 10
+    for name, value in fields.items():
+        setattr(state, name, value)
+    return state
 
 
 def tally(**failed: int) -> SweepTally:

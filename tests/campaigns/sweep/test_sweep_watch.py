@@ -48,16 +48,16 @@ def grid(cells: int = 2) -> Definition:
 
 
 def progress(of: Definition, *tables: pa.Table) -> Progress:
-    found = Progress(planned=of.runs(), workers=2)
+    state = Progress(planned=of.runs(), workers=2)
     for table in tables:
-        found.tally.add(table)
-        found.done += len(table)
-    found.probes.update(found.tally.probes)
-    return found
+        state.tally.add(table)
+        state.done += len(table)
+    state.probes.update(state.tally.probes)
+    return state
 
 
-def lines_of(found: Progress, of: Definition, width: int = 80, height: int = 24) -> list[str]:
-    return rendered(sweep_frame(found, of, Canvas(width=width, height=height)), width=width).splitlines()
+def lines_of(state: Progress, of: Definition, width: int = 80, height: int = 24) -> list[str]:
+    return rendered(sweep_frame(state, of, Canvas(width=width, height=height)), width=width).splitlines()
 
 
 def test_the_earliest_failure_is_that_of_the_smallest_seed_whenever_it_comes() -> None:
@@ -100,7 +100,7 @@ def test_the_tally_agrees_with_the_rows_on_disk(tmp_path: Path) -> None:
 
 def test_the_screen_shows_the_grid_failures_and_rare_states() -> None:
     of = grid()
-    found = progress(
+    state = progress(
         of,
         rows(
             *((f"base acks={n % 2}", n, "held", None) for n in range(20)),
@@ -109,8 +109,8 @@ def test_the_screen_shows_the_grid_failures_and_rare_states() -> None:
             probes=("session-expired",),
         ),
     )
-    found.left_s = 90.0
-    shown = lines_of(found, of)
+    state.left_s = 90.0
+    shown = lines_of(state, of)
     assert shown[0].endswith("22 of 200 runs")
     assert shown[2].endswith(", about 1 min 30 s left")
     begin = shown.index("100 runs each     done    failed         held  violated")
@@ -133,13 +133,13 @@ def test_the_screen_can_be_drawn_before_any_result() -> None:
 
 
 def test_the_screen_shows_unequal_repeats() -> None:
-    found = progress(grid())
-    found.repeated = 8
-    assert "8 runs repeated, all equal" in lines_of(found, grid())
-    found.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
-    found.lost.update(["gone"])
-    told = "8 runs repeated, 1 of them differ; lost runs and repeated them, 1 time"
-    assert told[:79] in "\n".join(lines_of(found, grid()))
+    state = progress(grid())
+    state.repeated = 8
+    assert "8 runs repeated, all equal" in lines_of(state, grid())
+    state.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
+    state.lost.update(["gone"])
+    message = "8 runs repeated, 1 of them differ; lost runs and repeated them, 1 time"
+    assert message[:79] in "\n".join(lines_of(state, grid()))
 
 
 @pytest.mark.parametrize("cells", [1, 2, 40])
@@ -147,10 +147,10 @@ def test_the_screen_shows_unequal_repeats() -> None:
 def test_the_screen_fits_any_terminal(cells: int, kinds: int) -> None:
     of = grid(cells)
     runs = [(f"base acks={n % cells}", n, "violated", f"lost-write-{n:08x}") for n in range(kinds)]
-    found = progress(of, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
+    state = progress(of, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
     for width in (20, 40, 80, 120, 250):
         for height in (2, 8, 16, 24, 40, 100):
-            shown = lines_of(found, of, width, height)
+            shown = lines_of(state, of, width, height)
             assert len(shown) < height
             assert all(cell_len(line) <= width for line in shown)
 

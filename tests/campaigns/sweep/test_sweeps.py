@@ -60,11 +60,11 @@ def sweep(path: Path, engine: Here, limits: Limits | None = None) -> Progress:
 
 def keys(path: Path) -> list[tuple[str, int]]:
     """Return (cell, seed) of every row in a sweep's files."""
-    found = []
+    finished = []
     for part in sorted(path.glob("runs/*/*.parquet")):
         rows = pq.ParquetFile(part).read(["cell", "seed"]).to_pylist()
-        found += [(row["cell"], row["seed"]) for row in rows]
-    return sorted(found)
+        finished += [(row["cell"], row["seed"]) for row in rows]
+    return sorted(finished)
 
 
 def wanted(of: Definition) -> list[tuple[str, int]]:
@@ -208,7 +208,7 @@ def test_resuming_reads_no_rows_if_no_repeat_is_owed(tmp_path: Path, monkeypatch
     assert sweep(tmp_path, Here(of)).repeated
 
     def read(_path: Path) -> None:
-        raise AssertionError("nobody owes anything")
+        raise AssertionError("no result is due")
 
     monkeypatch.setattr(pq, "ParquetFile", read)
     assert sweep(tmp_path, Here(of)).is_complete()
@@ -337,7 +337,7 @@ def test_chunks_that_finish_during_an_interrupt_are_written(tmp_path: Path) -> N
     engine = Here(of, change=back)
     folder = SweepFolder(tmp_path, of)
     folder.begin()
-    told: list[Progress] = []
+    reports: list[Progress] = []
 
     def shielded() -> AbstractContextManager[None]:
         # Both chunks are back, and neither is written.
@@ -346,6 +346,6 @@ def test_chunks_that_finish_during_an_interrupt_are_written(tmp_path: Path) -> N
         time.sleep(0.2)
         raise KeyboardInterrupt
 
-    progress = Sweep(of, folder, engine, on_progress=told.append, shielded=shielded).run()
+    progress = Sweep(of, folder, engine, on_progress=reports.append, shielded=shielded).run()
     assert progress.interrupted
     assert progress.done == len(keys(tmp_path)) == 4

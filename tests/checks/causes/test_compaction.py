@@ -51,7 +51,7 @@ def judged(run: RunBuilder) -> Index:
 
 
 def two_of_a_key(*, second: str = "m1", key: str = "a", tombstone: bool = False) -> RunBuilder:
-    """Return a run in which leader 0 and follower 1 have m0 of key a and a second record."""
+    """Return a run where leader 0 and follower 1 have m0 of key a and a second record."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -239,7 +239,7 @@ def test_a_record_is_superseded_through_a_chain_of_replacements() -> None:
 
 
 def reassigned_after_compaction(how: str) -> Index:
-    """Return a run in which m0 is compacted for m1, and offset 0 is later assigned to m2."""
+    """Return a run where m0 is compacted for m1, and offset 0 is later assigned to m2."""
     run = RunBuilder(unclean_leader_election=how == "unclean")
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -340,7 +340,7 @@ def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int)
 
 
 def cut_by_a_flaw(excuse: str) -> Index:
-    """Return a run in which broker 1 truncates committed records, leads, and assigns offset 0
+    """Return a run where broker 1 truncates committed records, leads, and assigns offset 0
     again. No other broker lost a record at offset 0.
     """
     run = RunBuilder((0, 1, 2), unclean_leader_election=excuse == "unclean")
@@ -529,7 +529,7 @@ def test_the_loss_of_a_first_append_permits_a_duplicate_that_was_compacted_later
 
 
 def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str | None]:
-    """Judge a run in which m0 is compacted for m1, m1 is lost, and a retry appends m0 again."""
+    """Judge a run where m0 is compacted for m1, m1 is lost, and a retry appends m0 again."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))

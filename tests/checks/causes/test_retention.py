@@ -27,7 +27,7 @@ US = 1_000_000
 
 
 def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read: bool = False) -> Index:
-    """Return a run in which m0, sent at 1 s, is deleted at 11 s, and m1 is not."""
+    """Return a run where m0, sent at 1 s, is deleted at 11 s, and m1 is not."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -118,7 +118,7 @@ def expired(run: RunBuilder, broker: int, reason: str = RETENTION_MS) -> None:
 
 
 def with_m0() -> RunBuilder:
-    """Return a run in which broker 0 leads, and both brokers have m0, sent at 1 s."""
+    """Return a run where broker 0 leads, and both brokers have m0, sent at 1 s."""
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -181,7 +181,7 @@ def test_a_deletion_belongs_to_the_former_leader_if_the_new_one_only_followed_it
 
 
 def restored_by_reverted_log_start(*, requested_offset: int, starts_at_new_log_start: bool) -> RunBuilder:
-    """Return a run in which broker 0 deletes m0 and restores it with an earlier log start.
+    """Return a run where broker 0 deletes m0 and restores it with an earlier log start.
 
     Broker 1, which has no copy, succeeds it.
     """
@@ -312,7 +312,7 @@ def test_a_record_that_expires_by_the_true_time_needs_no_clock_skew() -> None:
 
 
 def lost_its_disk(*, deleted_first: bool) -> RunBuilder:
-    """Return a run in which leader 0 loses its disk with m0.
+    """Return a run where leader 0 loses its disk with m0.
 
     Its successor, broker 1, deletes m0 before or after.
     """

@@ -13,7 +13,7 @@ def replay(run: RunBuilder) -> Story:
 
 
 def opened() -> RunBuilder:
-    """Return a run in which broker 0 has opened an empty log."""
+    """Return a run where broker 0 has opened an empty log."""
     run = RunBuilder()
     run.event("recover", broker=0, partition="t-0", leo=0, hw=0)
     return run
@@ -90,7 +90,7 @@ def test_a_lower_recovered_high_watermark_keeps_records_committed() -> None:
 
 
 def reopened(offset: int) -> RunBuilder:
-    """Return a run in which broker 0 loses m1 with its power, appends m2 at its offset, and opens
+    """Return a run where broker 0 loses m1 with its power, appends m2 at its offset, and opens
     its log with an old checkpoint.
     """
     run = opened()
@@ -140,7 +140,7 @@ def test_a_reported_high_watermark_does_not_commit_truncated_records() -> None:
 
 
 def deposed_with_own_records() -> RunBuilder:
-    """Return a run in which broker 0 was deposed with its own records x and y.
+    """Return a run where broker 0 was deposed with its own records x and y.
 
     Leader 1 deletes the records at their offsets, and broker 0 fetches m2.
     """

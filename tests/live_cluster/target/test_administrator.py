@@ -73,15 +73,15 @@ def administrator(
     """Return an administrator of a topic t with one partition on brokers 1 and 2, whose controller
     is 2.
     """
-    seen = MetadataSeen(report)
-    seen.assignments.begin({"t": [(1, 2)]})
-    seen.set_registered([1, 2], {})
+    metadata = MetadataSeen(report)
+    metadata.assignments.begin({"t": [(1, 2)]})
+    metadata.set_registered([1, 2], {})
     return Administrator(
         brokers.__getitem__,
         report,
         leader_of=leader_of,
         controller=lambda: 2,
-        seen=seen,
+        seen=metadata,
         names=names,
     )
 

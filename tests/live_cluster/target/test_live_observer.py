@@ -10,8 +10,8 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 
 def test_a_partition_without_a_leader_has_no_leading_replica() -> None:
-    seen: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
-    cluster: Any = SimpleNamespace(links=None, logs={}, seen=seen, replicas_of=None)
+    metadata: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
+    cluster: Any = SimpleNamespace(links=None, logs={}, seen=metadata, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(3, 2, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 0)
@@ -26,9 +26,9 @@ def test_only_records_from_the_log_start_on_are_readable() -> None:
         return RecordBatch(base_offset=offset, leader_epoch=0, values=values)
 
     batches = (batch(0, "a"), batch(1, "b", "c"), batch(3, "d"))
-    seen: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
+    metadata: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
     logs: Any = {0: SimpleNamespace(batches=lambda _: batches)}
-    cluster: Any = SimpleNamespace(links=None, logs=logs, seen=seen, replicas_of=None)
+    cluster: Any = SimpleNamespace(links=None, logs=logs, seen=metadata, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(4, 4, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 2)

@@ -1,7 +1,6 @@
 r"""Values reported by a cluster never run as commands, neither on this machine nor behind `ssh`.
 
-`ssh` is a stub that does what sshd does: it joins its arguments with spaces and gives them to a
-shell.
+`ssh` is a stub that, like sshd, joins its arguments with spaces and gives them to a shell.
 """
 
 import json
@@ -113,8 +112,7 @@ def with_command(run: str | list[str], placeholder: str) -> str:
 def do_everything(
     file: ClusterFile, folder: Path, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Survey the cluster, then do and undo every fault that the file has commands for, as a run
-    does.
+    """Survey the cluster, then do and undo every fault with commands in the file, like a run.
 
     Raises:
         UnsafeWordError: harrow refuses the cluster.

@@ -15,58 +15,58 @@ def events() -> Events:
 
 
 @pytest.fixture
-def seen(events: Events) -> MetadataSeen:
+def metadata(events: Events) -> MetadataSeen:
     return MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
 
 
-def test_a_new_controller_is_changed_and_elected(seen: MetadataSeen, events: Events) -> None:
-    assert seen.controller() is None
-    seen.set_controller(2, 5)
+def test_a_new_controller_is_changed_and_elected(metadata: MetadataSeen, events: Events) -> None:
+    assert metadata.controller() is None
+    metadata.set_controller(2, 5)
     assert events == [("controller_changed", 2, 5), ("controller_elected", 2, 5)]
-    assert seen.controller() == 2
+    assert metadata.controller() == 2
 
 
-def test_a_lost_controller_leaves_none(seen: MetadataSeen, events: Events) -> None:
-    seen.set_controller(2, 5)
+def test_a_lost_controller_leaves_none(metadata: MetadataSeen, events: Events) -> None:
+    metadata.set_controller(2, 5)
     events.clear()
-    seen.set_controller(None, 5)
+    metadata.set_controller(None, 5)
     assert events == [("controller_changed", -1, 5)]
-    assert seen.controller() is None
+    assert metadata.controller() is None
 
 
-def test_a_controller_with_a_new_epoch_is_elected_again(seen: MetadataSeen, events: Events) -> None:
-    seen.set_controller(2, 5)
+def test_a_controller_with_a_new_epoch_is_elected_again(metadata: MetadataSeen, events: Events) -> None:
+    metadata.set_controller(2, 5)
     events.clear()
-    seen.set_controller(2, 5)
+    metadata.set_controller(2, 5)
     assert events == []
-    seen.set_controller(2, 6)
+    metadata.set_controller(2, 6)
     assert events == [("controller_changed", 2, 6), ("controller_elected", 2, 6)]
 
 
-def test_a_registration_has_the_broker_epoch_if_it_is_known(seen: MetadataSeen, events: Events) -> None:
-    seen.set_registered([1, 0], {1: 42})
-    seen.set_registered([0, 1], {0: 7, 1: 42})
+def test_a_registration_has_the_broker_epoch_if_it_is_known(metadata: MetadataSeen, events: Events) -> None:
+    metadata.set_registered([1, 0], {1: 42})
+    metadata.set_registered([0, 1], {0: 7, 1: 42})
     assert events == [("broker_registered", 0, -1), ("broker_registered", 1, 42)]
-    assert seen.registered() == {0, 1}
+    assert metadata.registered() == {0, 1}
 
 
 def test_a_stopped_broker_closes_its_session_and_a_crashed_one_loses_it(
-    seen: MetadataSeen, events: Events
+    metadata: MetadataSeen, events: Events
 ) -> None:
-    seen.set_registered([0, 1, 2], {})
-    seen.stopping.add(1)
+    metadata.set_registered([0, 1, 2], {})
+    metadata.stopping.add(1)
     events.clear()
-    seen.set_registered([2], {})
+    metadata.set_registered([2], {})
     assert events == [
         ("session_expired", 0, ("/brokers/ids/0",)),
         ("session_closed", 1, ("/brokers/ids/1",)),
     ]
 
 
-def test_a_session_ends_before_the_next_registration(seen: MetadataSeen, events: Events) -> None:
-    seen.set_registered([1], {})
+def test_a_session_ends_before_the_next_registration(metadata: MetadataSeen, events: Events) -> None:
+    metadata.set_registered([1], {})
     events.clear()
-    seen.set_registered([0], {0: 3})
+    metadata.set_registered([0], {0: 3})
     assert [event[:2] for event in events] == [("session_expired", 1), ("broker_registered", 0)]
 
 
@@ -74,13 +74,13 @@ FIRST = SeenPartition(0, 4, (0, 1, 2))
 
 
 @pytest.fixture
-def after_first_state(seen: MetadataSeen, events: Events) -> MetadataSeen:
+def after_first_state(metadata: MetadataSeen, events: Events) -> MetadataSeen:
     """Return the observed metadata after a first state with controller 9."""
-    seen.set_controller(9, 1)
-    seen.set_partition("t-0", FIRST)
+    metadata.set_controller(9, 1)
+    metadata.set_partition("t-0", FIRST)
     assert events[2:] == [("election", 9, "t-0", 0, 4, (0, 1, 2), False, "")]
     events.clear()
-    return seen
+    return metadata
 
 
 def test_the_first_known_leader_is_elected_cleanly(after_first_state: MetadataSeen) -> None:
@@ -114,8 +114,8 @@ def test_the_previous_isr_decides_whether_an_election_is_unclean(
     assert events == [("election", 9, "t-0", 1, 5, (1,), True, "")]
 
 
-def test_an_election_may_have_no_known_controller(seen: MetadataSeen, events: Events) -> None:
-    seen.set_partition("t-0", FIRST)
+def test_an_election_may_have_no_known_controller(metadata: MetadataSeen, events: Events) -> None:
+    metadata.set_partition("t-0", FIRST)
     assert events == [("election", -1, "t-0", 0, 4, (0, 1, 2), False, "")]
 
 
@@ -164,25 +164,27 @@ def test_partitions_are_independent(after_first_state: MetadataSeen, events: Eve
     ]
 
 
-def test_an_eligible_leader_without_isr_is_elected_cleanly(seen: MetadataSeen, events: Events) -> None:
+def test_an_eligible_leader_without_isr_is_elected_cleanly(metadata: MetadataSeen, events: Events) -> None:
     """KIP-966: from 4.1 on the last member can leave the ISR and stays eligible, because it has
     every committed record.
     """
-    seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
-    seen.set_partition("t-0", SeenPartition(-1, 5, ()), (0, 2))
+    metadata.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    metadata.set_partition("t-0", SeenPartition(-1, 5, ()), (0, 2))
     events.clear()
-    seen.set_partition("t-0", SeenPartition(2, 6, (2,)))
+    metadata.set_partition("t-0", SeenPartition(2, 6, (2,)))
     assert events == [("election", -1, "t-0", 2, 6, (2,), False, "")]
-    seen.set_partition("t-0", SeenPartition(-1, 7, ()), (2,))
+    metadata.set_partition("t-0", SeenPartition(-1, 7, ()), (2,))
     events.clear()
-    seen.set_partition("t-0", SeenPartition(1, 8, (1,)))
+    metadata.set_partition("t-0", SeenPartition(1, 8, (1,)))
     assert events == [("election", -1, "t-0", 1, 8, (1,), True, "")]
 
 
-def test_an_eligible_leader_with_a_small_isr_is_elected_cleanly(seen: MetadataSeen, events: Events) -> None:
-    seen.set_partition("t-0", SeenPartition(0, 4, (0,)), (2,))
+def test_an_eligible_leader_with_a_small_isr_is_elected_cleanly(
+    metadata: MetadataSeen, events: Events
+) -> None:
+    metadata.set_partition("t-0", SeenPartition(0, 4, (0,)), (2,))
     events.clear()
-    seen.set_partition("t-0", SeenPartition(2, 6, (2,)))
+    metadata.set_partition("t-0", SeenPartition(2, 6, (2,)))
     assert events == [("election", -1, "t-0", 2, 6, (2,), False, "")]
 
 
@@ -203,11 +205,11 @@ def test_the_reason_of_an_election_comes_from_the_controller() -> None:
         requested.append((controller, partition))
         return "broker failure"
 
-    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), why)
-    seen.set_controller(9, 1)
-    seen.set_partition("t-0", SeenPartition(0, 4, (0, 1, 2)))
+    metadata = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), why)
+    metadata.set_controller(9, 1)
+    metadata.set_partition("t-0", SeenPartition(0, 4, (0, 1, 2)))
     assert events[-1] == ("election", 9, "t-0", 0, 4, (0, 1, 2), False, "broker failure")
     # A smaller ISR consumes a cause too, even if the leader epoch stays (KRaft).
-    seen.set_partition("t-0", SeenPartition(0, 5, (0, 2)))
-    seen.set_partition("t-0", SeenPartition(0, 5, (0,)))
+    metadata.set_partition("t-0", SeenPartition(0, 5, (0, 2)))
+    metadata.set_partition("t-0", SeenPartition(0, 5, (0,)))
     assert requested == [(9, "t-0")] * 3

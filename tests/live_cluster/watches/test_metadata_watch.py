@@ -53,8 +53,8 @@ def test_eligible_leaders_are_requested_with_the_names_on_the_cluster(
 
     monkeypatch.setattr(metadata_watch, "broker_metadata", broker_metadata)
     monkeypatch.setattr(metadata_watch, "eligible_leaders", eligible_leaders)
-    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
-    watch = MetadataWatch(seen, ["t", "u"], Activity(), NAMES)
+    observed = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
+    watch = MetadataWatch(observed, ["t", "u"], Activity(), NAMES)
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: True)
     assert was_taken.wait(60)
     watch.close()
@@ -71,18 +71,18 @@ def test_the_controller_log_is_used_without_running_brokers() -> None:
             was_requested.set()
         return {"t-0": LoggedPartition(-1, 3, (), (1,)), "other-0": LoggedPartition(0, 0, (0,), ())}
 
-    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
-    seen.set_partition("t-0", SeenPartition(0, 2, (0,)))
-    watch = MetadataWatch(seen, ["t"], Activity())
+    observed = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
+    observed.set_partition("t-0", SeenPartition(0, 2, (0,)))
+    watch = MetadataWatch(observed, ["t"], Activity())
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
     assert was_requested.wait(60)
     watch.close()
-    assert (seen.partition_state("t-0"), seen.electable("t-0")) == (SeenPartition(-1, 3, ()), (1,))
-    assert seen.partition_state("other-0") is None
+    assert (observed.partition_state("t-0"), observed.electable("t-0")) == (SeenPartition(-1, 3, ()), (1,))
+    assert observed.partition_state("other-0") is None
 
 
 def test_an_older_state_in_the_controller_log_is_ignored() -> None:
-    seen = MetadataSeen(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
-    seen.set_partition("t-0", SeenPartition(0, 4, (0,)))
-    seen.take_logged()
-    assert seen.partition_state("t-0") == SeenPartition(0, 4, (0,))
+    observed = MetadataSeen(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
+    observed.set_partition("t-0", SeenPartition(0, 4, (0,)))
+    observed.take_logged()
+    assert observed.partition_state("t-0") == SeenPartition(0, 4, (0,))

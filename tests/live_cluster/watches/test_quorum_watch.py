@@ -54,14 +54,14 @@ def events_of(
         return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()))
 
     monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
-    seen = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
+    metadata = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
     connections = [
         cast("BrokerConnection", SimpleNamespace(number=number, close=lambda: None))
         for number in range(len(voters))
     ]
     ids = range(3000, 3000 + len(voters))
     watch = QuorumWatch(
-        seen,
+        metadata,
         dict(zip(ids, cast("list[NodeProcess]", voters), strict=True)),
         dict(zip(ids, connections, strict=True)),
         Activity(),

@@ -179,7 +179,7 @@ def test_a_majority_stays_in_service() -> None:
 
 
 def quorum_of_three(kafka: str) -> tuple[ModelTarget, tuple[int, ...]]:
-    """Return a cluster with three ZooKeeper servers or controllers, of which the first is down."""
+    """Return a cluster with three ZooKeeper servers or controllers; the first is down."""
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=number) for number in range(3)),
         topics=(TopicSpec(name="t", replication_factor=3),),
@@ -206,8 +206,8 @@ def test_a_majority_of_the_control_plane_stays_in_service(kafka: str) -> None:
         (NetworkPartition(between=(0,), and_=(second, third)), True),
         (NetworkPartition(between=(0, 1), and_=(second, third)), False),
     )
-    found = [allows(limits, fault, target, is_alone=True) for fault, _ in faults]
-    assert found == [expected for _, expected in faults]
+    permissions = [allows(limits, fault, target, is_alone=True) for fault, _ in faults]
+    assert permissions == [expected for _, expected in faults]
     assert all(allows(BlastRadius(), fault, target, is_alone=True) for fault, _ in faults)
 
 

@@ -17,7 +17,7 @@ class Seen:
 
 
 class ObserverOfThree:
-    """Three replicas, of which some run."""
+    """Three replicas, not all running."""
 
     def __init__(self, running: dict[int, int], electable: tuple[int, ...]) -> None:
         self._running = running
@@ -51,8 +51,8 @@ def copies(
 
 
 def test_a_copy_in_the_isr_is_whole_if_it_has_every_record_that_any_replica_counts_as_committed() -> None:
-    found = copies((5, 5, 3), {0: 4, 1: 3, 2: 3})
-    assert (set(found.whole), set(found.hollow)) == ({0, 1}, {2})
+    replicas = copies((5, 5, 3), {0: 4, 1: 3, 2: 3})
+    assert (set(replicas.whole), set(replicas.hollow)) == ({0, 1}, {2})
 
 
 def test_records_that_only_a_dead_leader_knew_to_be_committed_count() -> None:
@@ -67,10 +67,10 @@ def test_no_copy_is_whole_while_no_high_watermark_is_known() -> None:
 
 
 def test_a_copy_outside_the_isr_does_not_count() -> None:
-    found = copies((5, 5, 5), {0: 5, 1: 5, 2: 5}, electable=(0, 1))
-    assert found.whole == {0, 1}
-    assert found.can_spare(2)
-    assert not found.can_spare(0)
+    replicas = copies((5, 5, 5), {0: 5, 1: 5, 2: 5}, electable=(0, 1))
+    assert replicas.whole == {0, 1}
+    assert replicas.can_spare(2)
+    assert not replicas.can_spare(0)
 
 
 def test_a_log_is_intact_up_to_its_first_damaged_batch() -> None:
