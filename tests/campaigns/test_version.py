@@ -115,6 +115,32 @@ def test_a_hook_of_git_does_not_change_the_version(
     assert loaded(clone).version() == expected
 
 
+def archive(clone: Path, folder: Path, ref: str) -> Path:
+    """Return the unpacked archive that git makes of a commit, as GitHub offers it for download."""
+    folder.mkdir()
+    packed = folder.with_suffix(".tar")
+    git(clone, "archive", f"--output={packed}", ref)
+    shutil.unpack_archive(packed, folder, filter="data")
+    return folder
+
+
+def test_an_archive_of_git_has_the_version_of_its_commit(clone: Path, tmp_path: Path) -> None:
+    for name in (".gitattributes", this.ARCHIVAL):
+        shutil.copy(ROOT / name, clone)
+    untagged = commit(clone)
+    assert loaded(archive(clone, tmp_path / "untagged", "HEAD")).version() == f"{NEXT}.dev0+g{untagged}"
+    git(clone, "tag", "v7.1.9")
+    assert loaded(archive(clone, tmp_path / "tagged", "v7.1.9")).version() == "7.1.9"
+    commit(clone)
+    head = commit(clone)
+    assert loaded(archive(clone, tmp_path / "later", "HEAD")).version() == f"7.1.10.dev2+g{head}"
+
+
+def test_sources_outside_git_and_archives_have_no_commit(sources: Path) -> None:
+    shutil.copy(ROOT / this.ARCHIVAL, sources)
+    assert loaded(sources).version() == f"{NEXT}.dev0"
+
+
 def test_without_git_the_version_follows_the_last_release(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
