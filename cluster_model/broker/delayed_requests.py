@@ -4,7 +4,6 @@ After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecord
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, final
 
 from harrow.cluster_model import errors
@@ -96,8 +95,9 @@ class DelayedFetch(WaitingFetch):
         self.session.repeated(cycles, since_us)
         if cycles:
             exchange = self.exchange
-            following = replace(exchange.request, session_epoch=exchange.request.session_epoch + cycles)
-            self.exchange = Exchange(exchange.connection, exchange.correlation_id + cycles, following)
+            self.exchange = Exchange(
+                exchange.connection, exchange.correlation_id + cycles, exchange.request.repeated(cycles)
+            )
             self.deadline_us += since_us - self.since_us
             self.since_us = since_us
 
@@ -114,8 +114,7 @@ class DelayedFetch(WaitingFetch):
 
     def repetition(self) -> FetchRequest:
         """Return the next request after an empty answer."""
-        request = self.exchange.request
-        return replace(request, session_epoch=request.session_epoch + 1)
+        return self.exchange.request.repeated(1)
 
 
 @final

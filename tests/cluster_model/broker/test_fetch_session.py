@@ -1,5 +1,6 @@
 """Fetch sessions: omitted partitions count as repeated, and unknown sessions are rejected."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -312,6 +313,16 @@ def test_an_append_answers_the_oldest_waiting_fetch_first(later_us: int) -> None
         waits[older],
         waits[younger],
     ]
+
+
+def test_a_repeated_request_differs_only_in_its_session_epoch() -> None:
+    request = FetchRequest(
+        *(1, 500, 1_000, {P: (7, 2)}, protocol.READ_COMMITTED, 9, 3, (Q,)),
+        *({P: 1}, 5, {P: 4}, "rack-a"),
+    )
+    defaults = FetchRequest(-1, 0, 0, {})
+    assert all(getattr(request, f.name) != getattr(defaults, f.name) for f in fields(request))
+    assert request.repeated(4) == replace(request, session_epoch=7)
 
 
 def caught_up_us(replicas: Replicas) -> int:
