@@ -969,7 +969,7 @@ def is_of_coordinators(setting: Setting) -> bool:
 
 
 def conflicts(release: str, explicit: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
-    """Yield the conflicts for which Kafka's producer refuses the *explicit* settings."""
+    """Yield the conflicts of *explicit* settings that Kafka's producer refuses."""
     yield from _identity_conflicts(release, explicit, behaviours)
     for name in filter(explicit.get, explicit):
         if (PRODUCER, name) in SETTINGS:
@@ -1027,14 +1027,14 @@ def broker_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Co
 
 
 def _out_of_bounds(explicit: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
-    """Return the conflict of a setting with its bound, of which an explicit one must change."""
+    """Return the conflict of a setting with its bound; the explicit one must change."""
     is_explicit = name in explicit
     others = (bound,) if is_explicit and bound in explicit else ()
     return Conflict(setting=name if is_explicit else bound, others=others, needed=f"{name} {needed}")
 
 
 def consumer_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield the conflicts for which Kafka's consumer refuses the *explicit* settings."""
+    """Yield the conflicts of *explicit* settings that Kafka's consumer refuses."""
     if not explicit.get(GROUP_ID):
         if explicit.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
             yield Conflict(

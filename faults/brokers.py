@@ -292,7 +292,7 @@ class BrokerIsolation(LinkFault):
     duration: Lasts | None = described(UNTIL_HEALED, default=None)
 
     def applies(self, environment: Environment) -> bool:
-        # The only broker has no links to others, and is isolated from them all the same.
+        # A single broker has no links to others, but counts as isolated.
         return True
 
     def links(self, environment: BrokerProcesses) -> list[Link]:

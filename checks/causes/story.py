@@ -150,20 +150,20 @@ class Story:
         own = {name: getattr(event, name) for name in operand_kinds(kind.name) if name in fields}
         self.tell(line.number, kind(event.at_us, actor, **{**own, **operands}), decides=decides)
 
-    def tell(self, number: float, told: Link, *, decides: bool = False) -> None:
+    def tell(self, number: float, chain_link: Link, *, decides: bool = False) -> None:
         """Add a link at a line.
 
         Telling the same link about an event again only merges its operands. Without a link that
         *decides*, the finding would not exist. A fault gets the number of its strike.
         """
-        if told.kind.is_fault:
-            told = replace(told, strike=self.index.strike_at(number, told.actor))
-        is_of_broker = told.broker is not None and told.at_us is not None
-        struck = _struck(told)
-        others = (item for item in told.operands.items() if item[0] not in struck)
-        subject = told.broker if is_of_broker else (told.actor, *others)
-        key = (number, told.event, subject, told.offset)
-        _, merged = self._links.get(key, (number, told))
+        if chain_link.kind.is_fault:
+            chain_link = replace(chain_link, strike=self.index.strike_at(number, chain_link.actor))
+        is_of_broker = chain_link.broker is not None and chain_link.at_us is not None
+        struck = _struck(chain_link)
+        others = (item for item in chain_link.operands.items() if item[0] not in struck)
+        subject = chain_link.broker if is_of_broker else (chain_link.actor, *others)
+        key = (number, chain_link.event, subject, chain_link.offset)
+        _, merged = self._links.get(key, (number, chain_link))
         operands = dict(merged.operands)
         for name, nodes in struck.items():
             operands[name] = tuple(sorted({*merged.operands.get(name, ()), *nodes}))
@@ -185,9 +185,11 @@ class Story:
         return max(
             (
                 number
-                for number, told in self._links.values()
+                for number, chain_link in self._links.values()
                 if number < line
-                and any(each.fact is fact and each.value for each in standing(told, told.kind.makes))
+                and any(
+                    each.fact is fact and each.value for each in standing(chain_link, chain_link.kind.makes)
+                )
             ),
             default=0,
         )
@@ -221,8 +223,8 @@ class Story:
         """
         is_any = bool(self._fresh)
         for key in self._fresh:
-            line, told = self._links[key]
-            facts.add(_LinkPlace(line, orders.setdefault(key, len(orders))), told)
+            line, chain_link = self._links[key]
+            facts.add(_LinkPlace(line, orders.setdefault(key, len(orders))), chain_link)
         self._fresh.clear()
         return is_any
 
@@ -250,19 +252,19 @@ class _KnownFacts:
         self._made: dict[tuple[ChainFact, tuple[Any, ...]], list[tuple[_LinkPlace, Any]]] = {}
         self._needs: list[tuple[_LinkPlace, Link, Standing]] = []
 
-    def add(self, place: _LinkPlace, told: Link) -> None:
-        for made in standing(told, told.kind.makes):
+    def add(self, place: _LinkPlace, chain_link: Link) -> None:
+        for made in standing(chain_link, chain_link.kind.makes):
             insort(
                 self._made.setdefault((made.fact, made.subject), []), (place, made.value), key=itemgetter(0)
             )
-        if not told.kind.is_fault:
-            self._needs += ((place, told, need) for need in standing(told, told.kind.needs))
+        if not chain_link.kind.is_fault:
+            self._needs += ((place, chain_link, need) for need in standing(chain_link, chain_link.kind.needs))
 
     def gaps(self) -> Iterator[tuple[float, Gap]]:
         """Yield the needs that no earlier link meets, each with its line."""
-        for place, told, need in sorted(self._needs, key=itemgetter(0)):
+        for place, chain_link, need in sorted(self._needs, key=itemgetter(0)):
             if not self._is_met(place, need):
-                yield place.line, Gap(place.order, told, need)
+                yield place.line, Gap(place.order, chain_link, need)
 
     def _is_met(self, place: _LinkPlace, need: Standing) -> bool:
         made = self._made.get((need.fact, need.subject), ())

@@ -35,8 +35,10 @@ def transaction_begun(
 @cause("never-ended", free_because=NOTHING_HAPPENED)
 def never_ended(*, offset: events.Offset, state: events.Text = "") -> str:
     """A transaction is open after all should have ended; ``state`` is the coordinator's, if any."""
-    known = f"its coordinator has written {state}" if state else "no coordinator knows that it is open there"
-    return f"the transaction at offset {offset} was still open when every transaction had to have ended, and {known}"
+    decision = (
+        f"its coordinator has written {state}" if state else "no coordinator knows that it is open there"
+    )
+    return f"the transaction at offset {offset} was still open when every transaction had to have ended, and {decision}"
 
 
 def find(index: Index) -> Iterator[Finding]:

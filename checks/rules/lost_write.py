@@ -50,8 +50,8 @@ def find(index: Index) -> Iterable[Finding]:
             else:
                 cause = tell_lost_send(story, send)
             # A value acked to two sessions is one loss, and the stronger promise counts.
-            known = losses.get((partition, send.value))
-            if known is None or known.permitted_by is not None:
+            finding = losses.get((partition, send.value))
+            if finding is None or finding.permitted_by is not None:
                 losses[partition, send.value] = cause.finding(story, offset=send.offset, value=send.value)
     return losses.values()
 

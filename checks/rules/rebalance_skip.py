@@ -167,14 +167,14 @@ def _finding(
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
     """Return why a record was passed; ``next_offset``: where the next member began."""
     index = story.index
-    known = by_reset(story, index.group_work.members(group), offset, twice=False)
-    if known is None and not any(_resets(index, group, story.partition)):
-        known = _by_first_position(index, group, story.partition, offset)
+    cause = by_reset(story, index.group_work.members(group), offset, twice=False)
+    if cause is None and not any(_resets(index, group, story.partition)):
+        cause = _by_first_position(index, group, story.partition, offset)
     if next_offset is None:
         skip = committed_behind_it.conclude()
     else:
         skip = began_behind_it.conclude(offset=next_offset)
-    return known or by_lost_log(index, story.partition) or Cause((skip,))
+    return cause or by_lost_log(index, story.partition) or Cause((skip,))
 
 
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:

@@ -1,7 +1,7 @@
 """Whether the core runs compiled: all compiled modules are imported from one library.
 
-Compiled modules know each other's layout, so it is all of them or none: none when a source is no
-longer what it was when they were compiled, and none with HARROW_PURE=1.
+Compiled modules depend on each other's layout, so all of them are used or none. None is used after
+a source has changed, or with HARROW_PURE=1.
 """
 
 import os
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
-    # What the import system asks of both stands here. `importlib.abc` would load archives,
-    # temporary files and URLs for what it says of resources, each time that harrow starts.
+    # The classes below have the methods that the import system needs. To import `importlib.abc`
+    # would load archives, temporary files and URLs at each start of harrow, for its resources.
     Loader = MetaPathFinder = object
 
 NAME: Final = "harrow__mypyc"
@@ -54,7 +54,7 @@ def compilation() -> tuple[str, frozenset[str]]:
 
 
 def mangled(module: str) -> str:
-    """Return the name by which the library has a module."""
+    """Return the name of a module in the library."""
     return module.replace(".", "___")
 
 

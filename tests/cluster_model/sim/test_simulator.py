@@ -19,14 +19,14 @@ class Loop:
         self.other = Process("other")
         self.happened: Happened = []
 
-    def at(self, at_us: int, what: Any, process: Process | None = None) -> None:
-        self.simulator.schedule(at_us, process or self.one, self._note, what)
+    def at(self, at_us: int, event: Any, process: Process | None = None) -> None:
+        self.simulator.schedule(at_us, process or self.one, self._note, event)
 
-    def _note(self, what: Any) -> None:
-        self.happened.append((self.simulator.now_us, what))
+    def _note(self, event: Any) -> None:
+        self.happened.append((self.simulator.now_us, event))
 
-    def what(self) -> list[Any]:
-        return [what for _, what in self.happened]
+    def names(self) -> list[Any]:
+        return [event for _, event in self.happened]
 
 
 @pytest.fixture(params=["run_until", "step"])
@@ -66,7 +66,7 @@ def test_ties_happen_in_the_order_of_scheduling(run: Any) -> None:
     loop.simulator.schedule(5, loop.one, schedule_now, None)
     loop.at(5, "before last")
     run(loop, 5)
-    assert loop.what() == [*({"number": n} for n in range(4)), "before last", "last"]
+    assert loop.names() == [*({"number": n} for n in range(4)), "before last", "last"]
 
 
 def test_run_until_sets_the_clock_and_step_leaves_it_at_the_event() -> None:
@@ -82,7 +82,7 @@ def test_run_until_sets_the_clock_and_step_leaves_it_at_the_event() -> None:
     assert loop.simulator.now_us == 10
     loop.simulator.run_until(5)
     assert loop.simulator.now_us == 10
-    assert loop.what() == ["a"]
+    assert loop.names() == ["a"]
 
 
 def test_events_of_an_earlier_incarnation_never_happen(run: Any) -> None:
@@ -93,7 +93,7 @@ def test_events_of_an_earlier_incarnation_never_happen(run: Any) -> None:
     loop.one.start()
     loop.at(20, "new life")
     run(loop, 30)
-    assert loop.what() == ["other", "new life"]
+    assert loop.names() == ["other", "new life"]
     assert loop.simulator.events_handled == 2
 
 
@@ -102,7 +102,7 @@ def test_a_process_that_dies_gets_no_later_event_of_the_same_instant(run: Any) -
     loop.simulator.schedule(10, loop.other, lambda _: loop.one.kill(), None)
     loop.at(10, "same instant, later")
     run(loop, 10)
-    assert loop.what() == []
+    assert loop.names() == []
 
 
 def test_a_paused_process_gets_its_backlog_in_order_when_it_is_resumed(run: Any) -> None:
@@ -139,7 +139,7 @@ def test_the_backlog_of_a_paused_process_dies_with_it(run: Any) -> None:
     assert (loop.one.running, loop.one.powered) == (True, True)
     loop.simulator.resume(loop.one)
     run(loop, 30)
-    assert loop.what() == []
+    assert loop.names() == []
 
 
 def test_a_process_paused_by_its_own_backlog_keeps_the_rest(run: Any) -> None:
@@ -155,10 +155,10 @@ def test_a_process_paused_by_its_own_backlog_keeps_the_rest(run: Any) -> None:
     run(loop, 5)
     loop.simulator.resume(loop.one)
     run(loop, 5)
-    assert loop.what() == ["first"]
+    assert loop.names() == ["first"]
     loop.simulator.resume(loop.one)
     run(loop, 6)
-    assert loop.what() == ["first", "third"]
+    assert loop.names() == ["first", "third"]
 
 
 def test_the_step_limit_stops_a_run(run: Any) -> None:
@@ -166,10 +166,10 @@ def test_the_step_limit_stops_a_run(run: Any) -> None:
     for at_us in range(5):
         loop.at(at_us, at_us)
     run(loop, 2)
-    assert loop.what() == [0, 1, 2]
+    assert loop.names() == [0, 1, 2]
     with pytest.raises(StepLimitExceeded, match="more than 3 events"):
         run(loop, 10)
-    assert len(loop.what()) == 4
+    assert len(loop.names()) == 4
 
 
 def test_events_of_the_dead_and_the_paused_do_not_count(run: Any) -> None:
@@ -181,5 +181,5 @@ def test_events_of_the_dead_and_the_paused_do_not_count(run: Any) -> None:
     loop.at(1, "kept", loop.other)
     loop.at(2, "new")
     run(loop, 5)
-    assert loop.what() == ["new"]
+    assert loop.names() == ["new"]
     assert loop.simulator.events_handled == 1
