@@ -15,7 +15,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from benchmarks.speed.clusters import GROWTHS, HOUR_S, MINUTE_S, TABLE, MeasuredCluster
+from benchmarks.speed.clusters import (
+    CAMPAIGNS,
+    GROWTHS,
+    HOUR_S,
+    MINUTE_S,
+    TABLE,
+    LibraryCampaign,
+    MeasuredCluster,
+)
 from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
@@ -23,11 +31,17 @@ from benchmarks.speed.measurement import (
     CommitError,
     RefusedError,
     checked_out,
+    compile_core,
     git,
+    how_it_runs,
+    instructions,
     measure,
     resolved,
 )
 
+_CLUSTERS = (*TABLE, *CAMPAIGNS)
+_COUNTED_RUN_MAX_S = 1.5
+"""Of CPU time: valgrind takes fifty times that."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
@@ -41,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.growth and not options.list and options.commit is None:
         parser.error("name a COMMIT to compare with, for example HEAD; or --growth or --list")
-    clusters = [cluster for cluster in TABLE if options.only is None or cluster.name in options.only]
+    clusters = [cluster for cluster in _CLUSTERS if options.only is None or cluster.name in options.only]
     try:
         if options.list:
             for cluster in clusters:
@@ -55,6 +69,7 @@ def main() -> None:
                 rounds=options.rounds,
                 limit_s=options.limit,
                 as_json=options.json,
+                compiled=options.compiled,
             )
     except (CommitError, RefusedError) as error:
         sys.exit(f"{error}")
@@ -81,8 +96,11 @@ def _parser() -> argparse.ArgumentParser:
         "--only",
         nargs="+",
         metavar="NAME",
-        choices=[cluster.name for cluster in TABLE],
+        choices=[cluster.name for cluster in _CLUSTERS],
         help="some clusters alone",
+    )
+    parser.add_argument(
+        "--compiled", action="store_true", help="compile the commit, in minutes; after `make compiled`"
     )
     parser.add_argument("--list", action="store_true", help="show the clusters")
     parser.add_argument("--json", action="store_true", help="print every measurement, as JSON")
@@ -107,6 +125,8 @@ def _terminated(_signal: int, _frame: object) -> NoReturn:
 
 def described(cluster: MeasuredCluster) -> str:
     """Return a cluster in words."""
+    if isinstance(cluster, LibraryCampaign):
+        return f"campaigns/library/{cluster.name}.yaml, {cluster.seeds} seeds"
     return (
         f"{cluster.brokers} brokers, {cluster.partitions} partitions, "
         f"{cluster.records_per_s} record{'' if cluster.records_per_s == 1 else 's'}/s by "
@@ -123,20 +143,30 @@ def _length(length_s: int) -> str:
 
 
 def compare(
-    commit: str, clusters: Sequence[MeasuredCluster], *, rounds: int, limit_s: int, as_json: bool = False
+    commit: str,
+    clusters: Sequence[MeasuredCluster],
+    *,
+    rounds: int,
+    limit_s: int,
+    as_json: bool = False,
+    compiled: bool = False,
 ) -> None:
     """Measure clusters in the work tree and in a commit, and print a line for each."""
     name = resolved(commit)[:7]
     changed = " and what is not committed" if git("status", "--porcelain", "--untracked-files=no") else ""
     rows: list[CostComparison] = []
     with checked_out(commit) as root:
+        if compiled:
+            compile_core(root)
+        sides = [how_it_runs(side, compiled=compiled) for side in (WORK_TREE, root)]
         if not as_json:
-            print(f"work tree ({git('rev-parse', '--short=7', 'HEAD')}{changed}) / {name}\n")
+            head = git("rev-parse", "--short=7", "HEAD")
+            print(f"work tree ({head}{changed}, {sides[0]}) / {name} ({sides[1]})\n")
             _print_row(COLUMNS, is_head=True)
         for cluster in clusters:
             row = CostComparison(cluster=cluster, limit_s=limit_s)
             try:
-                _run_rounds(row, root, rounds)
+                _run_rounds(row, root, rounds, compiled=compiled)
             except RefusedError as error:
                 print(error, file=sys.stderr)
                 continue
@@ -151,12 +181,16 @@ def compare(
             print(f"\n{note}")
 
 
-def _run_rounds(row: CostComparison, root: Path, rounds: int) -> None:
+def _run_rounds(row: CostComparison, root: Path, rounds: int, *, compiled: bool) -> None:
     for number in range(rounds):
         for side in (row.work_tree, row.commit)[:: -1 if number % 2 else 1]:
-            side.append(measure(WORK_TREE if side is row.work_tree else root, row.cluster, row.limit_s))
+            checkout = WORK_TREE if side is row.work_tree else root
+            side.append(measure(checkout, row.cluster, row.limit_s, compiled=compiled))
         if row.is_over():
             return  # no round would tell more: the limit is the same
+    if max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds <= _COUNTED_RUN_MAX_S:
+        counts = [instructions(checkout, row.cluster, compiled=compiled) for checkout in (WORK_TREE, root)]
+        row.instructions.extend(count for count in counts if count is not None)
 
 
 def _grow(limit_s: int, *, as_json: bool, picture: Path) -> None:

@@ -8,10 +8,13 @@ and says what they cost beside the first.
 import argparse
 import cProfile
 import gc
+import platform
 import pstats
+import re
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks.releases import rows
 from harrow.campaigns.language.library_index import resolve
@@ -19,6 +22,7 @@ from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.release.profiles import RELEASES
+from harrow.compilation import compilation
 
 
 def main() -> None:
@@ -58,7 +62,19 @@ def measure(plan: Plan, runs: int) -> None:
         f"simulated seconds a second: {simulated_us / 1e6 / took:.0f} (median run {statistics.median(rates):.0f})"
     )
     print(f"events a second:            {events / took:.0f}")
+    print(f"measured on:                {_machine()}")
     print(f"milliseconds a run:         {took / runs * 1e3:.1f}")
+
+
+def _machine() -> str:
+    """Return the processor, the interpreter, and how the core runs."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        re.findall(r"^model name\s*: (.*)", info.read_text("utf-8"), re.MULTILINE) if info.exists() else []
+    )
+    processor = names[0] if names else platform.processor() or platform.machine()
+    interpreter = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{processor}, {interpreter}, {compilation()[0]}"
 
 
 def beside_each_other(releases: list[str], runs: int, rounds: int) -> None:

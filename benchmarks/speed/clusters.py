@@ -5,6 +5,7 @@ Each commit reads the text with its own loader, so it has only what all of them 
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 MINUTE_S: Final = 60
@@ -85,6 +86,24 @@ class MeasuredCluster:
         whole, rest = divmod(self.partitions, TOPIC_PARTITIONS_MAX)
         return [TOPIC_PARTITIONS_MAX] * whole + [rest] * bool(rest)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryCampaign(MeasuredCluster):
+    """A campaign of the work tree's library; a commit may be unable to read it."""
+
+    def text(self) -> str:
+        """Return the campaign."""
+        return (LIBRARY / f"{self.name}.yaml").read_text(encoding="utf-8")
+
+
+LIBRARY: Final = Path(__file__).parents[2] / "campaigns" / "library"
+
+CAMPAIGNS: Final = (
+    LibraryCampaign(name="standard-eos", seeds=2),
+    LibraryCampaign(name="swarm", seeds=10),
+    LibraryCampaign(name="swarm-kraft", seeds=10),
+    LibraryCampaign(name="swarm-disks", seeds=10),
+)
 
 TABLE: Final = (
     MeasuredCluster(name="standard", seeds=10),

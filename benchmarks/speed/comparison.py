@@ -19,6 +19,8 @@ COLUMNS: Final = (
     "judging",
     "peak MiB",
     "bare events/s",
+    "instructions",
+    "M instructions a run",
 )
 
 
@@ -34,6 +36,8 @@ class CostComparison:
     limit_s: int
     work_tree: list[Cost] = field(default_factory=list)
     commit: list[Cost] = field(default_factory=list)
+    instructions: list[float] = field(default_factory=list)
+    """Of a run, in millions: the work tree's and the commit's, or none."""
 
     def is_over(self) -> bool:
         """Return whether a side was stopped at its limit."""
@@ -79,7 +83,14 @@ class CostComparison:
             pair("" if cost is None else f"{cost.judge_s / cost.cpu_s:.0%}" for cost in both),
             pair(f"{max(cost.peak_mib for cost in side):.0f}" for side in sides),
             f"{bare / 1e6:.1f} M",
+            *self._instruction_cells(),
         ]
+
+    def _instruction_cells(self) -> list[str]:
+        if not self.instructions:
+            return ["not counted", "not counted"]
+        new, old = self.instructions
+        return [f"{new / old:.3f}", pair(f"{count:.0f}" for count in self.instructions)]
 
     def notes(self) -> Iterator[str]:
         """Yield what makes a ratio say less than it seems to."""
@@ -101,6 +112,7 @@ class CostComparison:
             "ratio": None if ratios is None else ratios[0],
             "ratio_min": None if ratios is None else ratios[1],
             "ratio_max": None if ratios is None else ratios[2],
+            "instructions_m": self.instructions,
             "work_tree": [asdict(cost) for cost in self.work_tree],
             "commit": [asdict(cost) for cost in self.commit],
         }

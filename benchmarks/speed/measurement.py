@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,10 @@ from benchmarks.speed.clusters import TABLE, MeasuredCluster
 
 WORK_TREE: Final = Path(__file__).parents[2]
 _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
+_VALGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+_COUNTED_RUNS: Final = 2
+_COUNTING_LIMIT_S: Final = 3_600
+"""valgrind is fifty times slower than the machine."""
 _WARM_UP: Final = replace(TABLE[0], name="warm-up", duration_s=5)
 
 
@@ -89,22 +95,84 @@ def git(*arguments: str) -> str:
     return ended.stdout.strip()
 
 
-def measure(root: Path, cluster: MeasuredCluster, limit_s: int) -> Cost:
+def measure(root: Path, cluster: MeasuredCluster, limit_s: int, *, compiled: bool = False) -> Cost:
     """Run a cluster with the code below *root*: the work tree or the checkout of a commit."""
+    return Cost(**json.loads(_run_once(root, cluster, cluster.seeds, limit_s, compiled=compiled).stdout))
+
+
+def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False) -> float | None:
+    """Return the instructions of a run in millions, None without valgrind.
+
+    valgrind counts a process with some runs and a process without. The difference has no start.
+    """
+    if shutil.which("valgrind") is None:
+        return None
+    runs = min(cluster.seeds, _COUNTED_RUNS)
+    counts = []
+    for seeds in (0, runs):
+        report = _run_once(
+            root, cluster, seeds, _COUNTING_LIMIT_S, compiled=compiled, counter=_VALGRIND
+        ).stderr
+        line = re.search(r"I +refs: +([0-9,]+)", report)
+        assert line is not None, report
+        counts.append(int(line[1].replace(",", "")))
+    return (counts[1] - counts[0]) / runs / 1e6
+
+
+def how_it_runs(root: Path, *, compiled: bool) -> str:
+    """Return whether the core below *root* runs compiled; some commits have no such core."""
+    script = "from harrow.compilation import compilation; print(compilation()[0])"
+    ended = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-P", "-c", script],
+        env=_environment(root, compiled=compiled),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.stdout.strip() or "pure Python"
+
+
+def compile_core(root: Path) -> None:
+    """Compile the checkout of a commit, if its core can be compiled; it takes minutes."""
+    script = root / "hatch_build.py"
+    if script.is_file() and "def compile_core" in script.read_text(encoding="utf-8"):
+        subprocess.run(  # noqa: S603 - the build of the commit
+            [sys.executable, str(script)],
+            cwd=root,
+            env=_environment(root, compiled=True),
+            capture_output=True,
+            check=True,
+        )
+
+
+def _environment(root: Path, *, compiled: bool) -> dict[str, str]:
     source = root / "src" if (root / "src" / "harrow").is_dir() else root
+    # Each round starts a process. Without bytecode it would compile harrow each time.
+    python = {"PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **python, "HARROW_PURE": "" if compiled else "1"}
+
+
+def _run_once(
+    root: Path,
+    cluster: MeasuredCluster,
+    seeds: int,
+    limit_s: int,
+    *,
+    compiled: bool,
+    counter: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
     asked = {
         "root": str(root),
         "campaign": cluster.text(),
         "warm_up": _WARM_UP.text(),
-        "seeds": cluster.seeds,
+        "seeds": seeds,
         "limit_s": limit_s,
     }
     ended = subprocess.run(  # noqa: S603 - a file of this folder
         # -P: this folder has modules named like those of a commit.
-        [sys.executable, "-P", str(_RUN_ONCE)],
+        [*counter, sys.executable, "-P", str(_RUN_ONCE)],
         input=json.dumps(asked),
-        # Each round starts anew: without bytecode it would compile harrow each time.
-        env={**os.environ, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""},
+        env=_environment(root, compiled=compiled),
         capture_output=True,
         text=True,
         check=False,
@@ -112,4 +180,4 @@ def measure(root: Path, cluster: MeasuredCluster, limit_s: int) -> Cost:
     if ended.returncode:
         why = ended.stderr.strip().splitlines() or [f"it ended with code {ended.returncode}"]
         raise RefusedError(f"{cluster.name} cannot be run with the code in {root}: {why[-1]}")
-    return Cost(**json.loads(ended.stdout))
+    return ended

@@ -12,10 +12,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compare import compare
-from benchmarks.speed.clusters import GROWTHS, TABLE, MeasuredCluster
+from benchmarks.speed.clusters import CAMPAIGNS, GROWTHS, TABLE, MeasuredCluster
 from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
-from benchmarks.speed.measurement import WORK_TREE, CommitError, Cost, checked_out, measure, resolved
+from benchmarks.speed.measurement import (
+    WORK_TREE,
+    CommitError,
+    Cost,
+    checked_out,
+    instructions,
+    measure,
+    resolved,
+)
 from harrow.campaigns.language.loader import load_text
 from tests.patience import PATIENCE_S
 
@@ -31,6 +39,12 @@ def head() -> Iterator[Path]:
         pytest.skip("this is no git repository")
     with checked_out("HEAD") as root:
         yield root
+
+
+@pytest.fixture(autouse=True)
+def no_valgrind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test wait for valgrind, which takes a minute."""
+    monkeypatch.setattr("benchmarks.compare.instructions", lambda *_arguments, **_options: None)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +95,27 @@ def test_a_cluster_that_cannot_be_run_does_not_end_the_table(
     assert out.splitlines()[-1].startswith("| `tiny` | ")
 
 
+def test_instructions_are_those_of_a_run_without_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_once(
+        root: Path, cluster: MeasuredCluster, seeds: int, *_: object, **_options: object
+    ) -> subprocess.CompletedProcess[str]:
+        report = f"==7== I   refs:      {3_000_000_000 + seeds * 500_000_000:,}\n"
+        return subprocess.CompletedProcess([], 0, stdout="", stderr=report)
+
+    monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/valgrind")
+    monkeypatch.setattr("benchmarks.speed.measurement._run_once", run_once)
+    assert instructions(WORK_TREE, replace(TINY, seeds=10)) == 500.0
+    assert instructions(WORK_TREE, TINY) == 500.0
+
+
+def test_the_table_compares_instructions_where_they_are_counted() -> None:
+    row = CostComparison(
+        cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()], instructions=[300.0, 600.0]
+    )
+    assert row.cells()[-2:] == ["0.500", "300 / 600"]
+    assert replace(row, instructions=[]).cells()[-2:] == ["not counted", "not counted"]
+
+
 def test_different_work_is_noted() -> None:
     same = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost()])
     other = CostComparison(cluster=TINY, limit_s=60, work_tree=[cost()], commit=[cost(events=2_000)])
@@ -117,6 +152,11 @@ def test_an_unknown_commit_is_reported() -> None:
     )
     assert completed.returncode == 1
     assert completed.stderr.startswith("git rev-parse")
+
+
+@pytest.mark.parametrize("cluster", CAMPAIGNS, ids=lambda cluster: cluster.name)
+def test_each_measured_campaign_is_in_the_library(cluster: MeasuredCluster) -> None:
+    assert load_text(cluster.text(), "benchmark.yaml").plans
 
 
 @pytest.mark.parametrize("cluster", TABLE, ids=NAMES)
