@@ -30,8 +30,14 @@ from harrow import compilation  # noqa: E402 - it need not be installed to be bu
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 
 CORE: Final = (
-    *("cluster_model/**/*.py", "checks/causes/resumed_epoch.py", "checks/history/*.py", "checks/judge.py"),
-    *("checks/rules/*.py", "checks/service/*.py", "campaigns/run/injection/fault_injector.py"),
+    *(
+        "cluster_model/**/*.py",
+        "checks/causes/resumed_epoch.py",
+        "checks/group_work.py",
+        "checks/history/*.py",
+    ),
+    *("checks/index.py", "checks/judge.py", "checks/replay/*.py", "checks/rules/*.py", "checks/service/*.py"),
+    *("checks/transaction_fates.py", "campaigns/run/injection/fault_injector.py"),
     *(
         "campaigns/clients/model_clients.py",
         "campaigns/run/targets/model_observer.py",

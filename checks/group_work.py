@@ -47,14 +47,18 @@ class Effect(NamedTuple):
 
 @dataclass(slots=True)
 class GroupPartition:
-    """The polls and commits of a group's members in a partition, each in order."""
+    """The polls and commits of a group's members in a partition, each in order.
+
+    ``passed`` is the position up to which the group is done with the partition.
+    """
 
     polls: list[MemberPoll] = field(default_factory=list)
     commits: list[MemberCommit] = field(default_factory=list)
+    passed: int = 0
 
-    def passed(self) -> int:
-        """Return the position up to which the group is done with the partition."""
-        return max((commit.offset for commit in self.commits), default=0)
+    def commit(self, commit: MemberCommit) -> None:
+        self.commits.append(commit)
+        self.passed = max(commit.offset, self.passed)
 
     def readers_of(self, offset: int) -> list[MemberPoll]:
         return [poll for poll in self.polls if poll.first <= offset <= poll.last]
@@ -150,7 +154,7 @@ class GroupWork:
                     self._of(process, name).polls.append(polled)
         elif f == COMMIT:
             for _, name, offset in value:
-                self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
+                self._of(process, name).commit(MemberCommit(at_us, process, offset))
         elif f == STORE:
             self._note_stored(process, value, at_us)
 
@@ -175,13 +179,13 @@ class GroupWork:
         for _, name, offset in value:
             fate = self._offset_fate(self._groups[process], name, offset)
             if fate == COMMITTED or (fate != ABORTED and is_acked):
-                self._of(process, name).commits.append(MemberCommit(at_us, process, offset))
+                self._of(process, name).commit(MemberCommit(at_us, process, offset))
 
     def _note_stored(
         self, process: int, value: Sequence[tuple[str, str, tuple[int, str]]], at_us: int
     ) -> None:
         for _, name, (offset, result) in value:
-            self._of(process, name).commits.append(MemberCommit(at_us, process, offset + 1))
+            self._of(process, name).commit(MemberCommit(at_us, process, offset + 1))
             self._note_effect(self._groups[process], Effect(at_us, process, result))
 
     def _note_effect(self, group: str, effect: Effect) -> None:

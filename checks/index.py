@@ -7,22 +7,24 @@ findings need, such as the replayed cluster, is built on first use.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar, overload
+from typing import Any, Final, TypeVar
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
 from harrow.checks.causes.undecided_reads import UndecidedRead, undecided_reads
 from harrow.checks.evidence import Evidence
 from harrow.checks.group_work import GroupWork
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import Pair, SendRecord, Value
+from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.views import PolledPairs, SendsByRow, SessionSends
 from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.log_ends import FOLLOWED, LogEnds
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.checks.transaction_fates import (
     ABORTED,
@@ -32,11 +34,12 @@ from harrow.checks.transaction_fates import (
     transaction_fates,
 )
 from harrow.cluster_model import events
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
-from harrow.cluster_model.packed_log import blocks_of, rows_at
+from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
@@ -86,68 +89,7 @@ def names(fault: events.FaultStruck, target: int | str | None) -> bool:
     )
 
 
-class SendsByRow(Sequence[SendRecord]):
-    """Sends to a partition, as rows of its history.
-
-    Objects are made only of the sends that are accessed. Code that visits every send of a run uses
-    the rows and their columns.
-    """
-
-    __slots__ = ("_history", "_partition", "rows")
-
-    def __init__(self, history: HistoryIndex, partition: str, rows: Sequence[int]) -> None:
-        self._history = history
-        self._partition = partition
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, index: int) -> SendRecord: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "SendsByRow": ...
-
-    def __getitem__(self, index: int | slice) -> "SendRecord | SendsByRow":
-        if isinstance(index, slice):
-            return SendsByRow(self._history, self._partition, self.rows[index])
-        return self._history.send(self._partition, self.rows[index])
-
-
-class SessionSends(NamedTuple):
-    """The sends of a process to a partition, in the order of their invocations."""
-
-    process: int
-    partition: str
-    sends: SendsByRow
-
-
-class PolledPairs(Mapping[str, KeysView[Pair]]):
-    """All (offset, value) pairs that consumers read, by partition.
-
-    Each access builds them again.
-    """
-
-    __slots__ = ("_history", "_names")
-
-    def __init__(self, history: HistoryIndex) -> None:
-        self._history = history
-        self._names = {name: None for name, partition in history.partitions.items() if partition.polled}
-
-    def __getitem__(self, partition: str) -> KeysView[Pair]:
-        if partition not in self._names:
-            raise KeyError(partition)
-        rows = self._history.partitions[partition].polled
-        return dict.fromkeys(map(self._history.records.pair, rows)).keys()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
+@mypyc_attr(native_class=False)
 class Index:
     """Indexes for rules. Partitions are in the order in which the run first names them.
 
@@ -226,13 +168,23 @@ class Index:
         This is much cheaper than objects, for kinds with very many events.
         """
         lines = [self._numbers[kind.name] for kind in kinds if kind.name in self._numbers]
-        return rows_at(self.evidence.trace, self._merged(lines), first=1)
+        return chain.from_iterable(self._merged(lines))
 
-    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[int]:
-        """Yield the lines of several kinds in order, block by block: there may be millions."""
+    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:
+        """Yield the events at the lines of several kinds, block by block: there may be millions."""
         for begin, end in pairwise(self._begins):
             parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
-            yield from parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
+            numbers = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
+            if numbers:
+                first, rows = block_of(self.evidence.trace, begin - 1)
+                positions = [number - 1 - first for number in numbers]
+                yield zip(numbers, map(rows.__getitem__, positions), strict=True)
+
+    def last_us(self, *kinds: type[Event]) -> int | None:
+        """Return when the last event of some kinds happened, None if none did."""
+        lines = [self._numbers[kind.name][-1] for kind in kinds if kind.name in self._numbers]
+        at_us: int | None = self.evidence.trace[max(lines) - 1][0] if lines else None
+        return at_us
 
     def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
         """Return the events of one kind and partition within a time span, including its ends.
@@ -378,16 +330,28 @@ class Index:
         return self.evidence.does()
 
     @cached_property
+    def log_ends(self) -> LogEnds:
+        """The transactions of all logs, and what consumers read of them too early."""
+        readers = {each.name for each in self.evidence.consumers.values() if each.read_committed}
+        return LogEnds(self.raw_events(*FOLLOWED), readers)
+
+    @cached_property
     def group_work(self) -> GroupWork:
         return GroupWork(
             self.evidence,
             self.history,
             self.last_log,
-            lambda partition, value: fate_of(self.transaction_parts(partition).get(value, ())),
-            lambda group, partition, position: fate_of(
-                [part for _, part in self.offset_parts.get((group, partition, position), ())]
-            ),
+            self._fate,
+            self._offset_fate,
         )
+
+    def _fate(self, partition: str, value: Value) -> str | None:
+        """Return the fate of a value of a partition, None if it is in no transaction."""
+        return fate_of(self.transaction_parts(partition).get(value, ()))
+
+    def _offset_fate(self, group: str, partition: str, position: int) -> str | None:
+        """Return the fate of a group's commit, None if it is in no transaction."""
+        return fate_of([part for _, part in self.offset_parts.get((group, partition, position), ())])
 
     @cached_property
     def _last_leaders(self) -> Mapping[str, int]:

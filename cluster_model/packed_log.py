@@ -43,7 +43,7 @@ class PackedLog(Sequence[T]):
     __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
 
     CHUNK: ClassVar[int] = 4_096
-    UNPACKED_MAX: ClassVar[int] = 32_768
+    UNPACKED_MAX: ClassVar[int] = 65_536
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
     """Bytes of chunks that stay uncompressed: compression would take a tenth of a run's time."""
 
@@ -101,6 +101,14 @@ class PackedLog(Sequence[T]):
                 else:
                     begin, end, rows = packed + first, len(self) + first, self.newest
             yield number, rows[number - begin]
+
+    def block_of(self, position: int) -> tuple[int, Sequence[Row]]:
+        """Return the chunk that has the row at *position*, or the newest rows, and where they begin."""
+        packed = len(self._chunks) * self._chunk
+        if position >= packed:
+            return packed, self.newest
+        chunk = position // self._chunk
+        return chunk * self._chunk, self._rows_of(chunk)
 
     def digest(self) -> str:
         """Return the digest of the rows, which is that of an unpacked list of them (`digest`)."""
@@ -166,6 +174,11 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     for block in blocks:
         for begin in range(0, len(block), PackedLog.CHUNK):
             yield block[begin : begin + PackedLog.CHUNK]
+
+
+def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:
+    """Return the rows that are stored with the one at *position*, and the position of the first of them."""
+    return rows.block_of(position) if isinstance(rows, PackedLog) else (0, rows)
 
 
 def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> Iterator[tuple[int, Row]]:

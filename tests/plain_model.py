@@ -1,4 +1,4 @@
-"""A mark for tests that need plain Python."""
+"""Marks for tests that need plain Python."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ import pytest
 
 from harrow.compilation import COMPILED, compilation
 
-patches_the_model: Final = pytest.mark.skipif(
-    compilation()[0] == COMPILED, reason="compiled code ignores patched methods"
-)
+_IS_COMPILED: Final = compilation()[0] == COMPILED
+
+patches_the_model: Final = pytest.mark.skipif(_IS_COMPILED, reason="compiled code ignores patched methods")
+needs_annotations: Final = pytest.mark.skipif(_IS_COMPILED, reason="compiled functions have no annotations")

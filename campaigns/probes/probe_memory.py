@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.cluster_state import CLUSTER_HANDLERS, ClusterState
 from harrow.checks.replay.partition_state import FOLLOWER, LEADER, PartitionState, ReplicaState
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group import DEAD
@@ -274,7 +274,7 @@ _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.CorruptionCut,
 }
 _STRUCTURE: Final = frozenset(
-    kind.name for kind in (ClusterState.HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
+    kind.name for kind in (CLUSTER_HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
 )
 """The events that change brokers, leaders, ISRs and high watermarks; probes need no records."""
 REMEMBERED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *FREQUENT))

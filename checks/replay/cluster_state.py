@@ -6,9 +6,9 @@ tests/scenarios/test_every_moment.py compares it with the model after every step
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from harrow.checks.replay.partition_state import PartitionState
+from harrow.checks.replay.partition_state import PARTITION_HANDLERS, PartitionState
 from harrow.cluster_model import events
 from harrow.cluster_model.events import NO_CONTROLLER
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -117,11 +117,11 @@ class ClusterState:
 
     # Processes and sessions
 
-    def _start(self, event: events.BrokerStarted) -> None:
+    def start(self, event: events.BrokerStarted) -> None:
         state = self.broker(event.broker)
         state.is_live, state.is_paused, state.stopped_by = True, False, ""
 
-    def _stop(self, event: events.BrokerStopped) -> None:
+    def stop(self, event: events.BrokerStopped) -> None:
         state = self.broker(event.broker)
         state.is_live, state.is_paused, state.stopped_by = False, False, event.cause
         state.is_stopping = False
@@ -130,66 +130,66 @@ class ClusterState:
             if event.broker in partition.replicas:
                 partition.replicas[event.broker].close()
 
-    def _stopping(self, event: events.BrokerStopping) -> None:
+    def stopping(self, event: events.BrokerStopping) -> None:
         self.broker(event.broker).is_stopping = True
 
-    def _pause(self, event: events.BrokerPaused) -> None:
+    def pause(self, event: events.BrokerPaused) -> None:
         self.broker(event.broker).is_paused = True
 
-    def _resume(self, event: events.BrokerResumed) -> None:
+    def resume(self, event: events.BrokerResumed) -> None:
         self.broker(event.broker).is_paused = False
 
-    def _register(self, event: events.BrokerRegistered) -> None:
+    def register(self, event: events.BrokerRegistered) -> None:
         self.broker(event.broker).is_registered = True
 
-    def _expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
+    def expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
         """End the registration, or the znodes, with the session, even if its broker is unaware."""
         if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 
     # Controller
 
-    def _change_controller(self, event: events.ControllerChanged) -> None:
+    def change_controller(self, event: events.ControllerChanged) -> None:
         self.controller, self.controller_epoch = event.controller, event.controller_epoch
 
-    def _elect_controller(self, event: events.ControllerElected) -> None:
+    def elect_controller(self, event: events.ControllerElected) -> None:
         self.broker(event.broker).is_active_controller = True
 
-    def _resign(self, event: events.ControllerResigned) -> None:
+    def resign(self, event: events.ControllerResigned) -> None:
         self.broker(event.broker).is_active_controller = False
 
     # Disks
 
-    def _checkpoint(self, event: events.CheckpointWritten | events.CheckpointReverted) -> None:
+    def checkpoint(self, event: events.CheckpointWritten | events.CheckpointReverted) -> None:
         if event.kind == REPLICATION_OFFSET_CHECKPOINT:
             number = self.number if isinstance(event, events.CheckpointWritten) else 0
             for partition, offset in event.offsets:
                 self.partition(partition).replica(event.broker).checkpoint(offset, number)
 
-    def _fail_log_dir(self, event: events.LogDirFailed) -> None:
+    def fail_log_dir(self, event: events.LogDirFailed) -> None:
         for name in event.partitions:
             self.partition(name).replica(event.broker).close()
 
-    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
-        events.BrokerStarted: _start,
-        events.BrokerStopped: _stop,
-        events.BrokerStopping: _stopping,
-        events.BrokerPaused: _pause,
-        events.BrokerResumed: _resume,
-        events.BrokerRegistered: _register,
-        events.SessionExpired: _expire,
-        events.SessionClosed: _expire,
-        events.ControllerChanged: _change_controller,
-        events.ControllerElected: _elect_controller,
-        events.ControllerResigned: _resign,
-        events.CheckpointWritten: _checkpoint,
-        events.CheckpointReverted: _checkpoint,
-        events.LogDirFailed: _fail_log_dir,
-    }
-    """The method that applies each kind of event, which takes the event."""
 
+CLUSTER_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
+    events.BrokerStarted: ClusterState.start,
+    events.BrokerStopped: ClusterState.stop,
+    events.BrokerStopping: ClusterState.stopping,
+    events.BrokerPaused: ClusterState.pause,
+    events.BrokerResumed: ClusterState.resume,
+    events.BrokerRegistered: ClusterState.register,
+    events.SessionExpired: ClusterState.expire,
+    events.SessionClosed: ClusterState.expire,
+    events.ControllerChanged: ClusterState.change_controller,
+    events.ControllerElected: ClusterState.elect_controller,
+    events.ControllerResigned: ClusterState.resign,
+    events.CheckpointWritten: ClusterState.checkpoint,
+    events.CheckpointReverted: ClusterState.checkpoint,
+    events.LogDirFailed: ClusterState.fail_log_dir,
+}
+"""The method that applies each kind of event, which takes the event."""
 
-_OF_CLUSTER: Final = {kind.name: handler for kind, handler in ClusterState.HANDLERS.items()}
-_OF_PARTITION: Final = {kind.name: handler for kind, handler in PartitionState.HANDLERS.items()}
+_OF_CLUSTER: Final = {kind.name: handler for kind, handler in CLUSTER_HANDLERS.items()}
+_OF_PARTITION: Final = {kind.name: handler for kind, handler in PARTITION_HANDLERS.items()}
 _PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
 """The position of the partition's name in an event, as a tuple."""

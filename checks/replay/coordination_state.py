@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import ClassVar, Final
+from typing import Final
 
 from harrow.cluster_model import events
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -56,7 +56,7 @@ class CoordinationState:
     def _group(self, name: str) -> GroupState:
         return self.groups.setdefault(name, GroupState())
 
-    def _change_transaction(self, event: events.TransactionStateChanged) -> None:
+    def change_transaction(self, event: events.TransactionStateChanged) -> None:
         self.transactional_ids[event.transactional_id] = TransactionalIdState(
             coordinator=event.broker,
             state=event.state,
@@ -66,45 +66,45 @@ class CoordinationState:
             at_us=event.at_us,
         )
 
-    def _change_group(self, event: events.GroupStateChanged) -> None:
+    def change_group(self, event: events.GroupStateChanged) -> None:
         group = self._group(event.group)
         group.coordinator, group.state = event.broker, event.state
         group.generation, group.members = event.generation, event.members
 
-    def _assign(self, event: events.GroupAssigned) -> None:
+    def assign(self, event: events.GroupAssigned) -> None:
         self._group(event.group).assignments = {member: tuple(names) for member, names in event.assignments}
 
-    def _commit(self, event: events.OffsetsCommitted) -> None:
+    def commit(self, event: events.OffsetsCommitted) -> None:
         self._group(event.group).committed.update(event.offsets)
 
-    def _expire(self, event: events.OffsetsExpired) -> None:
+    def expire(self, event: events.OffsetsExpired) -> None:
         for partition, _ in event.offsets:
             self._group(event.group).committed.pop(partition, None)
 
-    def _read(self, event: events.PartitionsAssigned) -> None:
+    def read(self, event: events.PartitionsAssigned) -> None:
         reading = self._group(event.group).reading.setdefault(event.client, {})
         reading.update(dict.fromkeys(event.partitions))
 
-    def _give_up(self, event: events.PartitionsRevoked) -> None:
+    def give_up(self, event: events.PartitionsRevoked) -> None:
         reading = self._group(event.group).reading.get(event.client, {})
         for partition in event.partitions:
             reading.pop(partition, None)
 
-    def _stop(self, event: events.ClientStopped) -> None:
+    def stop(self, event: events.ClientStopped) -> None:
         for group in self.groups.values():
             group.reading.pop(event.client, None)
 
-    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
-        events.TransactionStateChanged: _change_transaction,
-        events.GroupStateChanged: _change_group,
-        events.GroupAssigned: _assign,
-        events.OffsetsCommitted: _commit,
-        events.OffsetsExpired: _expire,
-        events.PartitionsAssigned: _read,
-        events.PartitionsRevoked: _give_up,
-        events.ClientStopped: _stop,
-    }
-    """The method that applies each kind of event, which takes the event."""
 
+HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
+    events.TransactionStateChanged: CoordinationState.change_transaction,
+    events.GroupStateChanged: CoordinationState.change_group,
+    events.GroupAssigned: CoordinationState.assign,
+    events.OffsetsCommitted: CoordinationState.commit,
+    events.OffsetsExpired: CoordinationState.expire,
+    events.PartitionsAssigned: CoordinationState.read,
+    events.PartitionsRevoked: CoordinationState.give_up,
+    events.ClientStopped: CoordinationState.stop,
+}
+"""The method that applies each kind of event, which takes the event."""
 
-_HANDLERS: Final = {kind.name: handler for kind, handler in CoordinationState.HANDLERS.items()}
+_HANDLERS: Final = {kind.name: handler for kind, handler in HANDLERS.items()}

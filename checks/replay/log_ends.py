@@ -1,82 +1,131 @@
 """Follows the transactions and high watermarks of logs event by event, at little cost."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from harrow.checks.replay.partition_state import LogTransaction, ReplicaState
 from harrow.cluster_model import events
+from harrow.cluster_model.trace import TraceEvent
+
+
+class ReadAboveLso(NamedTuple):
+    """An answer to a read_committed consumer that went beyond the last stable offset.
+
+    ``number`` is the line of the answer, ``row`` the event as the trace stores it. ``holding`` is
+    the transaction that held the last stable offset back, None if the high watermark did.
+    """
+
+    number: int
+    row: TraceEvent
+    lso: int
+    holding: LogTransaction | None
 
 
 class LogEnds:
     """The transactions and high watermarks of logs, without their records.
 
     `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run did. This
-    class is for the rules that examine every run.
+    class is for the rules that examine every run. It reads the events once. ``partitions`` are
+    those that had transactions, in the order of the trace. ``reads`` are the answers to *readers*
+    above the last stable offset.
     """
 
-    def __init__(self) -> None:
-        self._replicas: dict[tuple[int, str], ReplicaState] = {}
+    __slots__ = ("_replicas", "partitions", "reads")
+
+    def __init__(self, lines: Iterable[tuple[int, TraceEvent]], readers: Collection[str]) -> None:
+        self.partitions: dict[str, None] = {}
+        self.reads: list[ReadAboveLso] = []
+        replicas: dict[tuple[int, str], ReplicaState] = {}
+        self._replicas = replicas
+        for number, row in lines:
+            name = row[1]
+            place = row[2:4]
+            replica = replicas.get(place)
+            if replica is None:
+                replica = replicas[place] = ReplicaState(place[0])
+            if name == _RAISED:
+                replica.pass_to(row[4])
+            elif name == _SERVED:
+                if replica.transactions and row[4] in readers and row[6] > (lso := replica.lso):
+                    self.reads.append(ReadAboveLso(number, row, lso, _holding(replica, lso)))
+            else:
+                if name == _BEGUN:
+                    self.partitions[row[3]] = None
+                _HANDLERS[name](replica, row)
 
     def of(self, broker: int, partition: str) -> ReplicaState:
-        replica = self._replicas.get((broker, partition))
-        if replica is None:
-            replica = self._replicas[broker, partition] = ReplicaState(broker)
-        return replica
-
-    def take(self, name: str, fields: Sequence[Any]) -> None:
-        _HANDLERS[name](self, *fields)
-
-    def _raise(self, broker: int, partition: str, hw: int) -> None:
-        self.of(broker, partition).raise_high_watermark(hw, 0)
-
-    def _open(self, broker: int, partition: str, leo: int, hw: int) -> None:
-        self._cut(broker, partition, leo)
-        self.of(broker, partition).open(hw, 0)
-
-    def _truncate(self, broker: int, partition: str, _: int, end: int, __: str) -> None:
-        self._cut(broker, partition, end)
-        self._raise(broker, partition, min(end, self.of(broker, partition).high_watermark))
-
-    def _cut(self, broker: int, partition: str, end: int, *_: object) -> None:
-        self.of(broker, partition).cut(end, 0, 0, "", "")
-
-    def _start_anew(self, broker: int, partition: str, *_: object) -> None:
-        self.of(broker, partition).transactions.clear()
-
-    def _raise_start(self, broker: int, partition: str, start: int, *_: object) -> None:
-        for transaction in self.of(broker, partition).transactions:
-            transaction.first_offset = max(transaction.first_offset, start)
-
-    def _begin(self, broker: int, partition: str, producer_id: int, epoch: int, first_offset: int) -> None:
-        self.of(broker, partition).transactions.append(LogTransaction(producer_id, epoch, first_offset))
-
-    def _end(
-        self, broker: int, partition: str, producer_id: int, _: int, __: int, offset: int, *___: object
-    ) -> None:
-        """Record the end of a transaction, and drop those that the high watermark has passed."""
-        replica = self.of(broker, partition)
-        for transaction in replica.transactions:
-            if transaction.producer_id == producer_id and transaction.marker_offset is None:
-                transaction.marker_offset = offset
-        replica.transactions = [
-            transaction
-            for transaction in replica.transactions
-            if transaction.marker_offset is None or transaction.marker_offset >= replica.high_watermark
-        ]
-
-    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
-        events.HighWatermarkSet: _raise,
-        events.LogOpened: _open,
-        events.LogTruncated: _truncate,
-        events.UnflushedLost: _cut,
-        events.CorruptionCut: _cut,
-        events.LogLost: _cut,
-        events.LogStartedAnew: _start_anew,
-        events.LogStartRaised: _raise_start,
-        events.TransactionBegun: _begin,
-        events.TransactionMarkerWritten: _end,
-    }
-    """The method that applies each kind of event, which takes the fields of the event."""
+        return self._replicas.get((broker, partition)) or ReplicaState(broker)
 
 
-_HANDLERS: Final = {kind.name: handler for kind, handler in LogEnds.HANDLERS.items()}
+def _holding(replica: ReplicaState, lso: int) -> LogTransaction | None:
+    return next((each for each in replica.transactions if each.first_offset == lso), None)
+
+
+def _open(replica: ReplicaState, row: TraceEvent) -> None:
+    _, _, _, _, leo, hw = row
+    _cut_at(replica, leo)
+    replica.open(hw, 0)
+
+
+def _truncate(replica: ReplicaState, row: TraceEvent) -> None:
+    end = row[5]
+    _cut_at(replica, end)
+    replica.pass_to(min(end, replica.high_watermark))
+
+
+def _cut(replica: ReplicaState, row: TraceEvent) -> None:
+    _cut_at(replica, row[4])
+
+
+def _cut_at(replica: ReplicaState, end: int) -> None:
+    replica.cut(end, 0, 0, "", "")
+
+
+def _start_anew(replica: ReplicaState, _: TraceEvent) -> None:
+    replica.transactions.clear()
+
+
+def _raise_start(replica: ReplicaState, row: TraceEvent) -> None:
+    start = row[4]
+    for transaction in replica.transactions:
+        transaction.first_offset = max(transaction.first_offset, start)
+
+
+def _begin(replica: ReplicaState, row: TraceEvent) -> None:
+    _, _, _, _, producer_id, epoch, first_offset = row
+    replica.transactions.append(LogTransaction(producer_id, epoch, first_offset))
+
+
+def _end(replica: ReplicaState, row: TraceEvent) -> None:
+    """Record the end of a transaction, and drop those that the high watermark has passed."""
+    producer_id, offset = row[4], row[7]
+    for transaction in replica.transactions:
+        if transaction.producer_id == producer_id and transaction.marker_offset is None:
+            transaction.marker_offset = offset
+    replica.transactions = [
+        transaction
+        for transaction in replica.transactions
+        if transaction.marker_offset is None or transaction.marker_offset >= replica.high_watermark
+    ]
+
+
+HANDLERS: Final[Mapping[type[events.Event], Callable[[ReplicaState, TraceEvent], None]]] = {
+    events.LogOpened: _open,
+    events.LogTruncated: _truncate,
+    events.UnflushedLost: _cut,
+    events.CorruptionCut: _cut,
+    events.LogLost: _cut,
+    events.LogStartedAnew: _start_anew,
+    events.LogStartRaised: _raise_start,
+    events.TransactionBegun: _begin,
+    events.TransactionMarkerWritten: _end,
+}
+"""The function that applies each kind of event to a replica, except for the very frequent kinds."""
+
+FOLLOWED: Final = (*HANDLERS, events.HighWatermarkSet, events.RecordsServed)
+"""The kinds of events that `LogEnds` reads. All begin with the broker and the partition."""
+
+_HANDLERS: Final = {kind.name: handler for kind, handler in HANDLERS.items()}
+_RAISED: Final = events.HighWatermarkSet.name
+_SERVED: Final = events.RecordsServed.name
+_BEGUN: Final = events.TransactionBegun.name

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from operator import attrgetter
-from typing import ClassVar, Final
+from typing import Final
 
 from harrow.cluster_model import events
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -293,11 +293,17 @@ class ReplicaState:
         leader that has deleted its records cannot tell where the logs diverged, and the follower
         truncates no further than its log start.
         """
-        self.high_watermark = high_watermark
-        self.stable_offset = max(high_watermark, self.stable_offset)
-        self.commit_unvouched(number, leader_log_start)
+        self.pass_to(high_watermark)
+        if self._unvouched:
+            self.commit_unvouched(number, leader_log_start)
         if self.log:
             self.commit(number, leader_log_start)
+
+    def pass_to(self, high_watermark: int) -> None:
+        """Set the high watermark, but mark no records, for code that follows none."""
+        self.high_watermark = high_watermark
+        if high_watermark > self.stable_offset:  # noqa: PLR1730 - `max` is a slow call when compiled
+            self.stable_offset = high_watermark
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
         """Commit unvouched records below the high watermark: a leader vouches for them."""
@@ -470,7 +476,7 @@ class PartitionState:
 
     # Logs
 
-    def _append(self, number: int, batch: events.BatchAppended | events.BatchReplicated) -> None:
+    def append(self, number: int, batch: events.BatchAppended | events.BatchReplicated) -> None:
         replica = self.replica(batch.broker)
         if batch.base_offset < replica.leo:
             replica.cut(batch.base_offset, number, batch.at_us, TRUNCATED, "overwritten")
@@ -492,41 +498,41 @@ class PartitionState:
         replica.leo = batch.base_offset + record_count(batch.values)
         replica.commit(number)
 
-    def _begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
+    def begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
         transaction = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
         self.replica(event.broker).transactions.append(transaction)
 
-    def _end_transaction(self, _: int, event: events.TransactionMarkerWritten) -> None:
+    def end_transaction(self, _: int, event: events.TransactionMarkerWritten) -> None:
         for transaction in reversed(self.replica(event.broker).transactions):
             if transaction.producer_id == event.producer_id and transaction.marker_offset is None:
                 transaction.marker_offset, transaction.is_committed = event.offset, event.committed
                 return
 
-    def _truncate(self, number: int, event: events.LogTruncated) -> None:
+    def truncate(self, number: int, event: events.LogTruncated) -> None:
         self.replica(event.broker).cut(event.to_offset, number, event.at_us, TRUNCATED, event.reason)
 
-    def _lose_unflushed(self, number: int, event: events.UnflushedLost) -> None:
+    def lose_unflushed(self, number: int, event: events.UnflushedLost) -> None:
         self.replica(event.broker).cut(event.from_offset, number, event.at_us, POWER_LOSS, "unflushed")
 
-    def _lose_log(self, number: int, event: events.LogLost) -> None:
+    def lose_log(self, number: int, event: events.LogLost) -> None:
         replica = self.replica(event.broker)
         replica.cut(event.from_offset, number, event.at_us, DISK_LOSS, "disk lost")
         replica.checkpointed_high_watermark = 0
 
-    def _delete(self, number: int, event: events.LogDeleted) -> None:
+    def delete(self, number: int, event: events.LogDeleted) -> None:
         replica = self.replica(event.broker)
         replica.cut(0, number, event.at_us, DELETED, "no replica any more")
         replica.high_watermark = replica.checkpointed_high_watermark = 0
         replica.close()
 
-    def _assign(self, _: int, event: events.ReplicasAssigned) -> None:
+    def assign(self, _: int, event: events.ReplicasAssigned) -> None:
         added = [broker for broker in event.replicas if broker not in self.assigned]
         self.assigned = event.replicas
         for replica in self.replicas.values():
             # A leader knows nothing of a new replica, even if it knew that broker's former one.
             replica.remote = {broker: leo for broker, leo in replica.remote.items() if broker not in added}
 
-    def _damage(self, number: int, event: events.BatchDamaged) -> None:
+    def damage(self, number: int, event: events.BatchDamaged) -> None:
         """Mark all records of a batch as damaged: they were stored with one event."""
         replica = self.replica(event.broker)
         entry = replica.entry(event.offset)
@@ -534,7 +540,7 @@ class PartitionState:
             if entry is not None and other.batch == entry.batch and other.damaged is None:
                 other.damaged = number
 
-    def _raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
+    def raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, event.reason)
         if event.offset > replica.leo:
@@ -542,50 +548,50 @@ class PartitionState:
             replica.forget_given_up()
             replica.leo = replica.flushed = event.offset
 
-    def _revert_log_start(self, number: int, event: events.LogStartReverted) -> None:
+    def revert_log_start(self, number: int, event: events.LogStartReverted) -> None:
         for entry in self.replica(event.broker).begin_again_at(event.to_offset, number, event.at_us):
             self.by_value.setdefault(entry.value, []).append(entry)
 
-    def _compact(self, number: int, event: events.LogCleaned) -> None:
+    def compact(self, number: int, event: events.LogCleaned) -> None:
         self.replica(event.broker).compact(event.removed, event.to_offset, number, event.at_us)
 
-    def _take_hole(self, _: int, event: events.HoleReplicated) -> None:
+    def take_hole(self, _: int, event: events.HoleReplicated) -> None:
         replica = self.replica(event.broker)
         replica.leo = max(replica.leo, event.to_offset)
 
-    def _learn_key(self, _: int, event: events.KeyedRecordSent) -> None:
+    def learn_key(self, _: int, event: events.KeyedRecordSent) -> None:
         self.keys[event.value] = RecordKey(event.key, event.tombstone)
         self.by_key.setdefault(event.key, {})[event.value] = None
 
-    def _start_anew(self, number: int, event: events.LogStartedAnew) -> None:
+    def start_anew(self, number: int, event: events.LogStartedAnew) -> None:
         replica = self.replica(event.broker)
         replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
         replica.forget_given_up()
         replica.transactions.clear()
         replica.leo = replica.flushed = replica.high_watermark = replica.stable_offset = event.offset
 
-    def _cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
+    def cut_corruption(self, number: int, event: events.CorruptionCut) -> None:
         cause, reason = (POWER_LOSS, "torn") if event.torn else (CORRUPTION, "bad CRC")
         self.replica(event.broker).cut(event.from_offset, number, event.at_us, cause, reason)
 
-    def _open(self, number: int, event: events.LogOpened) -> None:
+    def open(self, number: int, event: events.LogOpened) -> None:
         replica = self.replica(event.broker)
         if event.leo < replica.leo:
             replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
         replica.leo = event.leo
         replica.open(event.hw, number)
 
-    def _flush(self, _: int, event: events.LogFlushed) -> None:
+    def flush(self, _: int, event: events.LogFlushed) -> None:
         self.replica(event.broker).flushed = event.offset
 
-    def _set_high_watermark(self, number: int, event: events.HighWatermarkSet) -> None:
+    def set_high_watermark(self, number: int, event: events.HighWatermarkSet) -> None:
         replica = self.replica(event.broker)
         leading = self.replicas.get(replica.leader) if replica.role == FOLLOWER else None
         replica.raise_high_watermark(event.hw, number, 0 if leading is None else leading.log_start)
 
     # Leadership
 
-    def _lead(self, number: int, event: events.BecameLeader) -> None:
+    def lead(self, number: int, event: events.BecameLeader) -> None:
         replica = self.replica(event.broker)
         replica.commit_unvouched(number)
         if replica.role != LEADER or self.reelection_forgets_remote:
@@ -593,30 +599,30 @@ class PartitionState:
         replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch
         replica.isr = event.isr
 
-    def _follow(self, _: int, event: events.BecameFollower) -> None:
+    def follow(self, _: int, event: events.BecameFollower) -> None:
         replica = self.replica(event.broker)
         replica.role, replica.leader, replica.leader_epoch = FOLLOWER, event.leader, event.leader_epoch
         replica.isr = ()
 
-    def _note_fetch(self, _: int, event: events.FollowerFetched) -> None:
+    def note_fetch(self, _: int, event: events.FollowerFetched) -> None:
         self.replica(event.broker).remote[event.replica] = event.offset
 
-    def _learn_isr(self, _: int, event: events.IsrChanged) -> None:
+    def learn_isr(self, _: int, event: events.IsrChanged) -> None:
         self.replica(event.broker).isr = event.isr
 
-    def _elect(self, number: int, event: events.LeaderElected) -> None:
+    def elect(self, number: int, event: events.LeaderElected) -> None:
         self.leader, self.leader_epoch, self.isr = event.leader, event.leader_epoch, event.isr
         self.elections.append(TraceLine(number, event))
 
-    def _reduce_isr(self, _: int, event: events.IsrReduced) -> None:
+    def reduce_isr(self, _: int, event: events.IsrReduced) -> None:
         self.leader, self.leader_epoch, self.isr = event.leader, event.leader_epoch, event.isr
 
-    def _write_isr(self, _: int, event: events.IsrWritten) -> None:
+    def write_isr(self, _: int, event: events.IsrWritten) -> None:
         self.leader, self.leader_epoch, self.isr = event.broker, event.leader_epoch, event.isr
 
     # Clients
 
-    def _acknowledge(self, number: int, event: events.BatchAcknowledged) -> None:
+    def acknowledge(self, number: int, event: events.BatchAcknowledged) -> None:
         isr = self.replica(event.broker).isr
         for offset, value in enumerate(event.values, event.base_offset):
             ack = Ack(
@@ -624,54 +630,53 @@ class PartitionState:
             )
             self.acks.setdefault(value, []).append(ack)
 
-    def _send(self, _: int, event: events.ClientSent) -> None:
+    def send(self, _: int, event: events.ClientSent) -> None:
         self.sends.setdefault(event.value, []).append(SendState(event.client, event.value, event.at_us))
 
-    def _end_send(self, _: int, event: events.ClientEnded) -> None:
+    def end_send(self, _: int, event: events.ClientEnded) -> None:
         for send in self.sends.get(event.value, ()):
             if send.status == SENDING and send.client == event.client:
                 send.status, send.ended_us = event.status, event.at_us
                 send.offset, send.error = event.offset, event.error
                 return
 
-    def _read(self, number: int, event: events.ClientPolled) -> None:
+    def read(self, number: int, event: events.ClientPolled) -> None:
         for record in event.records:
             by_client = self.reads.setdefault(record, {})
             by_client.setdefault(event.client, Read(number, event.at_us, event.client)).times += 1
 
-    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., None]]] = {
-        events.BatchAppended: _append,
-        events.BatchReplicated: _append,
-        events.TransactionBegun: _begin_transaction,
-        events.TransactionMarkerWritten: _end_transaction,
-        events.LogTruncated: _truncate,
-        events.UnflushedLost: _lose_unflushed,
-        events.LogLost: _lose_log,
-        events.LogDeleted: _delete,
-        events.ReplicasAssigned: _assign,
-        events.CorruptionCut: _cut_corruption,
-        events.BatchDamaged: _damage,
-        events.LogStartRaised: _raise_log_start,
-        events.LogStartReverted: _revert_log_start,
-        events.LogStartedAnew: _start_anew,
-        events.LogCleaned: _compact,
-        events.HoleReplicated: _take_hole,
-        events.KeyedRecordSent: _learn_key,
-        events.LogOpened: _open,
-        events.LogFlushed: _flush,
-        events.HighWatermarkSet: _set_high_watermark,
-        events.BecameLeader: _lead,
-        events.BecameFollower: _follow,
-        events.FollowerFetched: _note_fetch,
-        events.IsrChanged: _learn_isr,
-        events.IsrWritten: _write_isr,
-        events.LeaderElected: _elect,
-        events.IsrReduced: _reduce_isr,
-        events.BatchAcknowledged: _acknowledge,
-        events.ClientSent: _send,
-        events.ClientEnded: _end_send,
-        events.ClientPolled: _read,
-    }
 
-
+PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
+    events.BatchAppended: PartitionState.append,
+    events.BatchReplicated: PartitionState.append,
+    events.TransactionBegun: PartitionState.begin_transaction,
+    events.TransactionMarkerWritten: PartitionState.end_transaction,
+    events.LogTruncated: PartitionState.truncate,
+    events.UnflushedLost: PartitionState.lose_unflushed,
+    events.LogLost: PartitionState.lose_log,
+    events.LogDeleted: PartitionState.delete,
+    events.ReplicasAssigned: PartitionState.assign,
+    events.CorruptionCut: PartitionState.cut_corruption,
+    events.BatchDamaged: PartitionState.damage,
+    events.LogStartRaised: PartitionState.raise_log_start,
+    events.LogStartReverted: PartitionState.revert_log_start,
+    events.LogStartedAnew: PartitionState.start_anew,
+    events.LogCleaned: PartitionState.compact,
+    events.HoleReplicated: PartitionState.take_hole,
+    events.KeyedRecordSent: PartitionState.learn_key,
+    events.LogOpened: PartitionState.open,
+    events.LogFlushed: PartitionState.flush,
+    events.HighWatermarkSet: PartitionState.set_high_watermark,
+    events.BecameLeader: PartitionState.lead,
+    events.BecameFollower: PartitionState.follow,
+    events.FollowerFetched: PartitionState.note_fetch,
+    events.IsrChanged: PartitionState.learn_isr,
+    events.IsrWritten: PartitionState.write_isr,
+    events.LeaderElected: PartitionState.elect,
+    events.IsrReduced: PartitionState.reduce_isr,
+    events.BatchAcknowledged: PartitionState.acknowledge,
+    events.ClientSent: PartitionState.send,
+    events.ClientEnded: PartitionState.end_send,
+    events.ClientPolled: PartitionState.read,
+}
 """The method that applies each kind of event, which takes its line and the event."""

@@ -12,7 +12,6 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import ACTOR, NOTHING_HAPPENED, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.replay.log_ends import LogEnds
 from harrow.checks.replay.partition_state import LogTransaction
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -50,13 +49,8 @@ def find(index: Index) -> Iterator[Finding]:
     evidence = index.evidence
     if evidence.unfinished or not evidence.read_back or not index.has(events.TransactionBegun):
         return
-    logs = LogEnds()
-    partitions: dict[str, None] = {}
-    for _, (_, name, *fields) in index.raw_events(*LogEnds.HANDLERS):
-        logs.take(name, fields)
-        if name == events.TransactionBegun.name:
-            partitions[fields[1]] = None
-    for partition in partitions:
+    logs = index.log_ends
+    for partition in logs.partitions:
         for transaction in logs.of(index.last_leader(partition), partition).transactions:
             if transaction.marker_offset is None:
                 yield _finding(index, partition, transaction)

@@ -49,7 +49,7 @@ def find(index: Index) -> Iterator[Finding]:
     for record in effects.inputs_of_groups(index):
         group, partition, offset, value, results = record
         work = effects.work_of(index, group, partition)
-        if offset < work.passed() and len(results) < index.group_work.copies(group).get(value, 1):
+        if offset < work.passed and len(results) < index.group_work.copies(group).get(value, 1):
             claimed = no_effect.conclude(value=value, group=group)
             yield effects.effect_finding(index, record, claimed, _cause)
 

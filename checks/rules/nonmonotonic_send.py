@@ -11,7 +11,8 @@ from harrow.checks.causes.story import Story
 from harrow.checks.evidence import ProducerSettings
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import ACKED, SendRecord, Value
-from harrow.checks.index import Index, SessionSends
+from harrow.checks.history.views import SessionSends
+from harrow.checks.index import Index
 from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.checks.promise import FLUSH_INTERVAL, IN_SEND_ORDER, NONMONOTONIC_SEND, order_permitted_by
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION

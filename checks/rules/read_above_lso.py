@@ -11,8 +11,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import FORBIDDEN, cause, link
 from harrow.checks.permission import Promise
-from harrow.checks.replay.log_ends import LogEnds
-from harrow.checks.replay.partition_state import ReplicaState
+from harrow.checks.replay.log_ends import ReadAboveLso
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine
@@ -36,22 +35,15 @@ def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str
 
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a read_committed consumer with the broker's last stable offset."""
-    consumers = {each.name for each in index.evidence.consumers.values() if each.read_committed}
-    if not consumers or not index.has(events.TransactionBegun):
-        return
-    logs = LogEnds()
-    for number, (at_us, name, *fields) in index.raw_events(*LogEnds.HANDLERS, events.RecordsServed):
-        if name != events.RecordsServed.name:
-            logs.take(name, fields)
-            continue
-        broker, partition, client, _, end_offset, _ = fields
-        replica = logs.of(broker, partition)
-        if client in consumers and replica.transactions and end_offset > replica.lso:
-            yield _finding(index, number, events.RecordsServed(at_us, *fields), replica)
+    has_readers = any(each.read_committed for each in index.evidence.consumers.values())
+    if has_readers and index.has(events.TransactionBegun):
+        for read in index.log_ends.reads:
+            yield _finding(index, read)
 
 
-def _finding(index: Index, number: int, event: events.RecordsServed, replica: ReplicaState) -> Finding:
-    lso = replica.lso
+def _finding(index: Index, read: ReadAboveLso) -> Finding:
+    number, row, lso, holding = read
+    event = events.RecordsServed(row[0], *row[2:])
     offset = max(event.offset, lso)
     story = Story(index, event.partition)
     group = [copy for copy in story.copies_at(offset) if copy.is_there(number)]
@@ -59,10 +51,9 @@ def _finding(index: Index, number: int, event: events.RecordsServed, replica: Re
         tell_stored(story, copy)
     line = TraceLine(number, event)
     story.tell_event(line, served, decides=True, lso=lso, offset=offset)
-    holding = [transaction for transaction in replica.transactions if transaction.first_offset == lso]
     conclusions = []
-    if holding:
-        producer_id = holding[0].producer_id
+    if holding is not None:
+        producer_id = holding.producer_id
         tell_states(story, producer_id, min((copy.number for copy in group), default=number), number + AFTER)
         conclusions.append(read_while_open.conclude(offset=offset, producer_id=producer_id))
     return Finding(

@@ -137,8 +137,8 @@ def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
         if first > reached:
             yield reached, first
         reached = max(reached, last + 1)
-    if done.passed() > reached:
-        yield reached, done.passed()
+    if done.passed > reached:
+        yield reached, done.passed
 
 
 def _finding(

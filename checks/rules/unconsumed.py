@@ -14,6 +14,8 @@ no group.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import compress, count, repeat
+from operator import eq
 from typing import Final
 
 from harrow.checks import promise
@@ -26,7 +28,7 @@ from harrow.checks.causes.story import END, Story, seconds
 from harrow.checks.evidence import ConsumerSettings, Evidence
 from harrow.checks.finding import Finding
 from harrow.checks.group_work import GroupPartition
-from harrow.checks.history.records import SendRecord
+from harrow.checks.history.records import UNKNOWN, SendRecord
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, OWN_DEED, cause, claim, link
 from harrow.checks.permission import Permission, Promise
@@ -135,9 +137,10 @@ def _running(index: Index) -> list[_Group]:
     for _, processes, types, fs, values, times_us, _ in (
         columns_of(index.evidence.operations) if settings else ()
     ):
-        for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
-            if f == ASSIGN and type_ == OK and process in settings:
-                owned[process] = at_us, tuple(value)
+        for place in compress(count(), map(eq, fs, repeat(ASSIGN))):
+            process = processes[place]
+            if types[place] == OK and process in settings:
+                owned[process] = times_us[place], tuple(values[place])
     ends: Sequence[TraceLine[events.ClientStopped | events.MembershipLost | events.ApplicationEnded]]
     ends = index.events(events.ClientStopped, events.MembershipLost, events.ApplicationEnded)
     ends_us = {event.client: event.at_us for _, event in ends}
@@ -164,7 +167,7 @@ def _last_disturbance(index: Index) -> int:
 
     A fault without an end is over when everything is healed.
     """
-    last_us = max((event.at_us for _, event in index.events(*_DISTURBANCES)), default=0)
+    last_us = index.last_us(*_DISTURBANCES) or 0
     open_strikes = {event.strike for _, event in index.events(events.FaultStruck)}
     open_strikes -= {event.strike for _, event in index.events(events.FaultEnded)}
     healed = [event.at_us for _, event in index.events(events.Healed, events.CoreHealed)]
@@ -218,10 +221,14 @@ def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
     history = index.history.partitions[partition]
     records, readable = index.history.records, index.group_work.records_of(partition)
     held_up = index.evidence.held_up.get(partition, END)
+    # Nearly all acks named an offset before the position, so those are left out first.
+    acked_at = records.acked_at
     offsets = {
         offset: row
         for row in history.acked
-        if (offset := records.offset(row)) is not None and position <= offset < held_up
+        if not UNKNOWN < acked_at[row] < position
+        and (offset := records.offset(row)) is not None
+        and position <= offset < held_up
     }
     return [
         index.history.send(partition, row)

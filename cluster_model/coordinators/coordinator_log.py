@@ -21,6 +21,8 @@ They are ``offsets.commit.required.acks`` and ``TransactionLog.EnforcedRequiredA
 
 NO_EPOCH: Final = -1
 
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class CoordinatorRecord(NamedTuple):
     """A record of an internal topic: its key and its value, which is None in a tombstone."""
@@ -101,5 +103,5 @@ def record_value(text: str, key: str) -> Any:
 
 def _encoded(record: CoordinatorRecord) -> str:
     """Return the record as text that begins with its key, so that the text explains itself."""
-    value = "null" if record.value is None else json.dumps(record.value, separators=(",", ":"))
+    value = "null" if record.value is None else _encode(record.value)
     return f"{record.key} {value}"

@@ -101,6 +101,8 @@ def test_events_are_looked_up_alike_in_plain_and_packed_traces(
     watermarks = [(number, event) for number, event in enumerate(rows, 1) if len(event) == 5]
     for trace in (rows, packed):
         index = Index(replace(run, trace=trace))
+        assert index.last_us(LogOpened, HighWatermarkSet) == (rows[-1][0] if rows else None)
+        assert index.last_us(HighWatermarkSet) == max((row[0] for _, row in watermarks), default=None)
         assert index.position_at(start_us) == sum(event[0] < start_us for event in rows)
         assert list(index.raw_events(HighWatermarkSet)) == watermarks
         assert list(index.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.cluster_model.history import OK, SEND, History, Operation, columns_of
-from harrow.cluster_model.packed_log import PackedLog, Row, blocks_of, digest, rows_at
+from harrow.cluster_model.packed_log import PackedLog, Row, block_of, blocks_of, digest, rows_at
 
 _FIELDS = st.one_of(
     st.integers(),
@@ -83,6 +83,15 @@ def test_rows_at_rising_numbers_are_those_of_the_list(
     expected = [(number, rows[number - first]) for number in wanted]
     assert list(rows_at(log, wanted, first=first)) == expected
     assert list(rows_at(rows, wanted, first=first)) == expected
+
+
+@given(logs())
+def test_the_block_of_a_row_has_the_row_at_its_place(both: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = both
+    for sequence in (rows, log):
+        for position, row in enumerate(rows):
+            begin, block = block_of(sequence, position)
+            assert block[position - begin] == row
 
 
 @given(logs())

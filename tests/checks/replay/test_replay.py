@@ -6,10 +6,11 @@ import pytest
 
 from harrow.campaigns.story.faults_in_force import FaultsInForce
 from harrow.campaigns.story.run_state import RunState
-from harrow.checks.replay.cluster_state import ClusterState
-from harrow.checks.replay.partition_state import POWER_LOSS, TRUNCATED, PartitionState
+from harrow.checks.replay.cluster_state import CLUSTER_HANDLERS
+from harrow.checks.replay.partition_state import PARTITION_HANDLERS, POWER_LOSS, TRUNCATED
 from harrow.cluster_model.trace import TraceEvent
 from tests.cluster_model.coordinators.transactions_cluster import TransactionsCluster
+from tests.plain_model import needs_annotations
 
 P = "t-0"
 
@@ -202,9 +203,10 @@ def test_a_paused_broker_stays_live_without_its_session() -> None:
     assert state.partitions[P].replicas[0].checkpointed_high_watermark == 5
 
 
-@pytest.mark.parametrize("replay", [ClusterState, PartitionState, FaultsInForce])
-def test_a_handler_is_registered_for_the_type_of_its_parameter(replay: Any) -> None:
-    for kind, handler in replay.HANDLERS.items():
+@needs_annotations
+@pytest.mark.parametrize("handlers", [CLUSTER_HANDLERS, PARTITION_HANDLERS, FaultsInForce.HANDLERS])
+def test_a_handler_is_registered_for_the_type_of_its_parameter(handlers: Any) -> None:
+    for kind, handler in handlers.items():
         taken = list(get_type_hints(handler).values())[-2]
         assert kind in (get_args(taken) or (taken,)), kind.__name__
 
