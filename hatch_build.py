@@ -36,7 +36,7 @@ CORE: Final = (
         "checks/group_work.py",
         "checks/history/*.py",
     ),
-    *("checks/index.py", "checks/judge.py", "checks/replay/*.py", "checks/rules/*.py", "checks/service/*.py"),
+    *("checks/judge.py", "checks/replay/*.py", "checks/rules/*.py", "checks/service/*.py"),
     *("checks/transaction_fates.py", "campaigns/run/injection/fault_injector.py"),
     *(
         "campaigns/clients/model_clients.py",

@@ -34,7 +34,6 @@ from harrow.checks.transaction_fates import (
     transaction_fates,
 )
 from harrow.cluster_model import events
-from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.history import OK, POLL, columns_of
@@ -89,7 +88,6 @@ def names(fault: events.FaultStruck, target: int | str | None) -> bool:
     )
 
 
-@mypyc_attr(native_class=False)
 class Index:
     """Indexes for rules. Partitions are in the order in which the run first names them.
 

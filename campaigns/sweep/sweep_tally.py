@@ -37,16 +37,19 @@ class SweepTally:
     probes: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: pa.Table) -> None:
-        columns = [rows.column(name).to_pylist() for name in ("campaign", "cell", "verdict")]
-        for campaign, cell, verdict in zip(*columns, strict=True):
-            self.runs[campaign, cell] += 1
-            self.verdicts[(campaign, cell), verdict] += 1
+        # One thread keeps the order of the rows.
+        by_verdict = rows.group_by(["campaign", "cell", "verdict"], use_threads=False)
+        for group in by_verdict.aggregate([([], "count_all")]).to_pylist():
+            cell = group["campaign"], group["cell"]
+            self.runs[cell] += group["count_all"]
+            self.verdicts[cell, group["verdict"]] += group["count_all"]
         failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
         for row in failed.select(["campaign", "cell", "seed", "signature"]).to_pylist():
             self._add_failure(**row)
         # A row has each rare state once, so this counts runs.
         reached = pc.struct_field(pc.list_flatten(rows.column("probes").combine_chunks()), "probe")
-        self.probes.update(reached.to_pylist())
+        for probe in reached.value_counts().to_pylist():
+            self.probes[probe["values"]] += probe["counts"]
 
     def _add_failure(self, campaign: str, cell: str, seed: int, signature: str) -> None:
         self.failed[campaign, cell] += 1

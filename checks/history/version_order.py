@@ -1,5 +1,7 @@
 """The version order of a partition: the values at each offset, from all evidence of the history."""
 
+# Plain Python: `cached_property` needs a `__dict__`; without one, mypyc makes it a property.
+
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,6 @@ from harrow.checks.history.records import (
     Transaction,
     Value,
 )
-from harrow.cluster_model.compiling import mypyc_attr
 
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
@@ -87,7 +88,6 @@ class VersionOrders:
         return transaction.committed
 
 
-@mypyc_attr(native_class=False)
 class VersionOrder:
     """Offset -> values, from all polls and from the sends that have certainly committed.
 
