@@ -103,7 +103,7 @@ class PackedLog(Sequence[T]):
             yield number, rows[number - begin]
 
     def block_of(self, position: int) -> tuple[int, Sequence[Row]]:
-        """Return the chunk that has the row at *position*, or the newest rows, and where they begin."""
+        """Return the rows stored with the one at *position*, and the position of their first."""
         packed = len(self._chunks) * self._chunk
         if position >= packed:
             return packed, self.newest
@@ -177,7 +177,7 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:
-    """Return the rows that are stored with the one at *position*, and the position of the first of them."""
+    """Return the rows stored with the one at *position*, and the position of their first."""
     return rows.block_of(position) if isinstance(rows, PackedLog) else (0, rows)
 
 
