@@ -42,7 +42,7 @@ class Simulator(Clock):
     """A virtual clock and the queue of events.
 
     Events happen in the order of their times, and at one time in the order of scheduling. The queue
-    is a sorted list with the next event at its end. Most events are due soon: nine in ten belong
+    is a sorted list with the next event at its end. Most events are due soon: four in five belong
     among the last eight, so inserting one compares it with few others and moves as few, and taking
     the next compares nothing.
     """

@@ -160,6 +160,9 @@ def test_a_rule_for_requests_also_delays_those_behind_a_match(action: str, got: 
     net.run()
     assert net.server_got() == got
     assert net.client_got() == (["lost"] if action == RESET else [])
+    if action == DUPLICATE:
+        times_us = [at_us for at_us, _ in net.server.received]
+        assert times_us == sorted(set(times_us)), "the second copy arrives after the first"
     if action == DELAY:
         # What follows on the same connection is held up; it is not overtaken.
         assert [at_us for at_us, _ in net.server.received] == [600, 601, 602]

@@ -183,3 +183,21 @@ def test_events_of_the_dead_and_the_paused_do_not_count(run: Any) -> None:
     run(loop, 5)
     assert loop.names() == ["new"]
     assert loop.simulator.events_handled == 1
+
+
+def test_a_timer_that_is_later_than_any_run_never_fires(run: Any) -> None:
+    """Kafka's longest times, such as ``log.flush.interval.ms``, do not fit into 64 bits."""
+    loop = Loop()
+    loop.at(1_000 * (2**63 - 1), "never")
+    loop.at(10, "soon")
+    run(loop, 1_000_000_000)
+    assert loop.happened == [(10, "soon")]
+
+
+def test_an_event_finds_its_place_in_a_long_queue(run: Any) -> None:
+    loop = Loop()
+    times = [number * 7919 % 101 for number in range(300)]
+    for number, at_us in enumerate(times):
+        loop.at(at_us, (at_us, number))
+    run(loop, 101)
+    assert loop.names() == sorted((at_us, number) for number, at_us in enumerate(times))
