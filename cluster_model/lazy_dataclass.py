@@ -30,8 +30,14 @@ else:
 
         def process(kind: type) -> type:
             own = set(vars(kind))
+            bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
+            frozen_bases = [parameters for parameters in bases if parameters.frozen]
+            for parameters in frozen_bases:
+                parameters.frozen = False  # `dataclasses` would compile methods to freeze this one too.
             # Without methods there is nothing to compile.
             kind = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(kind)
+            for parameters in (*frozen_bases, *([kind.__dataclass_params__] if frozen else [])):
+                parameters.frozen = True
             is_hashable = unsafe_hash or (eq and frozen)
             options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
             for name in (name for name, is_asked in options.items() if is_asked and name not in own):

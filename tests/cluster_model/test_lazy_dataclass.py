@@ -143,3 +143,19 @@ def test_all_dataclasses_of_harrow_write_their_methods_late() -> None:
         and "dataclass" in line.partition("import")[2].replace(",", " ").split()
     ]
     assert eager == []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazyBase:
+    first: int = 1
+
+
+def test_a_frozen_dataclass_from_outside_may_inherit_from_a_lazy_one() -> None:
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Outside(LazyBase):
+        second: int = 2
+
+    outside = Outside(first=3)
+    assert (outside.first, outside.second) == (3, 2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        outside.first = 4  # type: ignore[misc]
