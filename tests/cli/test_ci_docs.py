@@ -1,5 +1,4 @@
-"""The workflow of docs/how-to/ci.md can be run as it stands there; test_docs_commands.py runs what
-the page shows."""
+"""The workflow of docs/how-to/ci.md works; test_docs_commands.py runs the commands of the page."""
 
 import re
 import shlex
@@ -17,7 +16,7 @@ WORKFLOW = ROOT / "docs" / "how-to" / "ci" / "harrow.yml"
 
 
 def steps() -> list[dict[str, Any]]:
-    # YAML 1.1 reads the key `on` as a truth value; the jobs are what is of interest.
+    # YAML 1.1 reads the key `on` as a boolean, which does not matter for the jobs.
     workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
     return list(workflow["jobs"]["campaigns"]["steps"])
 
@@ -38,12 +37,12 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def test_the_docs_have_commands() -> None:
+def test_the_workflow_has_four_commands() -> None:
     assert len(COMMANDS) == 4
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_that_the_docs_show_runs(harrow: Harrow, project: Path, command: str) -> None:
+def test_every_command_of_the_workflow_runs(harrow: Harrow, project: Path, command: str) -> None:
     shorter = command.replace("0..500", "0..5")
     ended = harrow(*shlex.split(shorter)[1:])
     assert ended.returncode == 0, ended.stderr
@@ -55,7 +54,7 @@ def test_the_report_that_the_workflow_posts_exists(harrow: Harrow, project: Path
     assert (project / posted).read_text(encoding="utf-8").startswith("# calm\n")
 
 
-def test_the_workflow_goes_on_after_a_failure() -> None:
+def test_the_workflow_continues_after_a_failure() -> None:
     conditions = {step.get("name"): step.get("if", "") for step in steps()}
     assert "!cancelled()" in conditions["Regressions"]
     assert conditions["Keep what failed"] == "failure()"
@@ -81,5 +80,5 @@ def test_harrow_runs_from_a_checkout() -> None:
 
 def test_every_format_is_documented() -> None:
     table = PAGE.partition("| format |")[2].partition("\n\n")[0]
-    for known in {*get_args(RunFormat), *get_args(ReportFormat)}:
-        assert f"`{known}`" in table
+    for name in {*get_args(RunFormat), *get_args(ReportFormat)}:
+        assert f"`{name}`" in table

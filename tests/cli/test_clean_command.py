@@ -1,4 +1,4 @@
-"""`clean` removes old runs and nothing else."""
+"""`clean` removes only old runs."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.cli.conftest import Harrow
 
 @pytest.fixture
 def results(harrow: Harrow, folder: Path) -> Path:
-    """Return results/ with five runs of one campaign, seed 0 the oldest, and one of another."""
+    """Return the results of five runs of one campaign, oldest first, and of another campaign."""
     assert harrow("run", "failing.yaml", "--quiet").returncode == 1
     assert harrow("run", "calm.yaml", "--seeds", "0..5").returncode == 0
     for path in (folder / "results").glob("calm/*/run.json"):
@@ -27,7 +27,7 @@ def seeds(results: Path) -> list[int]:
     return sorted(int(path.name.split("-")[1]) for path in (results / "calm").glob("*-*"))
 
 
-def test_the_newest_of_each_campaign_stay(harrow: Harrow, results: Path) -> None:
+def test_clean_keeps_the_newest_runs_of_each_campaign(harrow: Harrow, results: Path) -> None:
     ended = harrow("clean", "--keep", "2")
     assert ended.returncode == 0
     assert ended.stdout == ""
@@ -58,7 +58,7 @@ def test_clean_keeps_the_run_of_latest(harrow: Harrow, results: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [True, False])
-def test_nothing_stays_on_request(harrow: Harrow, results: Path, link: bool) -> None:
+def test_keep_0_removes_everything(harrow: Harrow, results: Path, link: bool) -> None:
     if not link:
         target = (results / "latest").readlink()
         (results / "latest").unlink()
@@ -110,14 +110,14 @@ def test_clean_keeps_sweeps_without_the_option(harrow: Harrow, folder: Path) -> 
     assert [path.name for path in (folder / "results").iterdir()] == ["sweep-3"]
 
 
-def test_no_results(harrow: Harrow) -> None:
+def test_clean_without_results_succeeds(harrow: Harrow) -> None:
     ended = harrow("clean")
     assert ended.returncode == 0
     assert "the folder results does not exist" in ended.stderr
 
 
-def gone_process() -> int:
-    """Return the number of a process that is over."""
+def ended_process() -> int:
+    """Return the id of an ended process."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     return ended.pid
@@ -127,14 +127,14 @@ def test_clean_removes_leftovers_of_killed_processes_but_not_of_live_ones(
     harrow: Harrow, results: Path
 ) -> None:
     (whole, *_) = sorted((results / "calm").glob("*-*"))
-    gone = gone_process()
-    left_over = results / "calm" / f".12345678-0-0.2.0.{gone}"
-    shutil.copytree(whole, left_over)
-    foreign = results / "calm" / f".87654321-0-0.2.0.{gone}"
+    dead_pid = ended_process()
+    leftover = results / "calm" / f".12345678-0-0.2.0.{dead_pid}"
+    shutil.copytree(whole, leftover)
+    foreign = results / "calm" / f".87654321-0-0.2.0.{dead_pid}"
     foreign.mkdir()
     (foreign / "mine.txt").touch()
     living = results / "calm" / f".12345678-1-0.2.0.{os.getpid()}"
     living.mkdir()
-    assert harrow("clean", "--dry-run").stdout == f"results/calm/{left_over.name}\n"
+    assert harrow("clean", "--dry-run").stdout == f"results/calm/{leftover.name}\n"
     assert harrow("clean").stderr.startswith("harrow: 1 run removed (")
-    assert (left_over.exists(), foreign.exists(), living.exists()) == (False, True, True)
+    assert (leftover.exists(), foreign.exists(), living.exists()) == (False, True, True)

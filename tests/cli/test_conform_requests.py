@@ -1,5 +1,4 @@
-"""`harrow conform --requests`: what it prints, and with what it ends; a broker of the model stands
-for the real one."""
+"""`harrow conform --requests` with a model broker as the real one: its output and exit codes."""
 
 import json
 from collections.abc import Callable
@@ -41,8 +40,7 @@ def broker(**switches: Any) -> ModelBroker:
 
 
 class StandIns:
-    """Brokers that *make* makes, in place of real ones, with a controller of KRaft where *control*
-    makes one."""
+    """Brokers from *make* instead of real ones, optionally with KRaft controllers."""
 
     def __init__(
         self, make: Callable[[], ModelBroker], control: Callable[[], ModelController] | None = None
@@ -57,7 +55,7 @@ class StandIns:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave nothing: there is no process."""
+        """Do nothing, because there is no process."""
 
     def next_broker(self) -> ModelBroker:
         return self._make()
@@ -71,15 +69,14 @@ Session = Callable[..., int]
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Return a function that compares requests with brokers that it is given, and returns the exit
-    code."""
+    """Return a function that compares requests to given brokers and returns the exit code."""
 
-    def compare(make: Callable[[], ModelBroker], **asked: Any) -> int:
+    def compare(make: Callable[[], ModelBroker], **options: Any) -> int:
         nowhere = Path("nowhere")
         started = StartedBrokers(release=RELEASE, metadata="zookeeper", java=nowhere, jars=nowhere)
         monkeypatch.setattr(conform_requests, "started_brokers", lambda *_, **__: started)
         monkeypatch.setattr(real_broker, "RealBrokers", lambda *_: StandIns(make))
-        request = ConformRequest(target="kafka:2.4.1", **{"requests": 60, "quiet": True, **asked})
+        request = ConformRequest(target="kafka:2.4.1", **{"requests": 60, "quiet": True, **options})
         return conform_requests.requests_session(request)
 
     return compare
@@ -107,21 +104,21 @@ def test_a_difference_is_shown_with_its_shortest_sequence(
 def test_json_has_what_replays_a_difference(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     code = session(lambda: broker(sequence_check=False), requests=600, output_format="json", seed=3)
     assert code == exit_code.BROKEN
-    told = json.loads(capsys.readouterr().out)
-    assert (told["schema"], told["target"], told["seed"]) == (
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["target"], document["seed"]) == (
         "harrow.conform-requests/1",
         "kafka:2.4.1",
         3,
     )
-    assert told["requests"] >= 600
-    assert all(steps_of(found["shortest"]) for found in told["differences"])
-    assert sum(found["count"] for found in told["differences"]) <= told["sequences"]
-    answered = told["asked"]["broker"].pop("answered")
-    assert told["asked"] == {
+    assert document["requests"] >= 600
+    assert all(steps_of(difference["shortest"]) for difference in document["differences"])
+    assert sum(difference["count"] for difference in document["differences"]) <= document["sequences"]
+    answered = document["asked"]["broker"].pop("answered")
+    assert document["asked"] == {
         "broker": {
-            "requests": told["requests"],
-            "sequences": told["sequences"],
-            "differing": sum(found["count"] for found in told["differences"]),
+            "requests": document["requests"],
+            "sequences": document["sequences"],
+            "differing": sum(difference["count"] for difference in document["differences"]),
         }
     }
     assert answered["Produce"]["NONE"] > 0
@@ -135,7 +132,7 @@ def test_markdown_is_a_row_of_a_table(session: Session, capsys: pytest.CaptureFi
     assert row.startswith("| zookeeper, broker | ")
 
 
-def test_a_broker_and_its_controller_are_counted_apart() -> None:
+def test_requests_to_brokers_and_controllers_are_counted_separately() -> None:
     release = KafkaRelease("4.3.1")
     measured = Measure()
     stand_ins = cast(
@@ -156,20 +153,20 @@ def test_brokers_that_die_are_inconclusive(session: Session, capsys: pytest.Capt
         raise LiveError("waited 30 s in vain for an election")
 
     assert session(gone) == exit_code.INCONCLUSIVE
-    told = capsys.readouterr()
-    assert "waited 30 s in vain for an election" in told.err
-    assert told.out == "0 requests in 0 sequences on kafka:2.4.1: nothing compared\n"
+    document = capsys.readouterr()
+    assert "waited 30 s in vain for an election" in document.err
+    assert document.out == "0 requests in 0 sequences on kafka:2.4.1: nothing compared\n"
 
 
 class Mortal(ModelBroker):
-    """Answers a few requests, and ends."""
+    """A broker that ends after a few requests."""
 
-    left = 3
+    requests_left = 3
 
     def ask(self, request: SingleRequest) -> Answer:
-        if not self.left:
+        if not self.requests_left:
             raise LiveError(f"the broker has ended; {request.api} was the last that it was asked")
-        self.left -= 1
+        self.requests_left -= 1
         return super().ask(request)
 
 
@@ -177,14 +174,14 @@ def mortal() -> ModelBroker:
     return Mortal("2.4", behaviours_in(RELEASE.name), SETTINGS)
 
 
-def test_the_requests_before_a_broker_dies_are_kept_and_are_no_difference(
+def test_the_requests_before_a_broker_dies_are_reported_but_no_difference(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert session(mortal, output_format="json") == exit_code.INCONCLUSIVE
-    told = json.loads(capsys.readouterr().out)
-    assert (told["differences"], told["sequences"]) == ([], 0)
-    assert len(steps_of(told["ended_in"])) >= 4
-    assert told["ended_in"][-1]["answer"] == {"error": "no answer"}
+    document = json.loads(capsys.readouterr().out)
+    assert (document["differences"], document["sequences"]) == ([], 0)
+    assert len(steps_of(document["ended_in"])) >= 4
+    assert document["ended_in"][-1]["answer"] == {"error": "no answer"}
     assert session(mortal) == exit_code.INCONCLUSIVE
     assert "the last requests before the broker failed:\n  " in capsys.readouterr().out
 
@@ -211,9 +208,9 @@ def test_a_broker_that_dies_during_shrinking_keeps_the_difference(
 
     monkeypatch.setattr(measure_module, "shrink", ended)
     assert session(lambda: broker(sequence_check=False), requests=600, output_format="json") == code
-    told = json.loads(capsys.readouterr().out)
-    assert [found["count"] for found in told["differences"]] == [1]
-    assert steps_of(told["differences"][0]["shortest"])
+    document = json.loads(capsys.readouterr().out)
+    assert [difference["count"] for difference in document["differences"]] == [1]
+    assert steps_of(document["differences"][0]["shortest"])
 
 
 def test_comparisons_before_an_interrupt_are_reported(

@@ -1,4 +1,4 @@
-"""`harrow diff`: what a recorded run's replicas have, at any moment, and two runs side by side."""
+"""`harrow diff`: the replicas of a recorded run at any moment, and two runs side by side."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def test_a_run_can_be_named_by_folder_id_or_file(harrow: Harrow, run: Path) -> N
     assert "LOST" in shown.pop()
 
 
-def test_the_moments_that_are_named_can_be_looked_at(harrow: Harrow, run: Path) -> None:
+def test_every_moment_that_a_diff_names_can_be_shown(harrow: Harrow, run: Path) -> None:
     text = harrow("diff", "results/latest").stdout
     numbers = re.findall(r"^ +--at (\d+) ", text, re.MULTILINE)
     assert len(numbers) >= 3
@@ -45,7 +45,7 @@ def test_the_moments_that_are_named_can_be_looked_at(harrow: Harrow, run: Path) 
     assert "LOST" not in harrow("diff", "results/latest", "--at", numbers[0]).stdout
 
 
-def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
+def test_a_moment_can_be_a_time(harrow: Harrow, run: Path) -> None:
     assert "  1    m1 e0 *" not in harrow("diff", run.name, "--at", "25s").stdout
     assert re.search(r"^ +1 +m1 e0 ~?\*", harrow("diff", run.name, "--at", "25.0243s").stdout, re.MULTILINE)
     assert (
@@ -57,7 +57,9 @@ def test_a_time_is_a_moment_too(harrow: Harrow, run: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [("--at=-1s",), ("--at", "-1s")])
-def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tuple[str, ...]) -> None:
+def test_the_start_of_a_cluster_before_time_zero_can_be_shown(
+    harrow: Harrow, run: Path, at: tuple[str, ...]
+) -> None:
     ended = harrow("diff", "results/latest", *at)
     assert ended.returncode == 0, ended.stderr
     assert "  at -" in ended.stdout
@@ -65,7 +67,7 @@ def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("nope",), "nope: no folder, and no run below results has this id"),
         (("results/latest", "--at", "99999"), "--at 99999: the run has the events 1 to "),
@@ -82,12 +84,12 @@ def test_a_cluster_is_started_before_time_zero(harrow: Harrow, run: Path, at: tu
         (("results",), "results: not the folder of a run"),
     ],
 )
-def test_missing_arguments_are_reported(
-    harrow: Harrow, run: Path, arguments: tuple[str, ...], told: str
+def test_wrong_arguments_are_reported(
+    harrow: Harrow, run: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     ended = harrow("diff", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -99,9 +101,7 @@ script: [{do: [{send: "a\u2028b"}, {send: "c\u2029d"}, {send: "e\u0085f"}]}]
 
 
 @pytest.mark.parametrize("command", ["diff", "trace", "replay"])
-def test_values_may_have_what_unicode_takes_for_the_end_of_a_line(
-    harrow: Harrow, folder: Path, command: str
-) -> None:
+def test_values_may_contain_unicode_line_separators(harrow: Harrow, folder: Path, command: str) -> None:
     (folder / "line-ends.yaml").write_text(LINE_ENDS, encoding="utf-8")
     assert harrow("run", "line-ends.yaml").returncode == 0
     ended = harrow(command, "results/latest")
@@ -116,7 +116,7 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "message"),
     [
         (
             "trace.jsonl",
@@ -159,13 +159,13 @@ def damage(path: Path, change: Callable[[str], str]) -> None:
         ("run.json", lambda _: "", "not JSON"),
     ],
 )
-def test_a_damaged_run_is_reported_with_its_place(
-    harrow: Harrow, run: Path, file: str, change: Callable[[str], str], told: str
+def test_a_damaged_run_is_reported_with_its_file(
+    harrow: Harrow, run: Path, file: str, change: Callable[[str], str], message: str
 ) -> None:
     damage(run / file, change)
     ended = harrow("diff", "results/latest")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert told in ended.stderr
+    assert message in ended.stderr
 
 
 def test_a_run_without_a_history_is_reported(harrow: Harrow, run: Path) -> None:
@@ -182,13 +182,14 @@ def test_a_run_without_named_clients_can_be_read(harrow: Harrow, run: Path) -> N
     assert "LOST" in text
 
 
-def test_a_finding_that_is_still_to_come_is_announced(harrow: Harrow, run: Path) -> None:
-    """The judge looks at the whole run: before the last event of its chain a loss is told as what
-    follows."""
+def test_a_later_finding_is_announced(harrow: Harrow, run: Path) -> None:
+    """Before the last event of its chain a loss is announced, because the verdict covers the whole
+    run.
+    """
     (note,) = diff_of(harrow)["notes"]
     assert (note["kind"], note["rule"], note["permitted_by"]) == ("lost", "lost-write", None)
     (truncated,) = [
-        line for line in note["lines"] if line["at_us"] == note["at_us"] and "cut off" in line["text"]
+        line for line in note["lines"] if line["at_us"] == note["at_us"] and "removing" in line["text"]
     ]
     for number in (1, 170):
         before = diff_of(harrow, "--at", str(number))
@@ -209,9 +210,8 @@ def diff_of(harrow: Harrow, *options: str) -> dict[str, Any]:
     return partition
 
 
-def test_the_tables_of_the_textbook_can_be_read_off(harrow: Harrow, folder: Path) -> None:
-    """What hw-two-rounds asserts of each step, ``[leader LEO, remote LEO, leader HW, B LEO, B
-    HW]``."""
+def test_stages_show_the_two_rounds_of_the_high_watermark(harrow: Harrow, folder: Path) -> None:
+    """The assertions of hw-two-rounds: ``[leader LEO, remote LEO, leader HW, B LEO, B HW]``."""
     harrow("run", "hw-two-rounds", "--variant", "base")
     table = [
         [a["leo"], b["remote_leo"], a["hw"], b["leo"], b["hw"]]
@@ -243,7 +243,7 @@ faults:
 """
 
 
-def test_a_long_loss_is_a_few_lines_with_its_story_above_the_table(harrow: Harrow, folder: Path) -> None:
+def test_a_long_loss_is_summarised_above_the_table(harrow: Harrow, folder: Path) -> None:
     (folder / "long-loss.yaml").write_text(LONG_LOSS, encoding="utf-8")
     harrow("run", "long-loss.yaml")
     (note,) = [note for note in diff_of(harrow)["notes"] if note["kind"] == "lost"]
@@ -297,7 +297,7 @@ def test_json_has_every_row(harrow: Harrow, run: Path) -> None:
     assert json.loads(example)["partitions"][0].keys() == partition.keys()
 
 
-def test_a_run_beside_itself_is_the_same(harrow: Harrow, run: Path) -> None:
+def test_a_run_is_equal_to_itself(harrow: Harrow, run: Path) -> None:
     text = harrow("diff", "results/latest", run.name).stdout
     assert "Both have the same trace, event by event." in text
     assert "Their plans are the same." in text
@@ -305,7 +305,7 @@ def test_a_run_beside_itself_is_the_same(harrow: Harrow, run: Path) -> None:
     assert (document["same"], document["first_difference"], document["plan"]) == (True, None, [])
 
 
-def test_a_single_seed_can_be_chosen(harrow: Harrow, folder: Path) -> None:
+def test_two_seeds_of_a_campaign_can_be_compared(harrow: Harrow, folder: Path) -> None:
     for seed in ("1", "2"):
         harrow("run", "standard", "--seed", seed, "--results", seed)
     ended = harrow("diff", "1/latest", "2/latest", "--only-different", COLUMNS="80")
@@ -335,7 +335,7 @@ def test_five_replicas_fit_a_terminal(harrow: Harrow, folder: Path, columns: int
     assert any(re.match(r" +LEO( +\d+){5}$", line) for line in lines)
 
 
-def test_a_terminal_gets_colours_unless_it_wants_none(
+def test_a_terminal_gets_colours_unless_they_are_turned_off(
     on_terminal: Callable[..., tuple[int, str]], run: Path
 ) -> None:
     code, coloured = on_terminal("diff", "results/latest")
@@ -361,7 +361,7 @@ def test_output_goes_to_a_file(harrow: Harrow, run: Path, folder: Path) -> None:
     assert (folder / "diff.txt").read_text(encoding="utf-8") == harrow("diff", "results/latest").stdout
 
 
-def test_a_campaign_with_several_runs_names_them(harrow: Harrow, folder: Path) -> None:
+def test_a_folder_with_several_runs_is_refused_with_their_names(harrow: Harrow, folder: Path) -> None:
     harrow("run", "permitted.yaml", "--seed", "3")
     first, second = sorted((folder / "results" / "permitted").iterdir())
     (second / "run.json").write_text("{", encoding="utf-8")
@@ -372,19 +372,19 @@ def test_a_campaign_with_several_runs_names_them(harrow: Harrow, folder: Path) -
     assert f"{second.name} (damaged)" in ended.stderr
 
 
-def test_two_releases_differ_in_behaviours_and_in_defaults_that_nobody_has_set(
+def test_runs_of_two_releases_differ_in_behaviours_and_unset_defaults(
     harrow: Harrow,
     folder: Path,
 ) -> None:
     for release in ("2.4", "2.8"):
-        given = ("--variant", "base", "--set", f"kafka={release}", "--results", release, "-q")
-        harrow("run", "unclean-election", *given)
+        options = ("--variant", "base", "--set", f"kafka={release}", "--results", release, "-q")
+        harrow("run", "unclean-election", *options)
     out = harrow("diff", "2.4/latest", "2.8/latest").stdout
     assert ("behaviours.truncation_on_fetch", "false", "true") in {
         tuple(line.split()) for line in out.splitlines()
     }
-    told = json.loads(harrow("diff", "2.4/latest", "2.8/latest", "--format", "json").stdout)["plan"]
-    rows = {row["key"]: row["values"] for row in told}
+    document = json.loads(harrow("diff", "2.4/latest", "2.8/latest", "--format", "json").stdout)["plan"]
+    rows = {row["key"]: row["values"] for row in document}
     assert rows["zookeeper.session.timeout.ms (broker), by default"] == ["6000", "18000"]
     assert not [key for key in rows if key.startswith("replica.lag.time.max.ms")]
 
@@ -393,33 +393,31 @@ def test_two_releases_are_compared_by_name(harrow: Harrow, folder: Path) -> None
     out = harrow("diff", "4.0", "latest").stdout
     assert out.startswith(f"Differences between Kafka 4.0 and Kafka {NEWEST_RELEASE}")
     assert re.search(rf"eligible_leader_replicas +in 4\.0: false, in {NEWEST}: true", out)
-    told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
-    assert told["schema"] == "harrow.diff-releases/1"
-    assert told["metadata"] == [["kraft", "zookeeper"], ["kraft"]]
-    assert "transactions_v2" in told["behaviours"]
-    assert told["defaults"]["linger.ms (producer)"] == "5, before 0"
+    document = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)
+    assert document["schema"] == "harrow.diff-releases/1"
+    assert document["metadata"] == [["kraft", "zookeeper"], ["kraft"]]
+    assert "transactions_v2" in document["behaviours"]
+    assert document["defaults"]["linger.ms (producer)"] == "5, before 0"
     assert json.loads(harrow("diff", "4.0", "3.9", "--format", "json").stdout)["without"] == [
-        name for name, change in told["defaults"].items() if change.endswith(", new")
+        name for name, change in document["defaults"].items() if change.endswith(", new")
     ]
 
 
 @pytest.mark.parametrize("named", [("4.0", "9.9"), ("9.9", "4.0")])
-def test_a_release_that_is_not_modelled_is_named_beside_one_that_is(
-    harrow: Harrow, named: tuple[str, str]
-) -> None:
+def test_an_unknown_release_beside_a_known_one_is_reported(harrow: Harrow, named: tuple[str, str]) -> None:
     ended = harrow("diff", *named)
     assert ended.returncode == 2
     assert "release `9.9` is not modelled; there are 0.10.2, " in ended.stderr
     assert "no folder" not in ended.stderr
 
 
-def test_an_argument_that_is_not_like_a_release_is_a_run(harrow: Harrow) -> None:
+def test_an_argument_that_does_not_look_like_a_release_is_a_run(harrow: Harrow) -> None:
     assert "4.0: no folder" in harrow("diff", "4.0", "unclean").stderr
 
 
 def test_removed_settings_are_listed_between_releases(harrow: Harrow) -> None:
-    told = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)["without"]
-    assert "message.timestamp.difference.max.ms (topic)" in told
+    document = json.loads(harrow("diff", "3.9", "4.0", "--format", "json").stdout)["without"]
+    assert "message.timestamp.difference.max.ms (topic)" in document
     assert re.search(
         r"message\.timestamp\.difference\.max\.ms \(topic\) +in 3\.9: 2\^63 - 1, in 4\.0: no such setting",
         harrow("diff", "3.9", "4.0").stdout,
@@ -433,7 +431,7 @@ def test_a_newer_release_may_come_first(harrow: Harrow) -> None:
     assert re.search(rf"cleaner_retains_last_batch +in {NEWEST}: true, in 3\.9: false", out)
     assert re.search(rf"linger\.ms \(producer\) +in {NEWEST}: 5, in 3\.9: 0", out)
     assert re.search(rf"group\.protocol \(consumer\) +in {NEWEST}: classic, in 3\.9: no such setting", out)
-    # What each switch is about says "Before" of older releases, the values say it of none.
+    # Explanations of switches may say "Before", but values name their release.
     assert not re.search(r", before|, new$|removed", out, re.MULTILINE)
 
 

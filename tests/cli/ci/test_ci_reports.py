@@ -1,4 +1,4 @@
-"""JUnit XML and workflow commands of what no campaign would say by itself."""
+"""JUnit XML and workflow commands stay valid for hostile texts."""
 
 from junitparser import JUnitXml
 
@@ -26,7 +26,7 @@ def test_junit_is_valid_xml_for_any_record_value() -> None:
     assert "50% of a,b: c" in case.name
 
 
-def test_a_message_begins_no_command_of_its_own() -> None:
+def test_an_annotation_is_one_command_whatever_its_text() -> None:
     (line,) = annotations([odd_suite()])
     assert line.startswith("::error title=50%25 of a%2Cb%3A c\\r\\n%3A%3Aerror%3A%3A<&>")
     assert line.count("\n") == line.count("\r") == 0
@@ -34,14 +34,14 @@ def test_a_message_begins_no_command_of_its_own() -> None:
     assert "50%25 of a,b: c\\r\\n::error::" in line.partition("::50")[1] + line.partition("::50")[2]
 
 
-def test_a_row_stays_a_row() -> None:
+def test_a_hostile_text_stays_one_row_of_the_summary() -> None:
     lines = step_summary([odd_suite()], "campaign").splitlines()
     (row,) = [line for line in lines if line.startswith("| ❌")]
     assert row.replace(r"\|", "").count("|") == 5
     assert "<&>" not in row.partition("`")[0]
 
 
-def test_ten_annotations_stay_ten() -> None:
+def test_at_most_ten_annotations_are_shown() -> None:
     several = [note_suite(str(number), "undecided") for number in range(10)]
     assert len(list(annotations(several))) == 10
     shown = list(annotations([*several, odd_suite()]))
@@ -56,12 +56,12 @@ def test_a_step_summary_of_thousands_of_suites_stays_small() -> None:
     assert "and 2900 more" in text
 
 
-def test_a_suite_is_what_its_expectations_say_unless_something_failed() -> None:
-    told = Case(name="lost-write", status=Status.SKIPPED)
+def test_the_status_of_a_suite_is_that_of_its_expectations_unless_a_case_failed() -> None:
+    undecided = Case(name="lost-write", status=Status.SKIPPED)
     met = Case(name=EXPECTATIONS)
-    assert Suite(name="s", cases=(told, met)).status is Status.PASSED
+    assert Suite(name="s", cases=(undecided, met)).status is Status.PASSED
     failed = Case(name="duplicate", status=Status.FAILED)
-    assert Suite(name="s", cases=(told, met, failed)).status is Status.FAILED
+    assert Suite(name="s", cases=(undecided, met, failed)).status is Status.FAILED
     assert Suite(name="s", cases=()).status is Status.SKIPPED
 
 
@@ -71,7 +71,7 @@ def test_counts_have_singular_and_plural() -> None:
     assert in_total([], "entry") == "0 entries: nothing ran"
 
 
-def test_markdown_shows_what_it_is_given() -> None:
+def test_text_in_markdown_is_shown_literally() -> None:
     assert markdown.text("a_b *c* <d> `e` [f] [g](h)") == r"a_b \*c\* &lt;d&gt; \`e\` [f] [g\](h)"
     assert markdown.text("::error::x") == r"\::error::x"
     assert markdown.code("a`b") == "``a`b``"

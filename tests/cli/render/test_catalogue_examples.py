@@ -1,4 +1,4 @@
-"""What `harrow explain` shows under "in a campaign" can be written into one."""
+"""The examples that `harrow explain` shows under "in a campaign" are valid in a campaign."""
 
 import pytest
 
@@ -6,8 +6,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.cli.options import Kind
 from harrow.cli.render.catalogue import CatalogueEntry, entries
 
-# A message rule for `release`, a transactional.id for the transactions, an application for what
-# strikes one.
+# A message rule for `release`, a transactional.id for transactions, an application for its faults.
 CAMPAIGN = """\
 workload:
   duration: 10s
@@ -19,8 +18,7 @@ script:
 
 
 def entries_of(kind: Kind) -> list[CatalogueEntry]:
-    """Return what has an example that is written out; where several fields could be named it is
-    `{...}`."""
+    """Return the entries with a complete example, without `{...}` for a choice of fields."""
     return [entry for entry in entries(kind) if "{...}" not in str(entry.parts["in a campaign"])]
 
 
@@ -32,7 +30,7 @@ def test_the_example_of_a_fault_can_be_loaded(entry: CatalogueEntry, place: str)
 
 @pytest.mark.parametrize("entry", entries_of("actions"), ids=lambda entry: entry.name)
 def test_the_example_of_an_action_can_be_loaded(entry: CatalogueEntry) -> None:
-    # Its producer sends, commits and aborts in a transaction.
+    # The producer sends, commits and aborts in a transaction.
     begun = "" if entry.name == "begin_transaction" else "  - do: {begin_transaction: {}}\n"
     text = f"{CAMPAIGN}{begun}  - do: {entry.parts['in a campaign']['do']}\n"
     assert load_text(text, "file.yaml").plans

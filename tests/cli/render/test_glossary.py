@@ -1,4 +1,4 @@
-"""Words, tickets and former names: each leads to something."""
+"""Every word, ticket and former name leads to an explanation."""
 
 import pytest
 
@@ -11,8 +11,8 @@ from harrow.cluster_model.settings import SETTINGS, former_names, scopes_of
 
 
 def test_every_reference_of_a_term_can_be_explained() -> None:
-    known = {name.lower() for name in all_names()}
-    assert {name for term in TERMS.values() for name in term.see if name.lower() not in known} == set()
+    explained = {name.lower() for name in all_names()}
+    assert {name for term in TERMS.values() for name in term.see if name.lower() not in explained} == set()
 
 
 def test_no_word_stands_for_two_terms() -> None:
@@ -26,7 +26,7 @@ def test_a_term_is_explained_before_other_entries_of_its_name(word: str) -> None
     assert explain(word)[0].kind == "term"
 
 
-def test_a_ticket_lists_what_declares_it_and_the_campaigns_about_it() -> None:
+def test_a_ticket_lists_its_declarations_and_campaigns() -> None:
     (entry,) = explain("kip-101")
     assert "KIP-101" in entry.parts["repairs"]
     assert "follower_truncation" in entry.parts["behaviours"]
@@ -40,7 +40,7 @@ def test_a_ticket_lists_what_declares_it_and_the_campaigns_about_it() -> None:
     assert "producer_batches_retained" in entry.parts["behaviours"]
 
 
-def test_every_ticket_that_a_switch_a_repair_or_a_mutant_names_is_known() -> None:
+def test_every_ticket_of_a_switch_repair_or_mutant_is_in_the_catalogue() -> None:
     named = {repair.name for repair in REPAIRS.values()}
     sources = [switch.source for switch in SWITCHES.values()]
     sources += [mutant.source for mutant in MUTANTS.values()]
@@ -53,7 +53,7 @@ def test_former_names_and_campaign_keys_are_not_settings() -> None:
     assert {name for name in (*former_names(), *campaign_keys()) if scopes_of(name)} == set()
 
 
-def test_a_campaigns_key_for_a_setting_is_found_where_its_field_is_declared() -> None:
+def test_the_field_of_a_campaign_declares_the_setting_that_it_replaces() -> None:
     assert campaign_keys() == {
         "inter.broker.protocol.version": "kafka",
         "metadata.version": "kafka",
@@ -64,6 +64,6 @@ def test_a_campaigns_key_for_a_setting_is_found_where_its_field_is_declared() ->
 
 
 def test_no_two_settings_have_the_same_former_name() -> None:
-    said = [(former, setting.name) for setting in SETTINGS.values() for former in setting.former]
-    assert len(said) == len({former for former, _ in said})
+    pairs = [(former, setting.name) for setting in SETTINGS.values() for former in setting.former]
+    assert len(pairs) == len({former for former, _ in pairs})
     assert former_names()["max.transaction.timeout.ms"] == "transaction.max.timeout.ms"

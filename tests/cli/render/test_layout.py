@@ -1,4 +1,4 @@
-"""How tables lay out their cells."""
+"""The layout of cells in tables."""
 
 from io import StringIO
 

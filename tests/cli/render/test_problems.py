@@ -1,4 +1,4 @@
-"""Mistakes in files, as they are printed."""
+"""Mistakes in files are printed up to a limit."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The heads of a narrow diff: short, but true."""
+"""The heads of a narrow diff are short and correct."""
 
 import pytest
 
@@ -20,5 +20,5 @@ from harrow.cli.render.diff import short_head
         ("down", ("0 down", "")),
     ],
 )
-def test_a_short_head_says_the_role_and_its_epoch(role: str, head: tuple[str, str]) -> None:
+def test_a_short_head_has_the_role_and_its_epoch(role: str, head: tuple[str, str]) -> None:
     assert short_head(0, role) == head

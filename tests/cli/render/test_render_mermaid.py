@@ -1,4 +1,4 @@
-"""The sequence diagram: what Mermaid's grammar allows, whatever the names are."""
+"""A sequence diagram follows Mermaid's grammar, whatever the names are."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,9 @@ _LINE = re.compile(
 @pytest.mark.parametrize(
     ("campaign", "variant"), [("loss-by-hw-truncation", None), ("ack-lost", None), ("standard", None)]
 )
-def test_each_line_is_one_that_mermaid_knows(tmp_path: Path, campaign: str, variant: str | None) -> None:
+def test_every_line_follows_the_grammar_of_mermaid(
+    tmp_path: Path, campaign: str, variant: str | None
+) -> None:
     story = read_story(written_run(tmp_path, campaign, variant))
     texts = [mermaid(story, whole(story, Window()))]
     texts += [mermaid(story, around(story, finding, Window())) for finding in story.findings]
@@ -48,11 +50,11 @@ def test_each_line_is_one_that_mermaid_knows(tmp_path: Path, campaign: str, vari
         "A\\nB",
     ],
 )
-def test_nothing_in_a_text_is_syntax(text: str) -> None:
+def test_a_text_contains_no_syntax(text: str) -> None:
     code = escaped(text)
     assert re.fullmatch(_TEXT, code)
     assert not re.search(r"[<>{}%\"`\\\n]|\bend\b", code)
-    assert re.sub(r"#(\d+);", lambda found: chr(int(found[1])), code) == text
+    assert re.sub(r"#(\d+);", lambda match: chr(int(match[1])), code) == text
 
 
 def test_arrows_point_from_the_sender_of_records_to_the_receiver(tmp_path: Path) -> None:
@@ -60,8 +62,8 @@ def test_arrows_point_from_the_sender_of_records_to_the_receiver(tmp_path: Path)
     text = mermaid(story, whole(story, Window()))
     names = dict(re.findall(r"participant (L\d+) as (.*)", text))
     arrows = [
-        (names[sender], names[receiver], said.split(maxsplit=1)[1])
-        for sender, receiver, said in re.findall(r"(L\d+)-?->>(L\d+): (.*)", text)
+        (names[sender], names[receiver], text.split(maxsplit=1)[1])
+        for sender, receiver, text in re.findall(r"(L\d+)-?->>(L\d+): (.*)", text)
     ]
     assert ("producer-0", "broker 0", "appended m1 at offset 1, epoch 0") in arrows
     assert ("broker 0", "broker 1", "copied m1 to offset 1") in arrows

@@ -1,4 +1,4 @@
-"""The table of runs: what people see first."""
+"""The table of runs."""
 
 import io
 import re
@@ -24,7 +24,7 @@ def rendered(
     verbose: bool = False,
     folder: Path | None = None,
 ) -> str:
-    """Return what is printed for the runs of one campaign."""
+    """Return the printed table of the runs of one campaign."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
     seeds = {result.seed for result in results}
@@ -47,7 +47,7 @@ def variant(name: str, **changes: object) -> RunResult:
     return run_result(plan=plan(variant=name, expect=Expectation(verdict=HELD)), **changes)
 
 
-def test_variants_stand_under_their_campaign() -> None:
+def test_variants_are_listed_under_their_campaign() -> None:
     shown = rendered(run_result(lost("m1")), variant("0.11")).splitlines()
     assert shown[:3] == [
         "loss",
@@ -57,7 +57,7 @@ def test_variants_stand_under_their_campaign() -> None:
     assert "2 runs of 1 campaign: 1 held, 1 violated; all as expected" in shown
 
 
-def test_a_whole_story_has_what_could_not_be_seen_on_brokers() -> None:
+def test_verbose_lists_expectations_that_brokers_could_not_show() -> None:
     unseen = (
         MissedExpectation(line=0, message="brokers are as they are: maximal_isr is not set"),
         MissedExpectation(line=42, message="LEO is 1, expected 2"),
@@ -68,7 +68,7 @@ def test_a_whole_story_has_what_could_not_be_seen_on_brokers() -> None:
     assert "unseen" not in rendered(run_result(lost("m1"), unseen=unseen))
 
 
-def test_expectations_that_a_difference_of_releases_does_not_explain_are_shown() -> None:
+def test_missed_expectations_that_a_release_difference_does_not_explain_are_shown() -> None:
     missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
     later = plan(written_for="0.10.2", written_release="0.10.2", expect=Expectation(verdict=HELD))
 
@@ -85,28 +85,28 @@ def test_expectations_that_a_difference_of_releases_does_not_explain_are_shown()
         )
 
     assert "otherwise loss.yaml:42: LEO is 1, expected 2\n" in shown(step=3)
-    assert "LEO is 1" not in shown(step=None), "with the behaviour set back all went as expected"
+    assert "LEO is 1" not in shown(step=None), "the restored behaviour meets every expectation"
 
 
 def test_the_suggested_diff_command_works() -> None:
     folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
-    found, again = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
+    loss, second_loss = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
     command = "harrow diff loss/0123-0-0.1.0"
-    assert rendered(found, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
-    two = rendered(found, again, folder=folder).splitlines()
+    assert rendered(loss, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
+    two = rendered(loss, second_loss, folder=folder).splitlines()
     assert two[-2:] == [f"look at it: {command}", f"            {command}"]
-    elsewhere = rendered(found, folder=Path("my runs") / "loss" / "x").splitlines()[-1]
+    elsewhere = rendered(loss, folder=Path("my runs") / "loss" / "x").splitlines()[-1]
     assert elsewhere == "look at it: harrow diff 'my runs/loss/x'"
     assert command in rendered(failed_run(), folder=folder)
 
 
 def test_no_diff_command_is_suggested_without_findings_or_with_many() -> None:
-    folder, found = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
-    assert "look at it" not in rendered(found)
-    assert "look at it" not in rendered(found, folder=folder, quiet=True)
+    folder, loss = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
+    assert "look at it" not in rendered(loss)
+    assert "look at it" not in rendered(loss, folder=folder, quiet=True)
     assert "look at it" not in rendered(variant("0.11"), folder=folder)
-    assert "look at it" not in rendered(found, run_result(lost("m1"), seed=1), folder=folder)
-    assert "look at it" not in rendered(*[found] * 4, folder=folder)
+    assert "look at it" not in rendered(loss, run_result(lost("m1"), seed=1), folder=folder)
+    assert "look at it" not in rendered(*[loss] * 4, folder=folder)
 
 
 def test_unexpected_runs_are_marked_without_colours() -> None:
@@ -120,12 +120,12 @@ def test_unexpected_runs_are_marked_without_colours() -> None:
     assert "exit 1: a promise was broken or an expectation missed" in shown
 
 
-def test_a_campaign_that_expects_nothing_is_not_said_to_be_as_expected() -> None:
+def test_a_campaign_without_expectations_is_not_marked_as_expected() -> None:
     shown = rendered(run_result(plan=plan()))
     assert shown.splitlines()[1] == "  ✓ held"
 
 
-def test_an_inconclusive_run() -> None:
+def test_an_inconclusive_run_shows_its_reason_once() -> None:
     undecided = verdict(status=INCONCLUSIVE, reasons=("step 2 waited in vain",))
     shown = rendered(run_result(plan=plan(), verdict=undecided))
     assert "? inconclusive" in shown
@@ -134,7 +134,7 @@ def test_an_inconclusive_run() -> None:
     assert "exit 3: inconclusive, or nothing ran" in shown
 
 
-def test_seeds_are_grouped() -> None:
+def test_seeds_are_grouped_by_outcome() -> None:
     good = [run_result(seed=seed) for seed in range(20)]
     bad = [failed_run(seed=seed, plan=good[0].plan) for seed in (20, 25)]
     shown = rendered(*good, *bad)
@@ -154,7 +154,7 @@ def test_quiet_prints_failures_only() -> None:
 
 def test_verbose_prints_everything() -> None:
     shown = rendered(run_result(lost("m1", permitted_by="acks=1")), verbose=True)
-    for wanted in (
+    for phrase in (
         "Why it is lost.",
         "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace 0123456789abcdef",
         "lost-write   permitted  1         acks=all",
@@ -163,7 +163,7 @@ def test_verbose_prints_everything() -> None:
         "truncated-below-hw  1",
         "t-0      0       1    1   0@0          m0",
     ):
-        assert wanted in shown
+        assert phrase in shown
     assert "isr-shrank-to-one  " not in shown
     assert "rare states never reached: controller-changed, " in shown
 
