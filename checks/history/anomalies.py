@@ -97,12 +97,12 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,
-        "Write cycle: a circle of operations, each of which sent a record before one of the next operation's records in "
+        "Write cycle: a cycle of operations, each of which sent a record before one of the next operation's records in "
         "some partition.",
     ),
     promise.G1C: Anomaly(
         transaction_cycles.read_cycles,
-        "Circular information flow: a circle of operations, each of which sent a record before one of the next "
+        "Circular information flow: a cycle of operations, each of which sent a record before one of the next "
         "operation's records, or sent a record that the next one polled. At least one of them polled.",
     ),
 }
