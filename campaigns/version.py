@@ -110,7 +110,7 @@ def another_harrow(recorded_version: str, recorded_model: str | None) -> str | N
 
 
 def reads_records_of(recorded: str) -> bool:
-    """Return whether this version reads runs that another one recorded; it tries unknown ones."""
+    """Return whether this version reads runs that another recorded; it tries unknown ones."""
     numbers = _numbers(recorded)
     return numbers is None or _RECORDS_SINCE <= numbers <= (_numbers(version()) or numbers)
 

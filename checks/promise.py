@@ -230,7 +230,7 @@ _SEND_ORDER = (
     BY_RESUMED_EPOCH,
     BY_FORGOTTEN_EPOCH,
     Permission(
-        setting="what permits the loss",
+        setting="whatever permits the loss",
         when="for a record whose offset is assigned again",
     ),
 )
@@ -254,7 +254,7 @@ BY_LOST_DECISION = (
     replace(BY_POWER_LOSS, when=_LOST_DECISION),
     replace(BY_DISK_FAILURE, when=_LOST_DECISION, prevented_by=()),
 )
-NO_WRITE_ISOLATION = "Kafka does not isolate the writes of transactions from each other"
+NO_WRITE_ISOLATION: Final = "because Kafka does not isolate the writes of transactions from each other"
 
 
 LOSSES_OF_LOGS = (BY_UNCLEAN_ELECTION, BY_POWER_LOSS, BY_DISK_FAILURE)

@@ -282,8 +282,8 @@ def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
 class SessionExpired(Event):
     """ZooKeeper has expired a session, or KRaft has fenced a broker without heartbeats.
 
-    ``ephemerals`` are the paths of the znodes that were deleted with it. After a quick restart a
-    broker has an older session beside its own, which may have none. In KRaft it is the word
+    ``ephemerals`` are the paths of the znodes that were deleted with it. There may be none: after a
+    quick restart a broker has an older session beside its own. In KRaft ``ephemerals`` is the word
     ``registration``.
     """
 
@@ -452,7 +452,7 @@ class ControllerResigned(Event):
 
 @event("controller_changed", seen_by=ANY_BROKERS)
 class ControllerChanged(Event):
-    """The control plane has another controller, or none (-1); brokers may not know yet."""
+    """The control plane has a new controller, or none (-1); brokers may not know yet."""
 
     controller: ControllerId
     controller_epoch: Epoch
@@ -491,7 +491,7 @@ class IsrReduced(Event):
 
 @event("assignment", seen_by=STARTED_BROKERS, is_milestone=True)
 class ReplicasAssigned(Event):
-    """The control plane has other replicas for a partition.
+    """The control plane has new replicas for a partition.
 
     ``adding`` and ``removing`` are those of a reassignment. If both are empty, the reassignment is
     complete or cancelled.
@@ -662,7 +662,7 @@ class IsrPending(Event):
 class IsrForgotten(Event):
     """A leader drops its pending ISR change.
 
-    The metadata log has sent it its current one again, ``isr``.
+    The metadata log has sent it the current ISR again, ``isr``.
     """
 
     broker: BrokerId
@@ -842,7 +842,7 @@ class TransactionReported(Event):
 
 @event("transaction_error", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
 class TransactionError(Event):
-    """A producer can only abort its transaction, or after a ``fatal`` error do nothing any more."""
+    """A producer can only abort its transaction, or do nothing at all after a ``fatal`` error."""
 
     client: ClientName
     error: Text
@@ -1145,7 +1145,7 @@ class RequestQueueFull(Event):
 class ClientThrottled(Event):
     """A client has exceeded its quota.
 
-    Its broker mutes it for this time, or up to 1.1 delays the answer (KIP-219).
+    Its broker mutes it for this time. Releases up to 1.1 delay the response instead (KIP-219).
     """
 
     broker: BrokerId

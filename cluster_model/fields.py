@@ -31,7 +31,7 @@ class Marker:
 
 def words_of(kind: type[Marker]) -> str:
     """Return how a campaign writes a value of a kind."""
-    doc = str(kind.__doc__).partition("; ")[0].replace("``", "")
+    doc = str(kind.__doc__).partition("; ")[0].replace("``", "`")
     return " ".join(doc.split()).rstrip(".")
 
 
@@ -40,13 +40,13 @@ class DurationMarker(Marker):
 
 
 class DurationRangeMarker(Marker):
-    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds."""
+    """A time, or a random one from a range such as ``1s..10s``; a pair of microseconds."""
 
 
 class LastsMarker(DurationRangeMarker):
-    """A time, or a range to draw one from such as ``1s..10s``; a pair of microseconds.
+    """A time, or a random one from a range such as ``1s..10s``.
 
-    A campaign may also write it under the key `FOR`.
+    The key may also be written ``for``; a pair of microseconds.
     """
 
 
@@ -69,11 +69,11 @@ class BandwidthMarker(Marker):
 class BrokerMarker(Marker):
     """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``.
 
-    Or several brokers, all of which are struck: ``all``, ``leaders of t``, ``followers of t-0``,
-    ``rack a``, ``random 2``, ``50%``, or a list. A fault of processes or links can also strike a
-    server of ZooKeeper (``zookeeper-1``, ``leader of zookeeper``, ``follower of zookeeper``,
-    ``followers of zookeeper``) or a controller of KRaft (``controller-3000``, ``leader of quorum``,
-    ``follower of quorum``, ``followers of quorum``).
+    Some values mean several brokers, and the fault strikes them all: ``all``, ``leaders of t``,
+    ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. A fault of processes or
+    links can also strike a server of ZooKeeper (``zookeeper-1``, ``leader of zookeeper``,
+    ``follower of zookeeper``, ``followers of zookeeper``) or a controller of KRaft
+    (``controller-3000``, ``leader of quorum``, ``follower of quorum``, ``followers of quorum``).
     """
 
 
@@ -90,19 +90,21 @@ class BrokerOrNoneMarker(Marker):
 
 
 class EndpointMarker(Marker):
-    """One end of a link: a broker's id, the name of a client, ``zookeeper`` or one of its servers.
+    """One end of a link: a broker's id, the name of a client, or the control plane.
 
-    Its servers are named like ``zookeeper-1``. In KRaft the end is ``quorum``, or one of its
-    controllers, such as ``controller-3000``.
+    The control plane is ``zookeeper``, or one of its servers such as ``zookeeper-1``. In KRaft it
+    is ``quorum``, or one of its controllers such as ``controller-3000``.
     """
 
 
 class LinkEndMarker(EndpointMarker):
-    """A broker's id, the name of a client, ``zookeeper``, or one of its servers (``zookeeper-1``).
+    """A broker's id, the name of a client, or the control plane.
 
-    In KRaft ``quorum``, or one of its controllers such as ``controller-3000``. Or a name that is
-    looked up when the fault strikes: ``leader of t-0``, ``controller``, ``any`` and any other name
-    of a broker, or ``brokers``, ``clients``, or ``others``: all that the fault does not name.
+    The control plane is ``zookeeper``, or one of its servers such as ``zookeeper-1``. In KRaft it
+    is ``quorum``, or one of its controllers such as ``controller-3000``. An end may also be a name
+    that is looked up when the fault strikes: ``brokers``, ``clients``, ``others`` (all that the
+    fault does not name), or any name of one or several brokers, such as ``controller`` or
+    ``leader of t-0``.
     """
 
 
@@ -111,7 +113,7 @@ class ClientMarker(Marker):
 
 
 class ClientTargetMarker(ClientMarker):
-    """The name of a client, ``any`` for one drawn when the fault strikes, or ``all``."""
+    """The name of a client, ``all``, or ``any`` for one chosen at random when the fault strikes."""
 
 
 class ProducerMarker(ClientMarker):
@@ -301,10 +303,10 @@ class DeclaredField:
     def words(self) -> str:
         """Return how a campaign writes a value."""
         if self.choices:
-            return "One of " + ", ".join(self.choices)
+            return "One of " + ", ".join(f"`{choice}`" for choice in self.choices)
         if issubclass(self.kind, Marker):
             return words_of(self.kind)
-        return {bool: "true or false", int: "A whole number"}.get(self.kind, "Text")
+        return {bool: "`true` or `false`", int: "A whole number"}.get(self.kind, "Text")
 
     @property
     def required(self) -> bool:

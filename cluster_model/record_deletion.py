@@ -31,7 +31,7 @@ class Timers(Protocol):
 class RecordDeletion:
     """A request to delete records below an offset (``KafkaAdminClient.deleteRecords``).
 
-    It is no message on the network, so faults cannot strike it. If the broker dies before it
+    It is not a message on the network, so faults cannot strike it. If the broker dies before it
     answers, or does not lead, the request goes to the next leader.
     """
 

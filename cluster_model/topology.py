@@ -123,7 +123,7 @@ class NetworkSpec:
     """The network between all processes."""
 
     latency_min_us: Annotated[int, DurationRangeMarker] = described(
-        "One way, drawn for each message.",
+        "The delay of a message in one direction, chosen at random for each.",
         default=200,
         key="latency",
         upper="latency_max_us",

@@ -1,5 +1,6 @@
 """Writes the keys of a campaign file as Markdown, from its JSON Schema (``harrow schema``)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ def key_tables() -> str:
 
 def _title(name: str) -> str:
     """Return the heading of a section: its key, or a description."""
-    return _TITLES.get(name) or name.removesuffix("Section").lower()
+    return _TITLES.get(name) or re.sub(r"\B(?=[A-Z])", " ", name.removesuffix("Section")).lower()
 
 
 def _section(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -113,7 +114,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return _choice(schema["enum"])
     if "examples" in schema:
-        return f"as {', '.join(f'`{example}`' for example in schema['examples'])}"
+        return f"a value like {', '.join(f'`{example}`' for example in schema['examples'])}"
     kind = schema.get("type")
     if kind == "array":
         return f"a list, each {_kind(schema['items'])}" if "items" in schema else "a list"

@@ -76,7 +76,7 @@ class BrokerRestart(Fault):
     broker: Broker = described("Which broker.")
 
     def applies(self, environment: Environment) -> bool:
-        # A broker that has not joined yet is not down. Servers that are no brokers never join.
+        # A broker that has not joined yet is not down. Servers that are not brokers never join.
         has_joined = self.broker >= FIRST_ZOOKEEPER_ID or self.broker in environment.broker_ids()
         return has_joined and not environment.is_running(self.broker)
 
@@ -91,9 +91,10 @@ class BrokerRestart(Fault):
 class BrokerStop(LastingFault):
     """The broker shuts down cleanly (SIGTERM).
 
-    It moves its leaderships, flushes its logs and closes its session. It also stops with
-    `controlled.shutdown.enable=false`, without a controller, or without a replica that can take
-    over; then it stops later or less gently. No record is lost.
+    It moves its leaderships, flushes its logs and closes its session. Without
+    `controlled.shutdown.enable`, a controller, or a replica that can take over, it stops
+    without moving them, and its partitions get other leaders only after it has gone. No record is
+    lost.
     """
 
     name: ClassVar[str] = "broker_stop"
@@ -155,7 +156,7 @@ class RollingRestart(GradualFault):
         default="id",
     )
     down_for: DurationRange = described(
-        "How long each broker stays down, as while its software is replaced.", default=(0, 0)
+        "How long each broker stays down, for example while its software is replaced.", default=(0, 0)
     )
     pause: DurationRange = described(
         "How long to wait between the start of a broker and the next one's turn.", default=(0, 0)
@@ -255,8 +256,8 @@ class BrokerSlow(LastingFault):
     other request waits behind them: fetches of followers, and requests of the controller unless
     `control.plane.listener.name` gives those a queue of their own. The broker's own requests are
     not slowed, so it keeps its session and replicates what it follows. No timeout of the cluster
-    notices this failure, while clients wait. A controller in a process of its own has one thread
-    for each connection here.
+    notices this failure, while clients wait. In the model, a controller in a process of its own has
+    one thread for each connection.
     """
 
     name: ClassVar[str] = "broker_slow"
@@ -286,7 +287,7 @@ class BrokerIsolation(LinkFault):
 
     broker: Broker = described("Which broker.")
     from_: Literal["zookeeper", "quorum", "brokers", "servers"] = described(
-        "From whom (written `from`): `zookeeper` (in KRaft `quorum`), the other `brokers`, or both (`servers`).",
+        "What it is cut off from: `zookeeper` (in KRaft `quorum`), the other `brokers`, or both (`servers`).",
         default="servers",
     )
     duration: Lasts | None = described(UNTIL_HEALED, default=None)

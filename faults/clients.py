@@ -82,7 +82,7 @@ class ClientPause(LastingFault):
 class ClientZombie(LastingFault):
     """A producer or group member pauses, is replaced by a new process, and then resumes.
 
-    From then on both work, like two instances of which a scheduler has lost track. Without a
+    From then on both work, like two instances after a scheduler has lost track of one. Without a
     `transactional.id` nothing fences an old producer: its buffered records arrive behind those of
     the new one. An old group member processes the records that it had fetched, and then finds that
     it cannot commit them.
@@ -112,7 +112,7 @@ class StepFault(GradualFault):
 
     client: ClientTarget = described("Which application.", example="application-0")
     step: Step | None = described(
-        "Before which step of its loop; by default a drawn one. Its `delivery` decides which steps it has, and it takes "
+        "Before which step of its loop; by default one chosen at random. Its `delivery` decides which steps it has, and it takes "
         "`abort` only after a failure.",
         default=None,
     )

@@ -123,7 +123,7 @@ class ReplicaIs(Fact):
 
 @dataclass(frozen=True, slots=True)
 class LeaderIs(Fact):
-    """Leaders as in the partitions' znodes; -1 is no leader."""
+    """Leaders as in the partitions' znodes; -1 means no leader."""
 
     name: ClassVar[str] = "leader"
     keyed_by: ClassVar[tuple[str, ...]] = ("partition",)

@@ -170,7 +170,7 @@ class Fault(Action):
         yield from ()
 
     def ends(self, other: "Fault") -> bool:
-        """Return whether this fault ends another one."""
+        """Return whether this fault ends another."""
         return False
 
 

@@ -14,9 +14,9 @@ _STOP: Final = "With `every` and `rate`: when it ends; by default with the workl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Once, at a virtual time or at one drawn from a range."""
+    """Once, at a virtual time or at a random one from a range."""
 
-    at_us: DurationRange = described("Once, at this virtual time, or at one drawn from a range.", key="at")
+    at_us: DurationRange = described("Once, at this virtual time, or at a random one from a range.", key="at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,9 @@ class Injection:
     # One of several faults is drawn each time.
     timing: Timing = described("When.", key="")
     faults: tuple[Fault, ...] = described("The faults.", key="")
-    together: Count = described("How many strike at once, each drawn separately; by default 1.", default=1)
+    together: Count = described(
+        "How many strike at the same time, each chosen separately; by default 1.", default=1
+    )
     # All in turn, each when the one before has ended; else one of them is drawn.
     serial: bool = described("Whether all strike.", default=False, key="", counts_if_set=True)
     repeat: Count = described(

@@ -40,7 +40,7 @@ _NODES_MIN: Final = {"halves": 2, "bridge": 3, "majorities_ring": 4}
 class NetworkAckLoss(MessageFault):
     """The broker handles the request, and its response never arrives.
 
-    `reset` breaks the connection where the response would have passed, so the client knows at once
+    `reset` breaks the connection instead of delivering the response, so the client knows at once
     that the outcome is unknown. `timeout` drops the response, and the client waits for
     `request.timeout.ms`.
     """
@@ -131,15 +131,15 @@ class NetworkPartition(LinkFault):
     As with TCP, what is sent meanwhile is retransmitted when the link is back, unless one end has
     given up the connection. `between: leader of t-0` alone cuts that broker off from everything,
     `between: clients, and: brokers` cuts the clients off from an intact cluster,
-    `between: brokers, and: brokers` is the reverse, and `between: brokers, and: zookeeper` cuts off
-    the control plane alone.
+    `between: brokers, and: brokers` cuts the brokers off from each other while clients reach them
+    all, and `between: brokers, and: zookeeper` cuts off the control plane alone.
     """
 
     name: ClassVar[str] = "partition"
 
     between: tuple[LinkEnd, ...] = described("One side.")
     and_: tuple[LinkEnd, ...] = described(
-        "The other side (written `and`); by default all `others`.", default=(OTHERS,), shrinks=False
+        "The other side; by default all `others`.", default=(OTHERS,), shrinks=False
     )
     one_way: bool = described("Cut only what the first side sends.", default=False)
     duration: Lasts | None = described(UNTIL_HEALED, default=None)
@@ -158,10 +158,10 @@ class NetworkPartition(LinkFault):
 class NetworkSplit(LinkFault):
     """The network splits in one of the shapes that Jepsen tests.
 
-    Which servers are where is drawn when it strikes. `halves`: the first half of the nodes, rounded
-    down, cannot reach the others. `bridge`: the same, but the node in the middle still reaches both
-    halves. `majorities_ring`: each node reaches a majority, and no two nodes reach the same one. A
-    ring of fewer than four nodes cuts no link.
+    It puts the nodes in an order, by default at random. `halves`: the first half of the nodes,
+    rounded down, cannot reach the others. `bridge`: the same, but the node in the middle still
+    reaches both halves. `majorities_ring`: each node reaches a majority, and no two nodes reach the
+    same one. A ring of fewer than four nodes cuts no link.
     """
 
     name: ClassVar[str] = "network_split"
@@ -175,7 +175,7 @@ class NetworkSplit(LinkFault):
         shrinks=False,
     )
     order: Literal["random", "given"] = described(
-        "The order of the nodes side by side, or in the ring: drawn, or as in `nodes`.",
+        "The order of the nodes in the line or the ring: `random`, or as in `nodes` (`given`).",
         default="random",
         shrinks=False,
     )
@@ -241,11 +241,11 @@ class LinkSlow(LinkFault):
 
     between: tuple[LinkEnd, ...] = described("One side.")
     and_: tuple[LinkEnd, ...] = described(
-        "The other side (written `and`); by default all `others`.", default=(OTHERS,), shrinks=False
+        "The other side; by default all `others`.", default=(OTHERS,), shrinks=False
     )
     one_way: bool = described("Slow only what the first side sends.", default=False)
     latency: Duration = described("How much longer each message takes.", default=100 * US_PER_MS)
-    jitter: Duration = described("The most that is added on top, drawn for each message.", default=0)
+    jitter: Duration = described("The most that is added on top, at random for each message.", default=0)
     bandwidth: Bandwidth | None = described(
         "How much passes in each direction; by default there is no limit.", default=None
     )
@@ -279,7 +279,7 @@ class LinkReset(Fault):
 
     between: tuple[LinkEnd, ...] = described("One side.")
     and_: tuple[LinkEnd, ...] = described(
-        "The other side (written `and`); by default all `others`.", default=(OTHERS,), shrinks=False
+        "The other side; by default all `others`.", default=(OTHERS,), shrinks=False
     )
 
     def problem(self) -> str | None:

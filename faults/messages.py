@@ -26,10 +26,10 @@ class Message(MessageFault):
 
     action: Literal["hold", "drop", "delay", "duplicate", "reset"] = described("What happens to it.")
     api: fields.Api | None = described("Its API; by default any.", default=None, shrinks=False)
-    kind: Literal["request", "response"] | None = described("By default both.", default=None, shrinks=False)
-    from_: fields.Endpoint | None = described(
-        "Its sender (written `from`); by default anyone.", default=None, shrinks=False
+    kind: Literal["request", "response"] | None = described(
+        "Whether it is a request or a response; by default both.", default=None, shrinks=False
     )
+    from_: fields.Endpoint | None = described("Its sender; by default anyone.", default=None, shrinks=False)
     to: fields.Endpoint | None = described("Its receiver; by default anyone.", default=None, shrinks=False)
     znode: fields.ZnodePath | None = described(
         "Only messages about this znode or one below it: requests that read or write it, their answers, and watches "
@@ -38,8 +38,8 @@ class Message(MessageFault):
         shrinks=False,
     )
     count: fields.Count = described("How many messages.", default=1)
-    skip: fields.Skip = described("How many pass first.", default=0)
-    delay: fields.Duration = described("With `delay`: how long.", default=US_PER_SECOND)
+    skip: fields.Skip = described("How many messages pass first.", default=0)
+    delay: fields.Duration = described("With `action: delay`: how long.", default=US_PER_SECOND)
     id: fields.MessageRuleName = described("A name, for `release`.", default="message", shrinks=False)
 
     def problem(self) -> str | None:

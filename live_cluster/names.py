@@ -12,8 +12,8 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class Names:
     """Ids of brokers and names of topics on the cluster, by those of the campaign.
 
-    Missing topics have the same name. If there are any brokers, the cluster's others are not the
-    campaign's.
+    A topic without an entry has the same name on both. If ``brokers`` has entries, the cluster's
+    other brokers do not belong to the campaign.
     """
 
     brokers: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -355,7 +355,7 @@ def link_end(text: str) -> int | str:
 def campaign_name(text: str) -> str:
     """Check a campaign's name. It names a folder of results, so few characters are allowed."""
     if _name(text, _NAME, "campaign", "letters, digits, `.`, `_` and `-`, at most 100, no space") == "latest":
-        raise LiteralError("`latest` cannot name a campaign: results/latest is the newest run")
+        raise LiteralError("`latest` is not a valid campaign name: results/latest is the newest run")
     return text
 
 
@@ -374,13 +374,13 @@ def client_name(text: str) -> str:
     if _RESERVED_CLIENT.fullmatch(
         _name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
     ):
-        raise LiteralError(f"{quoted(text)} cannot name a client: this name is reserved")
+        raise LiteralError(f"{quoted(text)} is not a valid client name: it is reserved")
     return text
 
 
 def _name(text: str, pattern: re.Pattern[str], owner: str, rule: str) -> str:
     if not (pattern.fullmatch(text) and text.isprintable()):
-        raise LiteralError(f"{quoted(text)} cannot name a {owner}: {rule}")
+        raise LiteralError(f"{quoted(text)} is not a valid {owner} name: {rule}")
     return text
 
 

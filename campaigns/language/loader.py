@@ -326,7 +326,7 @@ class _Plans:
         return not without.mistakes
 
     def _as_written(self, plan: Plan, tree: nodes.MapNode, over: nodes.MapNode | None) -> Plan:
-        """Record the release that a plan was written for, if the options name another one."""
+        """Record the release that a plan was written for, if the options name another."""
         if not self._release_options():
             return plan
         written, now = written_release(self._written(over)), written_release(tree)

@@ -69,7 +69,7 @@ class Part:
         return self.key_mark.option is not None
 
     def place(self) -> str:
-        """Return the position of this part, for a message about another one."""
+        """Return the position of this part, for a message about another."""
         option = self.key_mark.option
         return f"line {self.key_mark.line}" if option is None else f"--set {printable(option)}"
 

@@ -236,7 +236,7 @@ class SwarmActions:
 
     count: markers.NumberRange = described("The number of actions, such as `0..3`.", implied=True)
     kinds: tuple[Annotated[Action, ActionMarker], ...] = described(
-        "The actions to draw from, one each time.", key="any_of", implied=True
+        "The actions; one of them is chosen at random each time.", key="any_of", implied=True
     )
 
 

@@ -1,6 +1,6 @@
 """The effect of ``--set kafka=...`` and ``--set cluster.metadata=...`` on campaigns.
 
-A variant that names its own release is about that release; on another one its name would be
+A variant that names its own release is about that release; on another its name would be
 misleading. So it is left out, unless the user names it (``--variant``), or the campaign itself does
 not suit the new release and the variant is written for the same control plane. Other variants run
 beside it. The expectations of a campaign are about the release that it names

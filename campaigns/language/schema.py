@@ -57,7 +57,7 @@ def injection_section() -> SectionShape:
     faults = Listed(Later(catalogue_shapes.one_fault_section), one_will_do=True)
     keys = {
         "do": Key(faults, "The fault, or with `at` and `every` the faults that strike together."),
-        "any_of": Key(faults, "Faults to draw from, one each time."),
+        "any_of": Key(faults, "Faults; one of them is chosen at random each time."),
         "serial": Key(faults, "Faults that strike in sequence, each when the previous one is over."),
     }
     return _for_variants(Injection, {**timings, **keys, **keys_of(Injection)})

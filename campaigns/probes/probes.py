@@ -777,7 +777,7 @@ def recovery_met_corruption() -> None:
 def log_dir_failed() -> None:
     """A broker could not write to a log directory.
 
-    If it has another one, it continues without the replicas in the failed one (KIP-112). Otherwise
+    If it has another, it continues without the replicas in the failed one (KIP-112). Otherwise
     it stops.
     """
 

@@ -328,7 +328,7 @@ def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | No
 
 
 def _in_order(placed: Sequence[tuple[str, _Sent]], places: _Places) -> list[tuple[str, _Sent]]:
-    """Return sends of named producers as logged, others by offset, so order is no anomaly."""
+    """Return sends of named producers as logged, others by offset, so order is not an anomaly."""
 
     def order(item: tuple[str, _Sent]) -> tuple[str, float]:
         partition, sent = item

@@ -169,7 +169,7 @@ def _flush_names(folder: Path) -> None:
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Rename a file, but never over another one."""
+    """Rename a file, but never over another."""
     try:
         os.link(temporary, path)
     except FileExistsError:

@@ -80,7 +80,7 @@ def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
     """Return how long a stopping broker may take until it is started again.
 
     With ZooKeeper, all attempts of a controlled shutdown count. KRaft gives up after five minutes,
-    and a controller in the same process also waits for another one to take over.
+    and a controller in the same process also waits for another to take over.
     """
     if metadata == KRAFT:
         return CONTROLLED_SHUTDOWN_MAX_US + SHUTDOWN_MAX_US

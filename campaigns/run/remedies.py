@@ -51,10 +51,10 @@ def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) 
     """
     proposed_names = {name for way in proposed for name, _ in way.remedy.settings}
     for setting in _settings():
-        is_meant = (
+        is_candidate = (
             setting.name in kinds or setting.name in proposed_names or not kinds.isdisjoint(setting.guards)
         )
-        for value in setting.safe if is_meant else ():
+        for value in setting.safe if is_candidate else ():
             if setting.name != TRANSACTIONAL_ID or len(plan.producers) == 1:
                 yield _with_setting(plan, setting.name, value)
     for name, path, item in _fields(plan):

@@ -233,7 +233,7 @@ def _again(rule: str, trial: RunResult, findings: Sequence[Finding]) -> Refutati
 
 
 def _instead(again: RunResult, first: RunResult, rule: str) -> Refutation | None:
-    """Return a finding of the trial that is new: replacing one loss by another is no remedy.
+    """Return a finding of the trial that is new: replacing one loss by another is not a remedy.
 
     It comes from a rule that had no findings, or it has a cause that no rule, or not the rule in
     question, had found in the run.

@@ -32,21 +32,21 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
     plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
     sends = list(sends_of(result))
     operated = [Moment(at_us=at_us, action=action) for at_us, action in result.operated]
-    written = replace(
+    without_moments = replace(
         plan,
         script=(),
         faults=(),
         cluster=_assigned(plan.cluster, result),
         producers=tuple(replace(p, interval_us=None, start_us=0, stop_us=None) for p in plan.producers),
     )
-    begun, ended = _begun(result), _ended(result)
+    starts, ends = _transaction_starts(result), _transaction_ends(result)
     for scripted in (True, False):
-        moments = [*begun, *sends, *ended, *operated, *_faults(result, scripted=scripted)]
-        yield with_timeline(written, moments)
+        moments = [*starts, *sends, *ends, *operated, *_faults(result, scripted=scripted)]
+        yield with_timeline(without_moments, moments)
     scripted_faults = any(isinstance(action, Fault) for step in plan.script for action in step.actions)
     if not scripted_faults:
-        struck = with_timeline(replace(plan, script=(), faults=()), _faults(result, scripted=False))
-        yield replace(plan, faults=struck.faults)
+        with_faults = with_timeline(replace(plan, script=(), faults=()), _faults(result, scripted=False))
+        yield replace(plan, faults=with_faults.faults)
     yield plan
 
 
@@ -85,20 +85,20 @@ def sends_of(result: RunResult) -> Iterator[Moment]:
             yield Moment(at_us=operation.time_us, action=send)
 
 
-def _begun(result: RunResult) -> list[Moment]:
-    """Return the beginnings of producers' transactions.
+def _transaction_starts(result: RunResult) -> list[Moment]:
+    """Return the starts of producers' transactions.
 
     At the same instant, they come before sends.
     """
     producers = _producers(result)
     return [
-        Moment(at_us=begun.at_us, action=BeginTransaction(producer=begun.client))
-        for begun in select(result.evidence.trace, TransactionOpened)
-        if begun.client in producers
+        Moment(at_us=opened.at_us, action=BeginTransaction(producer=opened.client))
+        for opened in select(result.evidence.trace, TransactionOpened)
+        if opened.client in producers
     ]
 
 
-def _ended(result: RunResult) -> list[Moment]:
+def _transaction_ends(result: RunResult) -> list[Moment]:
     """Return the ends of producers' transactions. At the same instant, they come after sends."""
     producers = _producers(result)
     return [

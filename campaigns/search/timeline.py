@@ -18,7 +18,7 @@ Markers = tuple[type[Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """An action at a time. ``scripted`` tells whether it is in the script or in ``faults``."""
+    """An action at a time: from the script if ``scripted``, otherwise from ``faults``."""
 
     at_us: int
     action: Action
@@ -29,7 +29,7 @@ class Moment:
 
 
 def timeline(plan: Plan) -> tuple[Moment, ...]:
-    """Return the actions at fixed times. Scripts with conditions and random faults have none."""
+    """Return the actions at fixed times; a script with conditions and random faults have none."""
     moments: list[Moment] = []
     if _is_timed(plan):
         for step in plan.script:

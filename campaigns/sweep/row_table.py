@@ -32,7 +32,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "verdict": (pa.string(), "`held`, `permitted`, `violated`, `inconclusive` or `error`"),
     "outcome": (
         pa.string(),
-        "`as-expected`, `unexpected` (the run failed), `otherwise` (other than the campaign expects of another release) or `undecided`",
+        "`as-expected`, `unexpected` (the run failed), `otherwise` (unlike the campaign's expectation, which is for another release) or `undecided`",
     ),
     "rules": (_RULES, "the rules that did not hold, with their status and number of findings"),
     "reasons": (pa.list_(pa.string()), "why the run is inconclusive"),

@@ -1,7 +1,7 @@
 """Decides whether compaction removed a record, and whether a later record replaces it.
 
 ``cleanup.policy=compact`` promises to keep the latest record of each key, and nothing else. A
-record that is gone because a later one of its key is in the same log is no loss. It is a loss if
+record that is gone because a later one of its key is in the same log is not a loss. It is a loss if
 there was no later record, or if that was lost too. A tombstone stays for ``delete.retention.ms``,
 so that slow readers see it. The keys of the records and the logs decide. The reason that a broker
 states is not trusted.

@@ -267,7 +267,7 @@ def _by_disk_failure(
 ) -> Cause | None:
     """Return why a record was lost, if some of the last *copies* were lost with disks.
 
-    This follows `_by_power_loss`, but a lost disk alone is no cause, because replication protects
+    This follows `_by_power_loss`, but a lost disk alone is not a cause: replication protects
     against it. Either no replica had the record any more, or a replica led that had lost it in this
     way. None means another cause.
     """

@@ -3,7 +3,7 @@
 Retention is not a loss. A record is kept for ``retention.ms``, or until the log without it has
 ``retention.bytes``, read or not. The settings, the time of the send and the size of the log after
 the deletion decide whether that was so. The reason that a broker states is not trusted. What an
-administrator has deleted (DeleteRecords) is no loss either, up to the offset of the request.
+administrator has deleted (DeleteRecords) is not a loss either, up to the offset of the request.
 """
 
 from collections.abc import Sequence

@@ -292,8 +292,8 @@ def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
 def lost_marker(index: Index, partition: str, offset: int, until_us: int, position: int = 0) -> Cause | None:
     """Return what permits a jump of a consumer's position after *offset*: a lost marker.
 
-    The consumer has passed the marker, which is no record of a client, so the gap begins before the
-    last record that it has read. If its *position* is known, it has passed all before that, aborted
+    The consumer has passed the marker, which no client wrote, so the gap begins before the last
+    record that it has read. If its *position* is known, it has passed all before that, aborted
     records included.
     """
     markers: dict[int, int] = {}
@@ -375,7 +375,7 @@ def _tell_commit_asked(story: Story, line: float, gap: Gap) -> None:
 
 @source(ABORT_ASKED)
 def _tell_abort_asked(story: Story, line: float, gap: Gap) -> None:
-    """Tell who requested an abort: the application, or another one that began with the same id."""
+    """Tell who requested an abort: the application, or another that began with the same id."""
     (producer_id,) = gap.need.subject
     clients = _clients(story.index, producer_id)
     requests: Sequence[TraceLine[events.TransactionEnding | events.ProducerInitialized]]

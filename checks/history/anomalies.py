@@ -87,7 +87,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     ),
     promise.MISROUTED: Anomaly(
         misrouted_records.misrouted_records,
-        "A poll returned a record from a partition although it was sent to another one. Partitions without any sends are "
+        "A poll returned a record from a partition although it was sent to a different one. Partitions without any sends are "
         "excluded, and so are histories that sent a value to two partitions: values do not identify records there.",
     ),
     promise.TORN_TRANSACTION: Anomaly(

@@ -108,7 +108,7 @@ class HistoryIndex:
     position. ``names_transactions_sends``: the history calls transactions that only send `send`, as
     Jepsen does. ``transactions`` are the operations with sends that are transactions, and
     ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of
-    processes that are no clients. `finish` ends the history.
+    processes that are not clients. `finish` ends the history.
     """
 
     __slots__ = (

@@ -26,7 +26,7 @@ def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: Partit
 
 
 def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Sighting]:
-    """Find records that were polled in a partition although they were sent to another one.
+    """Find records that were polled in a partition although they were sent to another.
 
     A value that was sent to no partition comes from a producer outside the history. Unless the
     history *is_complete*, such a producer may also have sent a value that another producer sent to

@@ -1,7 +1,7 @@
 """The stored part of a history: sends, polled records, jumps of consumers, transactions.
 
-A history can have millions of records, so a record is no object. It has a row, and `Records` has a
-column for each of its properties. An object of a send is made only on request.
+A history can have millions of records, so a record is not an object. It has a row, and `Records`
+has a column for each of its properties. An object of a send is made only on request.
 """
 
 from array import array

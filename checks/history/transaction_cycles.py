@@ -1,6 +1,6 @@
 """Finds cycles of transactions: G0 (only writes), G1c (writes and reads).
 
-An operation depends on another one if it wrote the record right behind the other's write
+An operation depends on another if it wrote the record right behind the other's write
 (write-write), or if it polled what the other wrote (write-read). An operation that only polls
 precedes no other one, and single sends are in the order of their partition. So every cycle has an
 operation of several micro-operations, and a history without any needs no search. After Adya, Weak
@@ -50,7 +50,7 @@ def write_write(
     value: RecordValue,
     then: RecordValue,
 ) -> str:
-    """A record of one operation is right before a record of another one."""
+    """A record of one operation is right before a record of another."""
     sent = f"sent {shown(value)} to {shown(partition)}"
     before = f"right before {shown(then)}, which came from {operation_text(later)}"
     return f"{operation_text(earlier)} {sent} {before}"
@@ -60,7 +60,7 @@ def write_write(
 def write_read(
     *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
 ) -> str:
-    """One operation polled what another one sent."""
+    """One operation polled what another sent."""
     sent = f"sent {shown(value)} to {shown(partition)}"
     return f"{operation_text(earlier)} {sent}, which was polled by {operation_text(later)}"
 
@@ -135,14 +135,14 @@ class _Graphs:
         self._orders = orders
         self._nodes = len(self.transactions)
         self._writer_of: dict[tuple[str, Value], int] = {}
-        concerned: dict[str, None] = {}
+        partitions: dict[str, None] = {}
         values = orders.history.records.values
         for node, transaction in enumerate(self.transactions):
-            concerned.update(dict.fromkeys(transaction.reads))
+            partitions.update(dict.fromkeys(transaction.reads))
             for partition, row in transaction.sends:
-                concerned[partition] = None
+                partitions[partition] = None
                 self._writer_of[partition, values[row]] = node
-        for partition in concerned:
+        for partition in partitions:
             self._add_writes(partition)
         for node, transaction in enumerate(self.transactions):
             self._add_reads(node, transaction)

@@ -344,7 +344,11 @@ _PROMISES: Final[Mapping[str, Promise]] = {
     invariants.CHECKPOINT_WITHIN_LOG: Promise(
         promised_by=(promise.RECOVERY_POINT,),
         permissions=(
-            replace(promise.BY_DISK_FAILURE, when="when it gives back an old file", prevented_by=()),
+            replace(
+                promise.BY_DISK_FAILURE,
+                when="when the disk returns an old version of the file",
+                prevented_by=(),
+            ),
         ),
     ),
     invariants.SHUTDOWN_FLUSHES_LOGS: Promise(promised_by=(promise.RECOVERY_POINT,)),

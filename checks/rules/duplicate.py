@@ -270,7 +270,7 @@ def _numbers(entry: LogEntry) -> tuple[int, int]:
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
-    """Return the producer's record before another one's batch, in the log at its append."""
+    """Return the producer's record before another's batch, in the log at its append."""
     for offset in range(copy.offset - 1, -1, -1):
         for other in story.copies_at(offset):
             is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch

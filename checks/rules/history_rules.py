@@ -468,7 +468,7 @@ HISTORY_RULES: Final = (
             permissions=(
                 Permission(
                     setting=promises.WRITES_INTERLEAVE,
-                    when=f"with a write in the cycle: {promises.NO_WRITE_ISOLATION}",
+                    when=f"with a write in the cycle, {promises.NO_WRITE_ISOLATION}",
                 ),
                 *promises.BY_ISOLATION,
             ),

@@ -163,7 +163,7 @@ def _lost(
     A value is gone if no log has it at its offset, or, while the logs are not settled, if it is not
     *standing* there. If all are gone, the values that consumers did not read are lost. A value that
     a later record of its key replaces is not lost. It may have been the last value at the offset,
-    which needs no explanation, or another one replaced it.
+    which needs no explanation, or another replaced it.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [

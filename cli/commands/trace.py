@@ -101,10 +101,10 @@ def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
 
 def _no_finding(story: TraceStory, argument: str) -> str:
     if not story.findings:
-        return f"no finding {quoted(argument)}: this run has no findings, it is {story.recorded.verdict}"
+        return f"no finding {quoted(argument)}: this run has no findings; its verdict is {story.recorded.verdict}"
     close = nearest(argument, {finding.rule for finding in story.findings})
     hint = "" if close is None else f"; did you mean `{close}`?"
-    numbered = [f"{finding.number} {finding.rule}" for finding in story.findings[:_FINDINGS_NAMED]]
+    numbered = [f"{finding.number} ({finding.rule})" for finding in story.findings[:_FINDINGS_NAMED]]
     count = counted(len(story.findings), "finding")
     return f"no finding {quoted(argument)} in this run{hint}; it has {count}: {listed(numbered)}"
 

@@ -214,7 +214,7 @@ def _about(item: kinds.DeclaredField) -> str:
         parts.append("Required.")
     elif item.default is not None and item.default is not MISSING:
         shown = field_text(item.kind, item.default) or value_text(item.default)
-        parts.append(f"Default: {shown}.")
+        parts.append(f"Default: `{shown}`.")
     return " ".join(parts)
 
 

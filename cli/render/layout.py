@@ -63,7 +63,7 @@ def columns(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        # Rich measures an empty column as 0 but renders it 1 wide, so it would fold another one.
+        # Rich measures an empty column as 0 but renders it 1 wide, so it would fold another.
         table.add_column(head, overflow="fold", min_width=1)
     for row in rows:
         table.add_row(*row)

@@ -626,7 +626,7 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error if a reader has another leader epoch (KIP-320) or this is no leader.
+        """Return the error if a reader has another leader epoch (KIP-320) or this does not lead.
 
         The epoch comes first (``Partition.getLocalLog``): even a follower reports that it knows a
         newer one.

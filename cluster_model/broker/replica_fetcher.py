@@ -187,7 +187,7 @@ class ReplicaFetcher:
             self._busy = True
             fetch = self._session.request(self._broker, self._fetch_wait_max_us, self._fetch_max_bytes)
             fetch.replica_epoch = self._broker_epoch
-            # The fetch may repeat itself unless the next request has to be another one.
+            # The fetch may repeat itself unless the next request has to be another.
             is_all = not self._truncating and not self._delayed and not self._throttled
             self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
         else:

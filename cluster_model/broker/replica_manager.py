@@ -509,7 +509,7 @@ class ReplicaManager:
     # Log directories
 
     def handle_log_dir_failure(self, log_dir: int) -> None:
-        """Stop serving a log directory that is not writable. Without another one, the broker halts.
+        """Stop serving a log directory that is not writable. Without another, the broker halts.
 
         After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker
         (KIP-112). In KRaft, so does one in the directory of the metadata log: since 3.7 the broker

@@ -79,9 +79,9 @@ class TransactionVerification:
             )
         self._busy[coordinator] = None
         pending = queue.pop(0)
-        client.send(pending[0], partial(self._answered, coordinator), pending)
+        client.send(pending[0], partial(self._handle_response, coordinator), pending)
 
-    def _answered(
+    def _handle_response(
         self,
         coordinator: int,
         answer: AddPartitionsToTxnResponse | None,

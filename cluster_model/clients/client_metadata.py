@@ -107,7 +107,7 @@ class ClientMetadata:
             return
         self._is_request_in_flight = True
         self._is_update_requested = False
-        connection.send(MetadataRequest(), self._answered)
+        connection.send(MetadataRequest(), self._handle_response)
 
     def least_loaded(self) -> NetworkClient | None:
         """Return the connection for a request to any broker; None if no broker is available.
@@ -144,7 +144,7 @@ class ClientMetadata:
         if self._is_update_requested:
             self.request_update()
 
-    def _answered(self, response: MetadataResponse | None, _: None) -> None:
+    def _handle_response(self, response: MetadataResponse | None, _: None) -> None:
         self._is_request_in_flight = False
         if response is None:
             self._failures += 1

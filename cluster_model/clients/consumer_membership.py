@@ -219,9 +219,9 @@ class ConsumerMembership(GroupMember):
         self._in_flight += 1
         connection = self._lookup.connection()
         assert connection is not None, "a heartbeat without a coordinator"
-        connection.send(request, self._answered, self._in_flight)
+        connection.send(request, self._handle_response, self._in_flight)
 
-    def _answered(self, response: ConsumerGroupHeartbeatResponse | None, number: int) -> None:
+    def _handle_response(self, response: ConsumerGroupHeartbeatResponse | None, number: int) -> None:
         if number != self._in_flight:
             return  # It has left the group since.
         self._is_awaited = False

@@ -105,9 +105,9 @@ class CoordinatorLookup:
         if connection is None:
             self._failed(self._metadata.usable_in_us())
         else:
-            connection.send(FindCoordinatorRequest(self._topic, self._key), self._answered)
+            connection.send(FindCoordinatorRequest(self._topic, self._key), self._handle_response)
 
-    def _answered(self, response: FindCoordinatorResponse | None, _: None) -> None:
+    def _handle_response(self, response: FindCoordinatorResponse | None, _: None) -> None:
         if response is None or response.error != errors.NONE:
             self._failed(_SOON_US)
         elif not self._connection_to(response.node).is_usable():

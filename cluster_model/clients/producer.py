@@ -319,11 +319,11 @@ class Producer:
             return
         partition.in_flight.append(batch)
         self._requests_in_flight[leader] += 1
-        connection.send(request, self._answered, (leader, batch))
+        connection.send(request, self._handle_response, (leader, batch))
 
     # Answers
 
-    def _answered(
+    def _handle_response(
         self, response: protocol.ProduceResponse | None, context: tuple[int, ProducerBatch]
     ) -> None:
         leader, batch = context

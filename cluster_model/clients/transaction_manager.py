@@ -491,9 +491,9 @@ class TransactionManager:
             return
         if request.is_end and request.body.committed:
             self.commit_sent = True
-        connection.send(request.body, self._answered, request)
+        connection.send(request.body, self._handle_response, request)
 
-    def _answered(self, response: Any, request: _TransactionalRequest) -> None:
+    def _handle_response(self, response: Any, request: _TransactionalRequest) -> None:
         self._is_busy = False
         if response is None:
             request.coordinator.forget()

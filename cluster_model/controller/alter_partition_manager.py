@@ -70,7 +70,7 @@ class DefaultAlterPartitionManager:
             self._broker, self._broker_epoch(), {name: self._unsent[name][0] for name in sent}
         )
 
-        def answered(response: AlterPartitionResponse) -> None:
+        def on_response(response: AlterPartitionResponse) -> None:
             self._is_under_way = False
             if response.error != errors.NONE:
                 # The broker is about to be registered again; it retries until then.
@@ -81,7 +81,7 @@ class DefaultAlterPartitionManager:
                 on_altered(_outcome(*response.partitions[name]))
             self._send()
 
-        self._channel.send(request, answered)
+        self._channel.send(request, on_response)
 
 
 def _outcome(error: str, partition_epoch: int) -> int:

@@ -76,7 +76,7 @@ class NodeToControllerChannel:
         if controller == NO_NODE:
             self._host.set_timer(NO_CONTROLLER_BACKOFF_US, self._send_next)
         else:
-            self._client_of(controller).send(request, self._answered)
+            self._client_of(controller).send(request, self._handle_response)
 
     def _client_of(self, controller: int) -> NetworkClient:
         client = self._clients.get(controller)
@@ -86,7 +86,7 @@ class NodeToControllerChannel:
             )
         return client
 
-    def _answered(self, response: Any, _: Any) -> None:
+    def _handle_response(self, response: Any, _: Any) -> None:
         if response is None or _is_of_other_controller(response):
             self._host.set_timer(RECONNECT_BACKOFF_US, self._send_next)
         else:

@@ -15,7 +15,7 @@ NO_MEMBER: Final = ""
 NO_INSTANCE: Final = ""
 """The group instance id of a member that is not static (KIP-345)."""
 NO_GENERATION: Final = -1
-"""The generation of a consumer that is no member: it may commit for a group without members."""
+"""The generation of a consumer that is not a member: it may commit for a group without members."""
 NO_OFFSET_COMMITTED: Final = -1
 
 

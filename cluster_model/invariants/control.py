@@ -17,7 +17,7 @@ class ControllerEpochMonotonic:
         self._broken_at = checks.broken_at
         self._obeyed: dict[int, int] = {}
         checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
-        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+        checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
     def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
         obeyed = self._obeyed.get(broker, controller_epoch)
@@ -27,7 +27,7 @@ class ControllerEpochMonotonic:
         else:
             self._obeyed[broker] = controller_epoch
 
-    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
         self._obeyed.pop(broker, None)
 
 
@@ -38,7 +38,7 @@ class LeaderEpochMonotonic:
         self._broken_at = checks.broken_at
         self._leader_epochs: dict[int, dict[str, int]] = {}
         checks.trace.subscribe(events.LeaderEpochTaken, self._takes)
-        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+        checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
     def _takes(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
         leader_epochs = self._leader_epochs.setdefault(broker, {})
@@ -48,7 +48,7 @@ class LeaderEpochMonotonic:
             self._broken_at(catalogue.LEADER_EPOCH_MONOTONIC, broker, partition, leader_epoch, -1, details)
         leader_epochs[partition] = leader_epoch
 
-    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
         self._leader_epochs.pop(broker, None)
 
 
@@ -57,9 +57,9 @@ class ControllerWritesFenced:
 
     def __init__(self, checks: Checks) -> None:
         self._broken_at = checks.broken_at
-        checks.trace.subscribe(events.PartitionStateWritten, self._written)
+        checks.trace.subscribe(events.PartitionStateWritten, self._on_state_written)
 
-    def _written(
+    def _on_state_written(
         self,
         _at_us: int,
         broker: int,
@@ -87,13 +87,13 @@ class RegisteredBeforeControl:
         self._broken_at = checks.broken_at
         self._registered: set[int] = set()
         checks.trace.subscribe(events.RegistrationLearned, self._registers)
-        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+        checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
         checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
 
     def _registers(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
         self._registered.add(broker)
 
-    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
         self._registered.discard(broker)
 
     def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
@@ -138,14 +138,14 @@ class FailoverShrinksIsr:
         self._current_epoch = 0
         self._joined: set[tuple[str, int]] = set()
         checks.trace.subscribe(events.ControllerElected, self._elected)
-        checks.trace.subscribe(events.PartitionStateWritten, self._written)
+        checks.trace.subscribe(events.PartitionStateWritten, self._on_state_written)
         checks.trace.subscribe(events.FailoverCompleted, self._completed)
 
     def _elected(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
         self._current_epoch = max(self._current_epoch, controller_epoch)
         self._joined.clear()
 
-    def _written(
+    def _on_state_written(
         self, _at_us: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_: int
     ) -> None:
         self._joined.update((partition, broker) for broker in state.isr if broker not in before.isr)

@@ -48,7 +48,7 @@ class OneOwnerPerPartition:
         self._owned: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
         checks.trace.subscribe(events.MemberReconciled, self._reconciled)
         checks.trace.subscribe(events.GroupStateChanged, self._state_changed)
-        checks.trace.subscribe(events.BrokerStopped, self._stopped)
+        checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
     def _reconciled(
         self,
@@ -73,7 +73,7 @@ class OneOwnerPerPartition:
         if state == DEAD:
             self._owned.pop((broker, group), None)
 
-    def _stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
         self._owned = {key: owned for key, owned in self._owned.items() if key[0] != broker}
 
 

@@ -136,7 +136,7 @@ _NEAR: Final = 8
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
     """Return the first offset where a compacted log ends early or has another batch.
 
-    A hole is no conflict.
+    A hole is not a conflict.
     """
     for batch in batches:
         place = other.place_at(batch.base_offset)

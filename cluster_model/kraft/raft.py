@@ -452,7 +452,7 @@ class RaftClient:
         self._count_votes()
 
     def _send_vote_request(self, voter: int, request: protocol.VoteRequest, turn: int) -> None:
-        def answered(response: protocol.VoteResponse | None, _: Any) -> None:
+        def on_response(response: protocol.VoteResponse | None, _: Any) -> None:
             if turn != self._turn:
                 return
             if response is None:
@@ -464,7 +464,7 @@ class RaftClient:
                 self._votes[voter] = response.granted
                 self._count_votes()
 
-        self._peers[voter].send(request, answered)
+        self._peers[voter].send(request, on_response)
 
     def _is_refused(self) -> bool:
         """Return whether refusals make a majority impossible (``isVoteRejected``)."""
@@ -530,13 +530,16 @@ class RaftClient:
             log.epoch, self.node, log.end_offset, log.last_epoch, self.high_watermark
         )
 
-        def answered(response: protocol.RaftFetchResponse | None, _: Any) -> None:
+        def on_response(response: protocol.RaftFetchResponse | None, _: Any) -> None:
             if turn == self._turn:
                 self._fetched(source, response)
 
         peer = self._fetched_from = self._peers[source]
         peer.send(
-            request, answered, None, self._repeated if self._has_fetched and source == self.leader else None
+            request,
+            on_response,
+            None,
+            self._repeated if self._has_fetched and source == self.leader else None,
         )
 
     def _repeated(self, _: int) -> None:
@@ -547,12 +550,12 @@ class RaftClient:
     def _fetch_snapshot(self, source: int, snapshot: OffsetAndEpoch, turn: int) -> None:
         request = protocol.FetchSnapshotRequest(self.log.epoch, self.node, snapshot)
 
-        def answered(response: protocol.FetchSnapshotResponse | None, _: Any) -> None:
+        def on_response(response: protocol.FetchSnapshotResponse | None, _: Any) -> None:
             if turn == self._turn:
                 self._snapshot_fetched(source, response)
 
         peer = self._fetched_from = self._peers[source]
-        peer.send(request, answered)
+        peer.send(request, on_response)
 
     def _snapshot_fetched(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
         """Replace the log by a snapshot.
@@ -578,7 +581,7 @@ class RaftClient:
     ) -> None:
         if response is not None and self._maybe_transition(response.epoch, response.leader):
             return
-        # Alternate between the leader and a voter that may know another one.
+        # Alternate between the leader and a voter that may know another.
         self._leader_failed = source == self.leader
         self._after(RETRY_BACKOFF_US, self._fetch)
 
@@ -665,7 +668,7 @@ class RaftClient:
     def _send_begin_quorum_epoch(self, voter: int, turn: int) -> None:
         request = protocol.BeginQuorumEpochRequest(self.log.epoch, self.node)
 
-        def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
+        def on_response(response: protocol.QuorumResponse | None, _: Any) -> None:
             if turn != self._turn:
                 return
             if response is None:
@@ -675,7 +678,7 @@ class RaftClient:
             else:
                 self._maybe_transition(response.epoch, response.leader)
 
-        self._peers[voter].send(request, answered)
+        self._peers[voter].send(request, on_response)
 
     def _send_end_quorum_epoch(self, voter: int, turn: int) -> None:
         """Announce the resignation to a voter.
@@ -684,7 +687,7 @@ class RaftClient:
         """
         request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
 
-        def answered(response: protocol.QuorumResponse | None, _: Any) -> None:
+        def on_response(response: protocol.QuorumResponse | None, _: Any) -> None:
             if turn != self._turn:
                 return
             if response is None:
@@ -693,7 +696,7 @@ class RaftClient:
                 self._unacked.pop(voter, None)
 
         if voter in self._unacked:
-            self._peers[voter].send(request, answered)
+            self._peers[voter].send(request, on_response)
 
     def _check_quorum_timeout_us(self) -> int:
         """Return how long a leader stays without fetches (``CHECK_QUORUM_TIMEOUT_FACTOR``)."""

@@ -90,13 +90,13 @@ class ZkAlterPartitionManager:
         data = zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, controller_epoch)
         version = state.partition_epoch if self._switches.isr_write_conditional else zk.ANY_VERSION
 
-        def answered(response: zk.ZooKeeperResponse) -> None:
+        def on_response(response: zk.ZooKeeperResponse) -> None:
             written = _version(data, response)
             if written is not None:
                 self._changes.note(partition)
             on_altered(written)
 
-        self._zookeeper.submit((zk.SetData(path, data, version), zk.GetData(path)), answered)
+        self._zookeeper.submit((zk.SetData(path, data, version), zk.GetData(path)), on_response)
 
 
 def _version(state: zk.TopicPartitionState, response: zk.ZooKeeperResponse) -> int | None:

@@ -54,7 +54,7 @@ class ControlledShutdown:
     def _controller_read(self, response: zk.ZooKeeperResponse) -> None:
         """Use the broker in ``/controller``, or the last one there if it is missing."""
         if response.error != zk.OK:
-            self._give_up()  # The session has expired: the broker does not wait for another one.
+            self._give_up()  # The session has expired: the broker does not wait for another.
         elif response.results[0].error == zk.OK:
             controller = int(response.results[0].data)
             registration = zk.GetData(zk.broker_path(controller))
@@ -82,12 +82,12 @@ class ControlledShutdown:
 
     def _ask(self) -> None:
         if self._client is None:
-            self._answered(ControlledShutdownResponse(errors.BROKER_NOT_AVAILABLE), None)
+            self._handle_response(ControlledShutdownResponse(errors.BROKER_NOT_AVAILABLE), None)
             return
         broker_epoch = self.broker_epoch() if self.switches.broker_epoch else NO_EPOCH
-        self._client.send(ControlledShutdownRequest(self.broker, broker_epoch), self._answered)
+        self._client.send(ControlledShutdownRequest(self.broker, broker_epoch), self._handle_response)
 
-    def _answered(self, response: ControlledShutdownResponse | None, _: None) -> None:
+    def _handle_response(self, response: ControlledShutdownResponse | None, _: None) -> None:
         answer = response or ControlledShutdownResponse(errors.NETWORK_EXCEPTION)
         self.host.emit(
             events.ControlledShutdownAnswered,

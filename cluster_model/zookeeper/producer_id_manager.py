@@ -25,7 +25,7 @@ class ZkProducerIdManager:
         self._waiting: list[OnGenerated] = []
 
     def generate(self, on_generated: OnGenerated) -> None:
-        """Answer with the next id. If the block is used up, claim another one first."""
+        """Answer with the next id. If the block is used up, claim another first."""
         if self._next_id < self._block_end:
             on_generated(self._next_answer())
             return

@@ -22,7 +22,7 @@ class StateChanges:
         self._decided: dict[tuple[int, str, int], tuple[bool, str]] = {}
         trace.subscribe(events.ElectionDecided, self._decide)
         trace.subscribe(ZnodeCreated, self._created)
-        trace.subscribe(ZnodeWritten, self._written)
+        trace.subscribe(ZnodeWritten, self._on_znode_written)
         trace.subscribe(ZnodeDeleted, self._deleted)
 
     def _decide(
@@ -44,7 +44,9 @@ class StateChanges:
         assert isinstance(epoch, int)
         return epoch
 
-    def _written(self, _: int, client: str, path: str, before: object, data: object, version: int) -> None:
+    def _on_znode_written(
+        self, _: int, client: str, path: str, before: object, data: object, version: int
+    ) -> None:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
             self._assigned(path.rpartition("/")[2], before, data)
         if client == zk.NO_CLIENT:

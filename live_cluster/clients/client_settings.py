@@ -222,7 +222,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
 def producer_settings(library: str, release: str, own: Mapping[str, Value]) -> dict[str, Any]:
     """Return the settings that make a library's producer like the Java producer of a release."""
     settings = _with_defaults(PRODUCER, release, own)
-    # The model knows how the default of one setting depends on another one in each release.
+    # The model knows how the default of one setting depends on another in each release.
     config = producer_config(release, own)
     dependent: dict[str, Value] = {
         "acks": _ALL if config.acks == -1 else str(config.acks),

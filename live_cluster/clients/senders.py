@@ -25,7 +25,7 @@ Report = Callable[..., None]
 
 
 class ProducerFailedError(Exception):
-    """A producer has failed for good; its application must continue with another one."""
+    """A producer has failed for good; its application must continue with another."""
 
 
 class LibrarySender:

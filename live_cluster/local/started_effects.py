@@ -67,7 +67,7 @@ STARTED.on(
 )
 STARTED.never("harrow does not keep older checkpoint files", effects.RevertCheckpoint)
 STARTED.never(
-    "all processes share the clock of this machine; another time takes a library such as libfaketime",
+    "all processes share the clock of this machine; a different time needs a library such as libfaketime",
     effects.StepClock,
 )
 STARTED.on(effects.ExpireSession, lambda live, effect: _control(live).expire_session(effect.broker))

@@ -120,7 +120,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     # A drawn client is always one that can run twice.
     doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
     if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
-        yield "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
+        yield "client_zombie: harrow follows two processes only of an application, not of a producer or another consumer"
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -219,7 +219,7 @@ def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
         yield NO_THROTTLE
     sends = [action for action in actions_of(plan) if isinstance(action, Send)]
     if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
-        yield "a record without a value cannot be told from others, so no tombstones are sent to real brokers"
+        yield "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers"
     keyed = {send.producer for send in sends if send.record_key is not None}
     keyed |= {producer.name for producer in plan.producers if producer.keys}
     if any(spec.name in keyed and spec.record_bytes != _RECORD_BYTES for spec in plan.producers):
@@ -298,14 +298,14 @@ def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
         effects = {type(effect) for effect in rehearsed(fault, plan)}
         is_about_controller = _strikes_controller(fault)
         if ExpireSession in effects and not is_about_controller:
-            yield f"{fault.name} ends a broker's session with ZooKeeper, and there is none"
+            yield f"{fault.name} ends a broker's session with ZooKeeper, which KRaft does not have"
         elif LoseDisk in effects and is_about_controller:
             yield f"{fault.name} strikes a broker's disk, and the controller is none"
         elif is_about_controller and not reach.has_controllers:
             yield f"{fault.name} strikes a broker, and the controller is none"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):
-            yield "the controller is no broker"
+            yield "the controller is not a broker"
 
 
 def voters_of(plan: Plan) -> int:
@@ -342,11 +342,11 @@ def _strikes_zookeeper(fault: Fault) -> bool:
 
 def _obstacles_of_message(fault: Message) -> Iterator[str]:
     if fault.znode is not None:
-        yield "messages about a znode cannot be told from others"
+        yield "harrow cannot tell messages about a znode from others"
     elif fault.api is not None and fault.api not in API_NAMES.values():
-        yield f"{fault.api} requests cannot be told from others"
+        yield f"harrow cannot tell {fault.api} requests from others"
     elif fault.action == message_rule.DUPLICATE and fault.kind != message_rule.REQUEST:
-        yield "a client that gets an answer twice breaks its connection"
+        yield "a client that gets a response twice breaks its connection"
 
 
 def _obstacles_of_power_loss(plan: Plan) -> Iterator[str]:

@@ -100,5 +100,5 @@ def release_of(text: str) -> KafkaRelease:
     """Return the release with a number; it may be unknown, because it may be newer than harrow."""
     if not _NUMBER.fullmatch(text):
         hint = suggestion(text, [release.name for release in pinned_releases()])
-        raise ReleaseError(f"`{printable(text)}` is no release of Kafka{hint}")
+        raise ReleaseError(f"`{printable(text)}` is not a release of Kafka{hint}")
     return KafkaRelease(text)

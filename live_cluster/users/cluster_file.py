@@ -134,7 +134,7 @@ def _release(text: str) -> KafkaRelease:
 
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise LiteralError(f"{quoted(text)} is no name for a placeholder: letters, digits and underscores")
+        raise LiteralError(f"{quoted(text)} is not a valid placeholder name: letters, digits and underscores")
     if text in (*BROKER_PLACEHOLDERS, *PEER_PLACEHOLDERS):
         raise LiteralError(f"{text} is a placeholder of harrow's own")
     return text
@@ -331,7 +331,7 @@ class _ClusterFileReader:
         settings = {}
         for key, part in section.parts.items():
             if not key.startswith(_FOR_CLIENTS):
-                self._problem(part, f"{quoted(key)} is no security setting", at_key=True)
+                self._problem(part, f"{quoted(key)} is not a security setting", at_key=True)
                 continue
             settings[key] = self._from_environment(part)
             if settings[key] != part.value or sounds_secret(key):

@@ -77,7 +77,7 @@ class Healing:
         except LiveError as error:
             self._problems.append(f"{fault} is still in force: {error}")
         else:
-            self._journal.is_over(fault)
+            self._journal.record_end(fault)
 
     def _cure(self, fault: JournalledFault) -> None:
         self._say(f"undoing {fault}")
@@ -157,7 +157,7 @@ class Healing:
             self._problems.append(f"these topics were not deleted: {', '.join(topics)}")
             return
         for topic in topics:
-            self._journal.has_deleted(topic)
+            self._journal.record_deletion(topic)
 
     def _stay_away(self, topics: list[str]) -> bool:
         """Return whether deleted topics do not come back for a while.

@@ -114,7 +114,7 @@ class Journal:
         """Return the topics that have not been deleted."""
         return list(self._topics)
 
-    def strikes(
+    def record_fault(
         self,
         command: CommandName,
         broker: int,
@@ -140,23 +140,23 @@ class Journal:
         self._write(in_force={"deed": entry.pop("command"), **entry})
         return fault
 
-    def is_done_by(self, fault: JournalledFault, pid: int) -> None:
-        """Note the process of the command; while it runs, the fault may still strike."""
+    def record_process(self, fault: JournalledFault, pid: int) -> None:
+        """Record the process of the command; while it runs, the fault may still strike."""
         self._in_force[fault.number] = replace(self._in_force[fault.number], pid=pid)
         self._write(number=fault.number, pid=pid)
 
-    def is_over(self, fault: JournalledFault) -> None:
-        """Note that a fault was undone."""
+    def record_end(self, fault: JournalledFault) -> None:
+        """Record that a fault was undone."""
         del self._in_force[fault.number]
         self._write(over=fault.number)
 
-    def creates(self, topic: str) -> None:
-        """Note a topic that is about to be created."""
+    def record_topic(self, topic: str) -> None:
+        """Record a topic that is about to be created."""
         self._topics[topic] = None
         self._write(topic=topic)
 
-    def has_deleted(self, topic: str) -> None:
-        """Note that a topic was deleted."""
+    def record_deletion(self, topic: str) -> None:
+        """Record that a topic was deleted."""
         del self._topics[topic]
         self._write(deleted=topic)
 

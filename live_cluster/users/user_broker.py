@@ -51,7 +51,7 @@ class FaultCommands:
         if name not in self._permitted:
             raise CannotBeDoneError(f"{name} is not allowed on this cluster")
         command = self._filled(name, broker, peer)
-        fault = self._strikes(name, broker, peer)
+        fault = self._record_fault(name, broker, peer)
         return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
 
     def do(self, name: CommandName, broker: int, peer: int | None = None) -> None:
@@ -60,14 +60,14 @@ class FaultCommands:
             self.begin(name, broker, peer).wait()
 
     def cure(self, name: CommandName, broker: int, peer: int | None = None) -> None:
-        """Run the command that undoes another one; the journal keeps the fault."""
+        """Run the command that undoes another; the journal keeps the fault."""
         with self._explained(HEALED_BY[name], broker):
             self._filled(HEALED_BY[name], broker, peer).run(self._journal.folder, self._log)
 
     def undo(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Undo a fault, and remove it from the journal."""
         self.cure(name, broker, peer)
-        self.is_over((name,), broker, peer)
+        self.record_end((name,), broker, peer)
 
     def is_dead(self, broker: int) -> bool:
         """Return whether a paused broker is dead; then note that healing must start it.
@@ -78,8 +78,8 @@ class FaultCommands:
         """
         if self.answers(broker) or self._file.command(CommandName.START, broker) is None:
             return False
-        self._strikes(CommandName.KILL, broker)
-        self.is_over((CommandName.PAUSE,), broker)
+        self._record_fault(CommandName.KILL, broker)
+        self.record_end((CommandName.PAUSE,), broker)
         return True
 
     def answers(self, broker: int) -> bool:
@@ -88,22 +88,22 @@ class FaultCommands:
         ) as connection:
             return connection.answers()
 
-    def is_over(self, names: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
+    def record_end(self, names: tuple[CommandName, ...], broker: int, peer: int | None = None) -> None:
         """Remove faults of these commands from the journal."""
         for fault in self._journal.in_force():
             if fault.command in names and (fault.broker, fault.peer) == (broker, peer):
-                self._journal.is_over(fault)
+                self._journal.record_end(fault)
 
     def address(self, broker: int) -> tuple[str, int]:
         node = self._brokers[broker]
         return node.host, node.port
 
-    def _strikes(self, name: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
+    def _record_fault(self, name: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
         cure = self._filled(HEALED_BY[name], broker, peer)
         start = None
         if name is CommandName.PAUSE and self._file.command(CommandName.START, broker) is not None:
             start = self._filled(CommandName.START, broker, None)
-        return self._journal.strikes(name, broker, self.address(broker), cure, peer, start=start)
+        return self._journal.record_fault(name, broker, self.address(broker), cure, peer, start=start)
 
     @contextmanager
     def _explained(self, name: CommandName, broker: int) -> Iterator[None]:
@@ -160,7 +160,7 @@ class UserBroker:
         self._looked_s = time.monotonic()
         if self._commands.answers(self._cluster_id):
             self._started_s = None
-            self._commands.is_over((CommandName.KILL, CommandName.STOP), self._cluster_id)
+            self._commands.record_end((CommandName.KILL, CommandName.STOP), self._cluster_id)
         elif self._looked_s > self._started_s + _COMES_UP_S and not self.is_paused:
             self._commands.cure(CommandName.KILL, self._cluster_id)
             self._started_s = time.monotonic()
@@ -174,7 +174,7 @@ class UserBroker:
     def kill(self) -> None:
         self._commands.do(CommandName.KILL, self._cluster_id)
         # A paused process is dead now, too.
-        self._commands.is_over((CommandName.PAUSE,), self._cluster_id)
+        self._commands.record_end((CommandName.PAUSE,), self._cluster_id)
         self._stopping = self._started_s = None
         self._is_up, self.is_paused = False, False
 

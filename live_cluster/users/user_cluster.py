@@ -188,7 +188,7 @@ class UserCluster:
         with self._controller() as connection:
             for topic in self.spec.topics:
                 name = self.names.topic(topic.name)
-                self._journal.creates(name)
+                self._journal.record_topic(name)
                 assignment = [
                     list(map(self.names.broker, replicas)) for replicas in self._assignments[topic.name]
                 ]

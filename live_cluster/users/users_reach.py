@@ -68,7 +68,9 @@ USERS.never("harrow has no access to ZooKeeper", effects.ExpireSession, effects.
 USERS.never("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
 USERS.never("no command breaks connections", effects.ResetLink)
 USERS.never(
-    "messages pass harrow only on clusters that it started", effects.RuleMessages, effects.ReleaseMessages
+    "messages go through harrow only on clusters that it started",
+    effects.RuleMessages,
+    effects.ReleaseMessages,
 )
 
 

@@ -78,7 +78,7 @@ def _setting_text(value: object) -> str:
 def delete_topics(connection: BrokerConnection, names: Iterable[str]) -> None:
     """Delete topics through the controller, or with KRaft through any broker.
 
-    A topic that does not exist is no error. Raise `TopicError` if the broker refuses.
+    A topic that does not exist is not an error. Raise `TopicError` if the broker refuses.
     """
     version = connection.version_of(DeleteTopicsRequest, 1, 3)
     request = DeleteTopicsRequest[version](topic_names=list(names), timeout_ms=_TIMEOUT_MS)

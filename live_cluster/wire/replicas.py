@@ -41,7 +41,7 @@ class ReplicaOffsets:
     """The LEO and high watermark of a replica, and whether its broker believes that it leads.
 
     ``leader_epoch`` is the epoch of the request if the broker is in it. It is None if the broker is
-    in another one or cannot compare (before KIP-320). ``log_start`` is None before 0.11.
+    in another or cannot compare (before KIP-320). ``log_start`` is None before 0.11.
     """
 
     leo: int

@@ -36,7 +36,7 @@ def test_an_impossible_request_is_refused_in_one_line(harrow: Harrow, tmp_path: 
     cache = {"HARROW_CACHE": str(tmp_path)}
     for arguments, message in [
         (("get",), "name a release to get, such as"),
-        (("get", "2.4"), "`2.4` is no release of Kafka; did you mean `2.4.1`?"),
+        (("get", "2.4"), "`2.4` is not a release of Kafka; did you mean `2.4.1`?"),
         (
             ("get", "2.4.1", "--repository", "ftp://nowhere"),
             "ftp://nowhere is not the address of a repository",

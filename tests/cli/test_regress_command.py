@@ -253,8 +253,8 @@ def test_the_drawn_values_of_a_swarm_are_written(harrow: Harrow, folder: Path) -
         (("--add", "several"), 2, "name one of them"),
         (("--add", "calm.yaml", "--variant", "x"), 2, "no campaign here has a variant"),
         (("--seed", "1"), 2, "needs --add"),
-        (("--add", "failing.yaml", "--name", "../x"), 2, "cannot name a campaign"),
-        (("--add", "failing.yaml", "--name", ""), 2, "cannot name a campaign"),
+        (("--add", "failing.yaml", "--name", "../x"), 2, "is not a valid campaign name"),
+        (("--add", "failing.yaml", "--name", ""), 2, "is not a valid campaign name"),
     ],
 )
 def test_a_campaign_that_does_not_fail_is_not_added(

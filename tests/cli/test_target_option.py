@@ -16,8 +16,8 @@ from tests.plain_environment import PYTHONPATH, plain_environment
     [
         ("nonsense", "'nonsense' is not a target: give model, a release such as kafka:2.4.1"),
         ("", "'' is not a target: give model, a release such as kafka:2.4.1"),
-        ("kafka:9", "`9` is no release of Kafka"),
-        ("kafka:2.4", "`2.4` is no release of Kafka; did you mean `2.4.1`?"),
+        ("kafka:9", "`9` is not a release of Kafka"),
+        ("kafka:2.4", "`2.4` is not a release of Kafka; did you mean `2.4.1`?"),
         ("kafka:2.4.1-kraft", "'kafka:2.4.1-kraft' is not a target: give kafka:2.4.1-zookeeper"),
         ("kafka:4.3.1-zookeeper", "'kafka:4.3.1-zookeeper' is not a target: give kafka:4.3.1-kraft"),
         (

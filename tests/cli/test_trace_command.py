@@ -61,7 +61,10 @@ def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
             ("results/latest", "--around", "lost-wrte"),
             ["no finding `lost-wrte`", "did you mean `lost-write`"],
         ),
-        (("results/latest", "--around", "9"), ["no finding `9`", "it has 2 findings: 1 lost-write, 2 isr"]),
+        (
+            ("results/latest", "--around", "9"),
+            ["no finding `9`", "it has 2 findings: 1 (lost-write), 2 (isr"],
+        ),
         (("results/latest", "--from", "soon"), ["--from", "`soon`"]),
         (("results/latest", "--from", "9s", "--to", "1s"), ["is before the beginning"]),
         (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),
@@ -95,7 +98,7 @@ def test_a_run_without_findings_says_so(harrow: Harrow, folder: Path) -> None:
     written_run(folder / "results", "loss-by-hw-truncation", "0.11")
     ended = harrow("trace", "results/latest", "--around", "lost-write")
     assert ended.returncode == 2
-    assert "this run has no findings, it is held" in ended.stderr
+    assert "this run has no findings; its verdict is held" in ended.stderr
 
 
 def test_a_damaged_run_is_named_with_its_line(harrow: Harrow, lost: Path) -> None:

@@ -165,8 +165,8 @@ class FaultReader:
         if len(keys) != 1:
             if not section.rejected:
                 message = (
-                    "an entry needs either `do`, the fault, or `any_of`, a list to draw from, or `serial`, a list "
-                    "of faults that strike in sequence"
+                    "give one of `do` (a fault), `any_of` (a list of faults to choose from at random) and `serial` "
+                    "(a list of faults that strike in sequence)"
                 )
                 self._draft.problem(section, message)
             return ()
@@ -177,6 +177,6 @@ class FaultReader:
         first_us, last_us = section.get("at") or (0, 1)
         is_at_one_time = "every" in section or first_us == last_us
         if key == "do" and len(choices.value) > 1 and not is_at_one_time:
-            message = "`do` takes several faults only with `every`, or with `at` a single time; `any_of` draws one of several"
+            message = "`do` takes several faults only with `every`, or with a single time in `at`; `any_of` chooses one of several"
             self._draft.problem(choices, message)
         return tuple(fault for fault in map(self.one_fault, choices) if fault is not None)

@@ -26,7 +26,7 @@ def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
 def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
     for key, part in section.parts.items():
         if part.value == [] and not part.rejected:
-            draft.problem(part, f"{key}: the list to draw from is empty")
+            draft.problem(part, f"{key}: the list of values is empty")
     return sections.read(
         Swarm,
         section,
@@ -108,7 +108,7 @@ def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]],
             )
             draft.problem(part, message, at_key=True)
         elif not part.value and not part.rejected:
-            draft.problem(part, f"{name}: the list to draw from is empty")
+            draft.problem(part, f"{name}: the list of values is empty")
         else:
             settings.append((name, tuple(part.value)))
     return tuple(settings)

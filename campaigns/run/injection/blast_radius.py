@@ -69,7 +69,7 @@ def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool)
     """Return whether the cluster stays within its limits for the whole time that a fault acts.
 
     A fault that takes no broker out of service is always allowed: it may end an outage. A fault
-    that does is refused while another one takes brokers out one after the other, as a rolling
+    that does is refused while another takes brokers out one after the other, as a rolling
     restart does. Then this one is not *alone*.
     """
     rehearsal = _Rehearsal(target.environment, target.observer.quorum())

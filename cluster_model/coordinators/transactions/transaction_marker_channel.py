@@ -137,9 +137,9 @@ class TransactionMarkerChannel:
         self._queues[broker] = []
         self._busy[broker] = None
         request = WriteTxnMarkersRequest(tuple(marker for _, marker in queued))
-        client.send(request, partial(self._answered, broker), queued)
+        client.send(request, partial(self._handle_response, broker), queued)
 
-    def _answered(
+    def _handle_response(
         self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_Queued]
     ) -> None:
         """Note the partitions that have their markers, and retry the others.

@@ -55,9 +55,9 @@ class ControllerChannel:
     def _send_next(self, _: None) -> None:
         if self._queue and not self._sending and not self._closed:
             self._sending = True
-            self._client.send(self._queue[0], self._answered)
+            self._client.send(self._queue[0], self._handle_response)
 
-    def _answered(self, response: protocol.ControlResponse | None, _: None) -> None:
+    def _handle_response(self, response: protocol.ControlResponse | None, _: None) -> None:
         self._sending = False
         if self._closed:
             return

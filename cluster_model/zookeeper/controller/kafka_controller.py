@@ -180,14 +180,14 @@ class KafkaController:
         if submission.guarded and self._switches.controller_writes_fenced:
             guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
 
-        def answered(answer: zk.ZooKeeperResponse) -> None:
+        def on_response(answer: zk.ZooKeeperResponse) -> None:
             # Expiry of the session has ended the event.
             if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
                 has_moved = guard is not None and answer.error == zk.BAD_VERSION
                 self._advance(answer, has_moved=has_moved)
                 self._process_next()
 
-        self._zookeeper.submit(submission.operations, answered, atomic=submission.atomic, guard=guard)
+        self._zookeeper.submit(submission.operations, on_response, atomic=submission.atomic, guard=guard)
 
     def _abort(self) -> None:
         self._turn += 1

@@ -77,7 +77,7 @@ class EnsembleLeader:
         self._epoch = store.accepted_epoch + 1
         # The log at the start of the term. A follower with more, or in a later epoch, is a better
         # leader.
-        self._began = (store.current_epoch, store.position())
+        self._initial_log = (store.current_epoch, store.position())
         self._connecting = {store.server_id}
         self._electing = {store.server_id}
         self._waits_for_epoch = True
@@ -95,7 +95,7 @@ class EnsembleLeader:
         self._host.set_timer(self._init_limit * self._tick_us, self._give_up)
 
     def stop(self) -> None:
-        """Disconnect the followers, and stop to expire sessions."""
+        """Disconnect the followers, and stop expiring sessions."""
         self._is_active = False
         if self._tracker is not None:
             self._tracker.stop()
@@ -124,7 +124,7 @@ class EnsembleLeader:
             learner.deadline_tick = self._tick + self._sync_limit
         if isinstance(body, protocol.QuorumAck):
             learner.logged = body.logged
-            self._acknowledged(learner)
+            self._handle_log_ack(learner)
         elif isinstance(body, protocol.ForwardedRequest):
             self._propose(self._checked(body.transaction, learner.server_id), learner.server_id, body.tag)
         elif isinstance(body, protocol.FollowerPing):
@@ -134,7 +134,7 @@ class EnsembleLeader:
             is_valid = self._sessions.move(body.session_id, learner.server_id)
             self._send(learner, protocol.Revalidated(body.session_id, is_valid))
         elif isinstance(body, protocol.AckEpoch):
-            self._promised(learner, body)
+            self._handle_epoch_ack(learner, body)
 
     def connection_closed(self, connection: Connection) -> None:
         self._learners.pop(connection.id, None)
@@ -166,7 +166,7 @@ class EnsembleLeader:
             for each in self._learners.values():
                 self._send(each, protocol.LeaderInfo(self._epoch))
 
-    def _promised(self, learner: _Learner, ack: protocol.AckEpoch) -> None:
+    def _handle_epoch_ack(self, learner: _Learner, ack: protocol.AckEpoch) -> None:
         """Synchronize followers once a majority has promised the epoch (``waitForEpochAck``)."""
         learner.has_promised = True
         learner.position = ack.position
@@ -175,7 +175,7 @@ class EnsembleLeader:
             self._bring_up_to_date(learner)
             return
         if ack.current_epoch >= 0:
-            if (ack.current_epoch, ack.position) > self._began:
+            if (ack.current_epoch, ack.position) > self._initial_log:
                 self._lose()
                 return
             self._electing.add(ack.sender)
@@ -192,7 +192,7 @@ class EnsembleLeader:
         entries = tuple(self._store.log[learner.applied :])
         self._send(learner, protocol.NewLeader(self._epoch, learner.applied, entries))
 
-    def _acknowledged(self, learner: _Learner) -> None:
+    def _handle_log_ack(self, learner: _Learner) -> None:
         if not learner.is_synced:
             learner.is_synced = True
             if self._is_formed:

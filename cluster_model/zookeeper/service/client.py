@@ -158,9 +158,9 @@ class ZooKeeperClient:
     def _send(self, pending: _Pending) -> None:
         self._last_sent_us = self._host.clock.now_us
         request = zk.ZooKeeperRequest(self._session_id, pending.operations, pending.atomic, pending.guard)
-        self._client.send(request, self._answered, pending)
+        self._client.send(request, self._handle_response, pending)
 
-    def _answered(self, response: zk.ZooKeeperResponse | None, pending: _Pending | None) -> None:
+    def _handle_response(self, response: zk.ZooKeeperResponse | None, pending: _Pending | None) -> None:
         if response is None:
             self._disconnected(pending)
         elif response.error == zk.SESSION_EXPIRED:
@@ -292,6 +292,6 @@ class ZooKeeperClient:
         if due_us <= now_us:
             if self._connected and not self._closing:
                 self._last_sent_us = now_us
-                self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._answered)
+                self._client.send(zk.ZooKeeperRequest(self._session_id, ()), self._handle_response)
             due_us = now_us + self._ping_interval_us
         self._host.set_timer(due_us - now_us, self._ping)

@@ -92,7 +92,7 @@ class LogTail:
             batches, last, _ = batches_from(segment, 0)
             now += batches
             self._take_last(segment, last)
-        # Retention is no truncation: the log begins later.
+        # Retention is not a truncation: the log begins later.
         self.begin = base_offset(segments[0][0]) if segments else 0
         before = [batch for batch in self.batches if batch.next_offset > self.begin]
         self.batches = now

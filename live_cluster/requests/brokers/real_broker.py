@@ -207,7 +207,7 @@ class RealBroker:
         )
 
     def _metadata(self) -> Answer:
-        # A closed connection is no answer here: there are no partitions to wait for.
+        # A closed connection is not an answer here: there are no partitions to wait for.
         response = self._conversation.exchange(protocol.MetadataRequest())
         return plain_answer(response, with_leader_epochs=self._knows_epochs)
 

@@ -82,7 +82,7 @@ def compare_coordinators(
 ) -> ComparedSequence:
     """Take the steps on both brokers, with new names, up to the first difference.
 
-    When the leader of a group goes, a broker chooses another one by the order of a hash table. If
+    When the leader of a group goes, a broker chooses another by the order of a hash table. If
     the two choose differently, the sequence ends there, without a difference. Raise
     `SequenceEndedError` if the real broker fails.
     """

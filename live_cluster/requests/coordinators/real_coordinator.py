@@ -288,7 +288,7 @@ class TopicProbe:
     A broker leads the partitions of a topic, and reports so to clients, before its group
     coordinator knows the topic: the coordinator gets the metadata last, in a thread of its own
     (``BrokerMetadataPublisher``, ``CoordinatorRuntime.onMetadataUpdate``). Until then a group is
-    assigned nothing (KIP-848), which is no difference to the model. All groups are in one
+    assigned nothing (KIP-848), which is not a difference from the model. All groups are in one
     partition, whose groups know the same topics.
     """
 

@@ -203,7 +203,7 @@ _GIVES_UP: Final = st.builds(
 
 
 def _renamed(members: tuple[int, int], *, leaves: bool) -> tuple[GroupStep, ...]:
-    """Return the steps of a static member that leaves its instance id to another one."""
+    """Return the steps of a static member that leaves its instance id to another."""
     first, second = members
     joins = ConsumerHeartbeatStep(does="joins", subscription=0, owned="nothing", has_timeout=True)
     leaving = (ConsumerHeartbeatStep(member=first, does="leaves", renames=True),) if leaves else ()

@@ -41,7 +41,7 @@ The first two instances share one, so that each makes the other a zombie.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStep:
-    """Join the group; ``strays`` gives a static member no instance, or another one an instance."""
+    """Join the group; ``strays`` gives a static member no instance, or another an instance."""
 
     kind: Literal["join"] = "join"
     member: int = 0
@@ -119,7 +119,7 @@ class FindStep:
 
 Does = Literal["lives", "joins", "restarts", "leaves", "leaves-for-a-while", "strays"]
 """The purpose of a heartbeat, which its member epoch expresses. A member that restarts joins with a
-new id; one that strays sends -3, which is no epoch."""
+new id; one that strays sends -3, which is not an epoch."""
 
 Owned = Literal["told", "nothing", "all"]
 """The partitions that a member claims to own: those assigned last, none, all of the topic."""

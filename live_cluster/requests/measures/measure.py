@@ -109,7 +109,7 @@ class Measure:
     """The number of sequences that ended in a difference, by its kind."""
     shortest: dict[tuple[DifferingPlace, ...], ComparedSequence] = field(default_factory=dict)
     ended_in: ComparedSequence | None = None
-    """The sequence in which the real side failed; it is no difference and does not count."""
+    """The sequence in which the real side failed; it is not a difference and does not count."""
 
     @property
     def sequences(self) -> int:

@@ -37,7 +37,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("5:27", "replication factor 3 is larger than the number of brokers, 2"),
             ("6:13", "duplicate topic t; it is already defined at line 4"),
-            ("7:13", "`u/v` cannot name a topic"),
+            ("7:13", "`u/v` is not a valid topic name"),
             ("8:19", "10001 is too large: at most 10000"),
         ],
     ),
@@ -90,7 +90,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         """,
         [
             ("5:13", "duplicate client name p; it is already defined at line 4"),
-            ("6:13", "`zookeeper` cannot name a client"),
+            ("6:13", "`zookeeper` is not a valid client name"),
             ("9:13", "the producer stops at 5s, which is not after its start at 10s"),
             ("11:14", "the producer starts at 60s, which is not before the workload's end at 60s"),
             ("13:13", "the producer stops at 70s, after the workload's end at 60s"),
@@ -283,11 +283,11 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
           - {at: 1s, do: {controller_failover: {hw: crash}}}
         """,
         [
-            ("3:5", "either `do`, the fault, or `any_of`, a list to draw from"),
-            ("4:5", "either `do`, the fault, or `any_of`, a list to draw from"),
+            ("3:5", "give one of `do` (a fault), `any_of` (a list of faults to choose from at random)"),
+            ("4:5", "give one of `do` (a fault), `any_of` (a list of faults to choose from at random)"),
             (
                 "5:21",
-                "`do` takes several faults only with `every`, or with `at` a single time; `any_of` draws one of several",
+                "`do` takes several faults only with `every`, or with a single time in `at`; `any_of` chooses one of several",
             ),
             ("6:22", "any_of: name a fault"),
             ("7:18", "unknown fault `send`"),
@@ -355,12 +355,12 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         """,
         [
             ("2:3", "`base` is the campaign without a variant"),
-            ("3:3", "`a/b` cannot name a variant"),
+            ("3:3", "`a/b` is not a valid variant name"),
             ("4:6", "variant `c`: expected a mapping of changed keys"),
             ("5:7", "`name` belongs to the campaign, not to a variant"),
             ("5:16", "`variants` belongs to the campaign, not to a variant"),
             ("5:37", "release `0.9` is not modelled"),
-            ("5:51", "either `do`, the fault, or `any_of`"),
+            ("5:51", "give one of `do` (a fault), `any_of`"),
             ("7:21", "unknown variant `e`"),
         ],
     ),

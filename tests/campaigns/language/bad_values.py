@@ -62,7 +62,7 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("5:11", "workload: expected a mapping (`key: value`), not a list"),
         ],
     ),
-    "name": ("name: a/b\n", [("1:7", "name: `a/b` cannot name a campaign")]),
+    "name": ("name: a/b\n", [("1:7", "name: `a/b` is not a valid campaign name")]),
     # Values
     "releases": (
         "kafka: 2.1\n",

@@ -35,7 +35,7 @@ def test_faults_that_strike_together_strike_at_one_time(timing: str, times: list
 
 def test_faults_that_strike_together_need_one_time() -> None:
     with pytest.raises(
-        CampaignError, match="`do` takes several faults only with `every`, or with `at` a single time"
+        CampaignError, match="`do` takes several faults only with `every`, or with a single time in `at`"
     ):
         loaded(TOGETHER.replace("TIMING", "at: 2s..9s"))
 

@@ -384,7 +384,7 @@ def test_hostile_values_survive_a_round_trip(value: str) -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (replace(SMALL, campaign="a b"), "cannot name a campaign"),
+        (replace(SMALL, campaign="a b"), "is not a valid campaign name"),
         (acting(Send(producer="nobody", value="m0")), "unknown producer"),
         (acting(Send(producer="producer-0", value="\ud800")), "no campaign file can express this plan"),
         (acting(Release(id="gone")), "unknown message rule"),

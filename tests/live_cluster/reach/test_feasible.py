@@ -69,31 +69,31 @@ def test_a_plain_campaign_has_no_obstacles() -> None:
         ("expect: {final: {event: {isr_refused: {}}}}", "harrow cannot observe the event isr_refused"),
         (
             action("message: {action: hold, znode: /controller}"),
-            "messages about a znode cannot be told from others",
+            "harrow cannot tell messages about a znode from others",
         ),
         (
             action("message: {action: hold, api: ZooKeeper}"),
-            "ZooKeeper requests cannot be told from others",
+            "harrow cannot tell ZooKeeper requests from others",
         ),
         (
             action("message: {action: duplicate, api: Produce}"),
-            "a client that gets an answer twice breaks its connection",
+            "a client that gets a response twice breaks its connection",
         ),
         (
             action("message: {action: duplicate, kind: response}"),
-            "a client that gets an answer twice breaks its connection",
+            "a client that gets a response twice breaks its connection",
         ),
         (
             "faults: [{every: 3s, do: {message: {action: duplicate}}}]\nworkload: {duration: 9s}",
-            "a client that gets an answer twice breaks its connection",
+            "a client that gets a response twice breaks its connection",
         ),
         (
             action("send: {value: m0, key: k, tombstone: true}"),
-            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+            "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
         ),
         (
             "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, tombstone_every: 2}]}",
-            "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+            "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
         ),
         (
             "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, record_bytes: 1000}]}",
@@ -232,7 +232,7 @@ def test_every_fault_of_applications_can_be_done_on_brokers(fault: str) -> None:
 
 
 def test_a_zombie_of_another_client_than_an_application_is_an_obstacle() -> None:
-    reason = "client_zombie: of a producer, or of a consumer that is no application, one process at a time is followed"
+    reason = "client_zombie: harrow follows two processes only of an application, not of a producer or another consumer"
     for text in (
         APPLIED % ("", "client_zombie: {client: p}"),
         CLUSTER + "workload: {producers: [{name: p}]}\n" + action("client_zombie: {client: any}"),
@@ -370,13 +370,13 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     [
         (
             action("session_expiry: {broker: 0}"),
-            "session_expiry ends a broker's session with ZooKeeper, and there is none",
+            "session_expiry ends a broker's session with ZooKeeper, which KRaft does not have",
         ),
         (
             action("disk_loss: {broker: controller}"),
             "disk_loss strikes a broker's disk, and the controller is none",
         ),
-        ("expect: {final: {controller: 0}}", "the controller is no broker"),
+        ("expect: {final: {controller: 0}}", "the controller is not a broker"),
     ],
 )
 def test_zookeeper_faults_are_obstacles_without_zookeeper(text: str, obstacle: str) -> None:

@@ -35,7 +35,7 @@ LEFT_OUT = (
     "bit_rot: a running broker serves a batch from memory, so damage on disk has its effect at an unknown time",
     "disk_slow: all brokers share one disk, which is slow for all of them or for none",
     "harrow cannot observe what compaction removes",
-    "a record without a value cannot be told from others, so no tombstones are sent to real brokers",
+    "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
 )
 
 

@@ -62,5 +62,5 @@ def test_newer_release_is_known_by_its_number() -> None:
     "text", ["", "2", "2.4", "latest", "2.4.1-zookeeper", "2.4.x", "../2.4.1", "2.4.1\n"]
 )
 def test_invalid_release_number_is_refused(text: str) -> None:
-    with pytest.raises(ReleaseError, match="is no release of Kafka"):
+    with pytest.raises(ReleaseError, match="is not a release of Kafka"):
         release_of(text)

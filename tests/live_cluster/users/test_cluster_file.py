@@ -64,7 +64,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("bootstrap: here", "1:12: bootstrap: expected host:port, not `here`"),
-        ("bootstrap: a:1\nkafka: 2.4", "2:8: kafka: `2.4` is no release of Kafka; did you mean `2.4.1`?"),
+        ("bootstrap: a:1\nkafka: 2.4", "2:8: kafka: `2.4` is not a release of Kafka; did you mean `2.4.1`?"),
         ("bootstrap: a:1\nboot: b", "2:1: unknown key `boot`; did you mean `bootstrap`?"),
         ("kafka: 2.4.1", "1:1: `bootstrap` is missing"),
         ("bootstrap: a:1\ncommands: {start: x, puse: x}", "2:22: unknown key `puse`; did you mean `pause`?"),
@@ -97,7 +97,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
             "bootstrap: a:1\nbrokers: [{id: 1, vars: {unit: -v}}]",
             "2:32: unit: `-v` is not safe in a command: only letters, digits and ._:/@- are, and no - at the beginning",
         ),
-        ("bootstrap: a:1\nsecurity: {acks: all}", "2:12: `acks` is no security setting"),
+        ("bootstrap: a:1\nsecurity: {acks: all}", "2:12: `acks` is not a security setting"),
         (
             "bootstrap: a:1\nsecurity: {ssl.key.password: '${NOPE}'}",
             "2:30: ${NOPE} is not in the environment",

@@ -163,7 +163,7 @@ journal = journal_in(folder)
 commands = commands_in(folder, journal)
 UserLinks(commands, lambda broker: broker).cut(1, 2)
 UserBroker(1, 1, commands).pause()
-journal.creates("harrow-x-t")
+journal.record_topic("harrow-x-t")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -186,7 +186,7 @@ def test_faults_of_a_killed_process_are_healed(tmp_path: Path) -> None:
             "cut of the link from broker 1 to broker 2",
         ]
         assert journal.topics() == ["harrow-x-t"]
-        journal.has_deleted("harrow-x-t")
+        journal.record_deletion("harrow-x-t")
         heal(tmp_path, journal)
         assert journal.in_force() == []
     assert notes(tmp_path) == ["cut 1 2", "pause 1", "restore 1 2", "resume 1"]
@@ -195,14 +195,14 @@ def test_faults_of_a_killed_process_are_healed(tmp_path: Path) -> None:
 
 def test_a_torn_line_in_the_journal_is_ignored(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.record_fault(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
     with path.open("a") as file:
         file.write('{"in_force": {"number": 2, "deed": "ki')
     with Journal(path, Path(), Path()) as journal:
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
         # The next line does not continue the torn one.
-        journal.creates("harrow-x-t")
+        journal.record_topic("harrow-x-t")
     with Journal(path, Path(), Path()) as journal:
         assert (len(journal.in_force()), journal.topics()) == (1, ["harrow-x-t"])
 
@@ -210,7 +210,7 @@ def test_a_torn_line_in_the_journal_is_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["{", "[1]", '{"over": 7}', '{"in_force": {}}', '"\\ud800', "\x00"])
 def test_a_damaged_journal_is_refused_and_kept(tmp_path: Path, line: str) -> None:
     with journal_in(tmp_path) as journal:
-        journal.strikes(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.record_fault(CommandName.PAUSE, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
         path = journal.path
     with path.open("a") as file:
         file.write(f"{line}\n")
@@ -223,10 +223,10 @@ def test_a_damaged_journal_is_refused_and_kept(tmp_path: Path, line: str) -> Non
 def test_the_journal_of_the_same_process_knows_the_pid_of_a_command(tmp_path: Path) -> None:
     """After Ctrl-C in the middle of a kill, a broker that still answers may yet be killed."""
     with journal_in(tmp_path) as journal:
-        fault = journal.strikes(CommandName.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
-        journal.is_done_by(fault, 4711)
+        fault = journal.record_fault(CommandName.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
+        journal.record_process(fault, 4711)
         assert [each.pid for each in journal.in_force()] == [4711]
-        journal.is_over(fault)
+        journal.record_end(fault)
 
 
 def test_a_command_does_nothing_unless_the_journal_has_its_process(

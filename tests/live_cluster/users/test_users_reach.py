@@ -70,7 +70,7 @@ def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: P
         ("script: [{when: {event: {append: {}}}}]", "harrow cannot observe the event append"),
         (
             "script: [{do: {network_ack_loss: {}}}]",
-            "network_ack_loss: messages pass harrow only on clusters that it started",
+            "network_ack_loss: messages go through harrow only on clusters that it started",
         ),
         (
             "script: [{do: {broker_crash: {broker: 0, kind: power_loss}}}]",
