@@ -52,7 +52,7 @@ class FaultCommands:
             raise CannotBeDoneError(f"{name} is not allowed on this cluster")
         command = self._filled(name, broker, peer)
         fault = self._record_fault(name, broker, peer)
-        return command.begin(self._journal.folder, self._log, partial(self._journal.is_done_by, fault))
+        return command.begin(self._journal.folder, self._log, partial(self._journal.record_process, fault))
 
     def do(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Run a command to its end (`begin`)."""

@@ -236,7 +236,7 @@ def test_a_command_does_nothing_unless_the_journal_has_its_process(
         raise KeyboardInterrupt
 
     with journal_in(tmp_path) as journal:
-        monkeypatch.setattr(journal, "is_done_by", interrupted)
+        monkeypatch.setattr(journal, "record_process", interrupted)
         with pytest.raises(KeyboardInterrupt):
             UserBroker(1, 1, commands_in(tmp_path, journal)).pause()
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
