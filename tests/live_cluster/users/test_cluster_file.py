@@ -65,7 +65,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
     [
         ("bootstrap: here", "1:12: bootstrap: expected host:port, not `here`"),
         ("bootstrap: a:1\nkafka: 2.4", "2:8: kafka: `2.4` is not a release of Kafka; did you mean `2.4.1`?"),
-        ("bootstrap: a:1\nboot: b", "2:1: unknown key `boot`; did you mean `bootstrap`?"),
+        ("bootstrap: a:1\nbootstrp: b", "2:1: unknown key `bootstrp`; did you mean `bootstrap`?"),
         ("kafka: 2.4.1", "1:1: `bootstrap` is missing"),
         ("bootstrap: a:1\ncommands: {start: x, puse: x}", "2:22: unknown key `puse`; did you mean `pause`?"),
         (
