@@ -48,6 +48,7 @@ def exit_code_of(command: str, request: CommandRequest) -> int:
     """Return the exit code of a command's session; usage errors and `OSError` pass through."""
     messages = message_console(no_color=request.no_color)
     try:
+        need_two_files(request)
         session = import_module(f"harrow.cli.commands.{command}").session
         # Imported modules are never garbage: the collector need not scan them.
         gc.freeze()
@@ -76,6 +77,13 @@ def exit_code_of(command: str, request: CommandRequest) -> int:
 def reason_of(error: OSError) -> str:
     """Return why an operation on a file failed, and the file."""
     return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
+
+
+def need_two_files(request: CommandRequest) -> None:
+    """Refuse one path for both ``--output`` and ``--junit``: one file would replace the other."""
+    output, junit = request.output, request.junit
+    if output is not None and junit is not None and output.absolute() == junit.absolute():
+        raise Refusal(f"nothing was run: --output and --junit both name {printable(str(junit))}")
 
 
 def need_writable(folder: Path) -> None:

@@ -10,6 +10,7 @@ them was a fifth of a start.
 import dataclasses
 from collections.abc import Callable, Collection, Iterable
 from reprlib import recursive_repr
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,14 +31,9 @@ else:
 
         def process(kind: type) -> type:
             own = set(vars(kind))
-            bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
-            frozen_bases = [parameters for parameters in bases if parameters.frozen]
-            for parameters in frozen_bases:
-                parameters.frozen = False  # `dataclasses` would compile methods to freeze this one too.
-            # Without methods there is nothing to compile.
-            kind = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(kind)
-            for parameters in (*frozen_bases, *([kind.__dataclass_params__] if frozen else [])):
-                parameters.frozen = True
+            _check_bases(kind, own, is_frozen=frozen)
+            kind = _collect_fields(kind, is_frozen=frozen, kw_only=kw_only, slots=slots)
+            _check_fields(kind)
             is_hashable = unsafe_hash or (eq and frozen)
             options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
             for name in (name for name, is_asked in options.items() if is_asked and name not in own):
@@ -52,6 +48,49 @@ else:
 
 
 __all__ = ["dataclass"]
+
+
+_COLLECTING = RLock()
+
+
+def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
+    """Make a class a dataclass without methods, which leaves nothing to compile."""
+    bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
+    frozen_bases = [parameters for parameters in bases if parameters.frozen]
+    with _COLLECTING:
+        try:
+            for parameters in frozen_bases:
+                parameters.frozen = False  # `dataclasses` would compile methods to freeze this class too.
+            kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
+        finally:
+            for parameters in frozen_bases:
+                parameters.frozen = True
+    kind.__dataclass_params__.frozen = is_frozen
+    return kind
+
+
+def _check_bases(kind: Any, own: Collection[str], *, is_frozen: bool) -> None:
+    """Raise the errors of `dataclasses` about frozen classes."""
+    if is_frozen and not own.isdisjoint(("__setattr__", "__delattr__")):
+        raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
+    bases = [base for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
+    if any(base.__dataclass_params__.frozen is not is_frozen for base in bases):
+        this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
+        raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
+
+
+def _check_fields(kind: Any) -> None:
+    """Refuse the order that `dataclasses` refuses, and fields that `_initialiser` cannot set."""
+    for field in kind.__dataclass_fields__.values():
+        if field.name in ("self", "DEFAULT", "set_field") or "InitVar" in str(field.type):
+            raise TypeError(f"{kind.__name__}.{field.name} needs dataclasses.dataclass")
+    default = None
+    for field in dataclasses.fields(kind):
+        has_default = (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
+        if field.init and not field.kw_only:
+            if default is not None and not has_default:
+                raise TypeError(f"non-default argument {field.name!r} follows default argument {default!r}")
+            default = field.name if has_default else default
 
 
 class _Unwritten:
@@ -93,7 +132,11 @@ def _values(of: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
 
 def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_frozen: bool) -> Any:
     positional, named, lines = ["self"], ["*"], []
-    names: dict[str, Any] = {"DEFAULT": dataclasses.MISSING, "set_field": object.__setattr__}
+    names: dict[str, Any] = {
+        "__name__": kind.__module__,
+        "DEFAULT": dataclasses.MISSING,
+        "set_field": object.__setattr__,
+    }
     for field in fields:
         name, value = field.name, field.name
         made, default = f"factory_{name}", f"default_{name}"
@@ -132,7 +175,7 @@ def _freeze(kind: Any, own: Collection[str]) -> None:
         (parent.__setattr__ if value else parent.__delattr__)(name, *value)
 
     kind.__setattr__ = kind.__delattr__ = change
-    if "__slots__" in vars(kind) and "__getstate__" not in own:
+    if "__slots__" in vars(kind) and own.isdisjoint(("__getstate__", "__setstate__")):
         # Without these, unpickling would assign to fields.
         kind.__getstate__, kind.__setstate__ = _getstate, _setstate
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harrow.checks.replay.partition_state import PARTITION_HANDLERS, PartitionState
 from harrow.cluster_model import events
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import NO_CONTROLLER
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT
@@ -36,6 +37,7 @@ class BrokerState:
     is_active_controller: bool = False
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClusterState:
     """A cluster at one moment.
 

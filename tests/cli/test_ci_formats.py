@@ -235,6 +235,12 @@ def test_a_junit_file_that_cannot_be_written_is_an_error_before_anything_runs(
     assert not (folder / "results").exists()
 
 
+def test_one_path_for_output_and_junit_is_refused_before_anything_runs(harrow: Harrow, folder: Path) -> None:
+    ended = harrow("run", "calm.yaml", "--format", "json", "--output", "both", "--junit", "./both", code=2)
+    assert "nothing was run: --output and --junit both name both" in ended.stderr
+    assert not (folder / "both").exists()
+
+
 def test_junit_goes_to_a_file(harrow: Harrow, folder: Path) -> None:
     ended = harrow("run", "calm.yaml", "--format", "junit", "--output", "report.xml")
     assert ended.returncode == 0

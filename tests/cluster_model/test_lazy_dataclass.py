@@ -159,3 +159,76 @@ def test_a_frozen_dataclass_from_outside_may_inherit_from_a_lazy_one() -> None:
     assert (outside.first, outside.second) == (3, 2)
     with pytest.raises(dataclasses.FrozenInstanceError):
         outside.first = 4  # type: ignore[misc]
+
+
+def frozen_from_open(decorate: Callable[..., Any]) -> None:
+    @decorate()
+    class Open:
+        first: int
+
+    @decorate(frozen=True)
+    class Frozen(Open):
+        pass
+
+
+def open_from_frozen(decorate: Callable[..., Any]) -> None:
+    @decorate(frozen=True)
+    class Frozen:
+        first: int
+
+    @decorate()
+    class Open(Frozen):
+        pass
+
+
+def own_freeze(decorate: Callable[..., Any]) -> None:
+    @decorate(frozen=True)
+    class Frozen:
+        first: int
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(name)
+
+
+def default_first(decorate: Callable[..., Any]) -> None:
+    @decorate()
+    class Mixed:
+        first: int = 1
+        second: int
+
+
+def mutable_default(decorate: Callable[..., Any]) -> None:
+    @decorate(frozen=True)
+    class Shared(LazyBase):
+        names: list[str] = []  # noqa: RUF012 - this is the mistake
+
+
+MISTAKES = [frozen_from_open, open_from_frozen, own_freeze, default_first]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_a_mistake_in_a_class_raises_the_error_of_dataclasses(mistake: Callable[..., None]) -> None:
+    with pytest.raises(TypeError) as expected:
+        mistake(dataclasses.dataclass)
+    with pytest.raises(TypeError) as raised:
+        mistake(dataclass)
+    # Newer Pythons describe some of these mistakes in other words.
+    assert raised.type is expected.type
+
+
+def test_a_mistake_in_a_class_leaves_its_frozen_base_frozen() -> None:
+    with pytest.raises(ValueError, match="mutable default"):
+        mutable_default(dataclass)
+    with pytest.raises(TypeError, match="frozen"):
+
+        @dataclasses.dataclass
+        class Open(LazyBase):
+            second: int = 2
+
+
+def test_a_field_that_takes_no_attribute_is_refused() -> None:
+    with pytest.raises(TypeError, match="first needs"):
+
+        @dataclass()
+        class Initialised:
+            first: dataclasses.InitVar[int]
