@@ -8,7 +8,7 @@ them was a fifth of a start.
 # Plain Python: it makes classes at run time.
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from reprlib import recursive_repr
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -55,8 +55,7 @@ _COLLECTING = RLock()
 
 def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
     """Make a class a dataclass without methods, which leaves nothing to compile."""
-    bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
-    frozen_bases = [parameters for parameters in bases if parameters.frozen]
+    frozen_bases = [parameters for parameters in _parameters_of_bases(kind) if parameters.frozen]
     with _COLLECTING:
         try:
             for parameters in frozen_bases:
@@ -69,12 +68,15 @@ def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
     return kind
 
 
-def _check_bases(kind: Any, own: Collection[str], *, is_frozen: bool) -> None:
+def _parameters_of_bases(kind: type) -> list[Any]:
+    return [vars(base)["__dataclass_params__"] for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
+
+
+def _check_bases(kind: Any, own: set[str], *, is_frozen: bool) -> None:
     """Raise the errors of `dataclasses` about frozen classes."""
     if is_frozen and not own.isdisjoint(("__setattr__", "__delattr__")):
         raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
-    bases = [base for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
-    if any(base.__dataclass_params__.frozen is not is_frozen for base in bases):
+    if any(parameters.frozen is not is_frozen for parameters in _parameters_of_bases(kind)):
         this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
         raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
 
@@ -166,7 +168,7 @@ def _function(head: str, *lines: str, **names: Any) -> Any:
     return names[head.partition("(")[0]]
 
 
-def _freeze(kind: Any, own: Collection[str]) -> None:
+def _freeze(kind: Any, own: set[str]) -> None:
     def change(self: Any, name: str, *value: object) -> None:
         if type(self) is kind or name in kind.__dataclass_fields__:
             doing = "assign to" if value else "delete"

@@ -222,7 +222,7 @@ def test_a_mistake_in_a_class_leaves_its_frozen_base_frozen() -> None:
     with pytest.raises(TypeError, match="frozen"):
 
         @dataclasses.dataclass
-        class Open(LazyBase):
+        class Open(LazyBase):  # type: ignore[misc]
             second: int = 2
 
 
