@@ -10,7 +10,6 @@ them was a fifth of a start.
 import dataclasses
 from collections.abc import Callable, Iterable
 from reprlib import recursive_repr
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,20 +49,16 @@ else:
 __all__ = ["dataclass"]
 
 
-_COLLECTING = RLock()
-
-
 def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
     """Make a class a dataclass without methods, which leaves nothing to compile."""
     frozen_bases = [parameters for parameters in _parameters_of_bases(kind) if parameters.frozen]
-    with _COLLECTING:
-        try:
-            for parameters in frozen_bases:
-                parameters.frozen = False  # `dataclasses` would compile methods to freeze this class too.
-            kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
-        finally:
-            for parameters in frozen_bases:
-                parameters.frozen = True
+    try:
+        for parameters in frozen_bases:
+            parameters.frozen = False  # `dataclasses` would compile methods to freeze this class too.
+        kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
+    finally:
+        for parameters in frozen_bases:
+            parameters.frozen = True
     kind.__dataclass_params__.frozen = is_frozen
     return kind
 

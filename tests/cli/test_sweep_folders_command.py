@@ -231,7 +231,7 @@ def test_a_sweep_stopped_by_a_limit_can_be_resumed(harrow: Harrow, small: Path) 
     assert (said["complete"], said["stopped"]) == (False, "--max-failures 1 reached")
     no_time = harrow(*words, "--resume", "--max-time", "1ms")
     assert "--max-time reached" in no_time.stderr
-    assert f"{said['rows']} of 3000 runs" in no_time.stderr
+    assert state(small)["rows"] == said["rows"]
 
 
 def test_an_empty_report_is_not_written(harrow: Harrow, small: Path) -> None:

@@ -38,6 +38,8 @@ IMPURE = {
     "uuid",
     "weakref",
 }
+MAKES_CLASSES = "lazy_dataclass.py"
+"""Writes methods of classes, as `dataclasses` does, and calls `exec` and `vars` for that."""
 IMPURE_BUILTINS = {
     "breakpoint",
     "compile",
@@ -142,6 +144,8 @@ def test_the_core_is_pure(path: Path) -> None:
             imported = {(node.module or "").partition(".")[0]}
         else:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if path.name == MAKES_CLASSES and node.func.id in ("exec", "vars"):
+                    continue
                 assert node.func.id not in IMPURE_BUILTINS, f"line {node.lineno}: {node.func.id}()"
             continue
         assert imported <= allowed, f"line {node.lineno}: {imported - allowed}"

@@ -321,7 +321,8 @@ def test_a_repeated_request_differs_only_in_its_session_epoch() -> None:
         *({P: 1}, 5, {P: 4}, "rack-a"),
     )
     defaults = FetchRequest(-1, 0, 0, {})
-    assert all(getattr(request, f.name) != getattr(defaults, f.name) for f in fields(request))
+    names = {field.name for field in fields(request)} - {"api"}  # mypyc counts it as a field
+    assert all(getattr(request, name) != getattr(defaults, name) for name in names)
     assert request.repeated(4) == replace(request, session_epoch=7)
 
 
