@@ -123,8 +123,8 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
         )
     elif repeated:
         yield Text(f"{_count(repeated, 'run')} repeated{_repeaters(state, repeated)}: all equal", DIM)
-    if state.get("elapsed_s"):
-        wall = rough_duration_text(round(float(state["elapsed_s"]) * US_PER_SECOND))
+    if state.get("engine"):
+        wall = rough_duration_text(round(float(state.get("elapsed_s", 0)) * US_PER_SECOND))
         yield Text(
             f"{state.get('engine')}, {_count(int(state.get('workers', 0)), 'worker')}, {wall}; queried with {report.answered_by}",
             DIM,

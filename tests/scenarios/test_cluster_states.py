@@ -1,6 +1,7 @@
 """Replaying the events of a run gives its final state, for every library campaign."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def snapshot(state: RunState) -> object:
                 *(partition.leader, partition.leader_epoch, partition.isr, partition.acks, partition.reads),
                 partition.sends,
                 {
-                    broker: [getattr(replica, slot) for slot in replica.__slots__]
+                    broker: [getattr(replica, field.name) for field in fields(replica)]
                     for broker, replica in partition.replicas.items()
                 },
             )

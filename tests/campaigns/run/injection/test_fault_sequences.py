@@ -110,7 +110,7 @@ def test_a_sequence_survives_being_written_and_read() -> None:
     [
         ("do: {broker_crash: {broker: 0}}\n    pause: 1s", "`pause` goes with `serial` or `repeat`"),
         ("serial: [broker_crash: {broker: 0}]\n    together: 2", "leave `together` out"),
-        ("serial: [broker_crash: {broker: 0}]\n    do: {broker_crash: {broker: 0}}", "either `do`"),
+        ("serial: [broker_crash: {broker: 0}]\n    do: {broker_crash: {broker: 0}}", "give one of `do`"),
     ],
 )
 def test_keys_of_a_sequence_that_contradict_each_other_are_rejected(entry: str, message: str) -> None:
