@@ -1,9 +1,9 @@
 """The cost of a run in the work tree relative to a commit, for clusters of many sizes.
 
 Run ``python -m benchmarks.compare COMMIT``; ``--list`` shows the clusters, ``--only`` chooses some
-of them. Work tree and commit take turns, so that a machine that is busy for a while is so for both;
-what is left of its noise is in the spread. ``--growth`` measures the work tree alone, at growing
-sizes, and draws docs/pictures/speed.svg. docs/evidence/speed.md explains the columns.
+of them. Work tree and commit take turns, so that other work on the machine slows both. The spread
+shows the remaining noise. ``--growth`` measures only the work tree, at growing sizes, and draws
+docs/pictures/speed.svg. docs/evidence/speed.md explains the columns.
 """
 
 import argparse

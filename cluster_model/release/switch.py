@@ -27,7 +27,7 @@ def version_of(release: str) -> Version:
 class Mutant:
     """A known flaw: a switch set to a bad value, in most cases False.
 
-    ``doc`` says what goes wrong and with which consequence. ``source`` says where Kafka had the
+    ``doc`` says what goes wrong and what follows from it. ``source`` says where Kafka had the
     flaw, or which class prevents it; by default that is the source of the switch. ``noticed_by``
     names the rules that notice it. It is empty if only the expectations of a script can tell the
     flaw from allowed behaviour. ``kafka`` is the release that gets the flaw in tests, if the

@@ -1,7 +1,7 @@
 """What a story looks like: the losses and divergences of the library at several widths, and piped.
 
-After a change that is meant, ``HARROW_WRITE_SNAPSHOTS=1`` writes them anew; read them before you
-commit them.
+If you change the output on purpose, ``HARROW_WRITE_SNAPSHOTS=1`` rewrites them; read them
+before you commit them.
 """
 
 import os

@@ -1,8 +1,8 @@
 """What a live view looks like: moments of runs of the library at two sizes, with and without
 colours.
 
-After a change that is meant, ``HARROW_WRITE_SNAPSHOTS=1`` writes them anew; read them before you
-commit them.
+If you change the output on purpose, ``HARROW_WRITE_SNAPSHOTS=1`` rewrites them; read them
+before you commit them.
 """
 
 import os

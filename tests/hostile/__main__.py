@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--keep", type=Path, help="a folder for the files of failed cases")
-    parser.add_argument("--costly", type=Path, help="a file to which costly cases are appended")
+    parser.add_argument("--costly", type=Path, help="append costly cases to this file")
     options = parser.parse_args()
     codes: dict[str, Counter[int]] = {}
     failed = costly = rss_kib = 0

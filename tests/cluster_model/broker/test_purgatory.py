@@ -13,7 +13,7 @@ from harrow.cluster_model.broker.delayed_requests import (
     OperationTimer,
     PendingAck,
 )
-from harrow.cluster_model.broker.fetch_session import FetchSession, HostedPartition
+from harrow.cluster_model.broker.fetch_session import FetchSession, HostedPartition, HostedPartitions
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.purgatory import DelayedOperation, Watchers
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
@@ -82,6 +82,19 @@ def test_operations_are_tried_oldest_first_until_they_complete() -> None:
     assert (one.tries, both.tries, other.tries) == (1, 1, 1)
     watchers.check()
     assert one.tries == 1
+
+
+def test_a_check_tries_only_the_operations_of_its_partition() -> None:
+    done: list[str] = []
+    partitions = HostedPartitions()
+    produce, deletion = Waiting("produce", done), Waiting("deletion", done)
+    produce.ready = deletion.ready = True
+    partitions.named(P).watch_produce(produce)
+    partitions.named(P).watch_deletion(deletion)
+    partitions.named(Q).check()  # nothing waits for it
+    assert (produce.tries, deletion.tries) == (0, 0)
+    partitions.named(P).check()
+    assert done == ["produce", "deletion"]
 
 
 def test_a_completed_operation_is_dropped() -> None:
