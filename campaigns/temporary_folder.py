@@ -1,7 +1,7 @@
-"""Temporary folders that a later process removes if their own was killed.
+"""Makes temporary folders. If a process is killed before it removes its folder, a later one does.
 
-Each folder has a lock, which the system releases however its holder ends. Before a process makes a
-folder, it removes those whose lock is free.
+Each folder has a lock, which the operating system releases when the process ends for any reason.
+Before a process makes a folder, it removes all folders whose lock is free.
 """
 
 import shutil
@@ -14,19 +14,19 @@ from typing import Final
 from filelock import BaseFileLock, FileLock, Timeout
 
 _PREFIX: Final = "harrow-"
-_LOCK: Final = ".lock"
+_LOCK_FILE: Final = ".lock"
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder of the system, and remove it when the block ends.
+    """Yield a new folder in the system's temporary folder, and remove it when the block ends.
 
     Raises:
         OSError: the folder cannot be made.
 
     """
-    _remove_left_over(Path(tempfile.gettempdir()))
-    folder, lock = _locked()
+    _remove_abandoned_folders(Path(tempfile.gettempdir()))
+    folder, lock = _make_locked_folder()
     try:
         yield folder
     finally:
@@ -34,20 +34,20 @@ def temporary_folder() -> Iterator[Path]:
         lock.release()
 
 
-def _locked() -> tuple[Path, BaseFileLock]:
+def _make_locked_folder() -> tuple[Path, BaseFileLock]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = FileLock(folder / _LOCK)
+        lock = FileLock(folder / _LOCK_FILE)
         with suppress(Timeout, FileNotFoundError):
             lock.acquire(blocking=False)
-            if (folder / _LOCK).exists():
+            if (folder / _LOCK_FILE).exists():
                 return folder, lock
         # Another process saw the folder before it was locked, and removed it.
         lock.release()
 
 
-def _remove_left_over(place: Path) -> None:
-    """Remove the folders of ended processes, but not those of other users and programs."""
-    for file in place.glob(f"{_PREFIX}*/{_LOCK}"):
+def _remove_abandoned_folders(parent: Path) -> None:
+    """Remove the folders of processes that have ended; keep those of other users and programs."""
+    for file in parent.glob(f"{_PREFIX}*/{_LOCK_FILE}"):
         with suppress(Timeout, OSError), FileLock(file).acquire(blocking=False):
             shutil.rmtree(file.parent, ignore_errors=True)

@@ -7,7 +7,8 @@ arguments, and `harrow.cluster_model.trace.select` makes objects of those that a
 checks all three against the declaration.
 
 A new kind of event is a class here, or in any other module, with ``@event(NAME)``. Its declaration
-also says in which runs a trace has such events (`Sight`), and which part of Kafka they are ``of``.
+also says in which runs a trace has such events (`Sight`), and the subsystem of Kafka without which
+they do not occur.
 """
 
 # Plain Python: classes below a decorator of harrow, and metadata of fields.
@@ -105,10 +106,10 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
     """An event at a virtual time, ``at_us``.
 
-    ``seen_by`` says in which runs a trace has such events. ``of`` names the control plane or the
-    internal topic without which they do not occur, None for all others. ``is_milestone`` marks what
-    a broker, a controller or a client did to a partition or a process, rather than how they agreed
-    on it; two runs that go different ways differ in one of these first.
+    ``seen_by`` says in which runs a trace has such events. ``subsystem`` names the control plane or
+    the internal topic without which they do not occur, None for all others. ``is_milestone`` marks
+    an event in which a broker, a controller or a client did something to a partition or a process,
+    in contrast to messages that prepare it. When two runs diverge, a milestone differs first.
 
     Equality and ``repr`` are defined here once: a dataclass would compile them for each of the
     dozens of classes at every import.
@@ -116,7 +117,7 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
 
     name: ClassVar[str]
     seen_by: ClassVar[Sight]
-    of: ClassVar[str | None]
+    subsystem: ClassVar[str | None]
     is_milestone: ClassVar[bool]
     at_us: int
 
@@ -145,10 +146,10 @@ A replay merges them with those of the trace.
 
 @dataclass_transform()
 def event(
-    name: str, *, seen_by: Sight = Sight.MODEL, of: str | None = None, is_milestone: bool = False
+    name: str, *, seen_by: Sight = Sight.MODEL, subsystem: str | None = None, is_milestone: bool = False
 ) -> Callable[[type[E]], type[E]]:
     """Declare a kind of event of traces."""
-    return _declare(name, EVENTS, seen_by, of, is_milestone=is_milestone)
+    return _declare(name, EVENTS, seen_by, subsystem, is_milestone=is_milestone)
 
 
 @dataclass_transform()
@@ -158,22 +159,22 @@ def history_event(name: str) -> Callable[[type[E]], type[E]]:
 
 
 @dataclass_transform()
-def notice(name: str, *, of: str | None = None) -> Callable[[type[E]], type[E]]:
+def notice(name: str, *, subsystem: str | None = None) -> Callable[[type[E]], type[E]]:
     """Declare a kind of event that the model publishes to subscribers, and that is in no trace."""
-    return _declare(name, {}, Sight.MODEL, of)
+    return _declare(name, {}, Sight.MODEL, subsystem)
 
 
 def _declare(
     name: str,
     catalogue: dict[str, type[Event]],
     seen_by: Sight,
-    of: str | None = None,
+    subsystem: str | None = None,
     *,
     is_milestone: bool = False,
 ) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
         event_class = dataclass(slots=True, eq=False, repr=False)(kind)
-        event_class.name, event_class.seen_by, event_class.of = name, seen_by, of
+        event_class.name, event_class.seen_by, event_class.subsystem = name, seen_by, subsystem
         event_class.is_milestone = is_milestone
         catalogue[name] = event_class
         return event_class
@@ -217,7 +218,7 @@ class ControlledShutdownBegun(Event):
     broker: BrokerId
 
 
-@event("controlled_shutdown_answered", of=ZOOKEEPER, is_milestone=True)
+@event("controlled_shutdown_answered", subsystem=ZOOKEEPER, is_milestone=True)
 class ControlledShutdownAnswered(Event):
     """A broker that shuts down has the result of an attempt to move its leaderships.
 
@@ -232,7 +233,7 @@ class ControlledShutdownAnswered(Event):
     remaining: Texts
 
 
-@event("controlled_shutdown_given_up", of=ZOOKEEPER, is_milestone=True)
+@event("controlled_shutdown_given_up", subsystem=ZOOKEEPER, is_milestone=True)
 class ControlledShutdownGivenUp(Event):
     """A broker stops although no controller has moved all of its leaderships."""
 
@@ -302,7 +303,7 @@ class SessionClosed(Event):
     ephemerals: Texts
 
 
-@event("ensemble_leader_elected", of=ZOOKEEPER)
+@event("ensemble_leader_elected", subsystem=ZOOKEEPER)
 class EnsembleLeaderElected(Event):
     """A server of a ZooKeeper ensemble leads a majority.
 
@@ -313,7 +314,7 @@ class EnsembleLeaderElected(Event):
     epoch: Epoch
 
 
-@event("ensemble_server_suspended", of=ZOOKEEPER)
+@event("ensemble_server_suspended", subsystem=ZOOKEEPER)
 class EnsembleServerSuspended(Event):
     """A server of a ZooKeeper ensemble has lost its leader or its followers.
 
@@ -399,7 +400,7 @@ class CoreHealed(Event):
 # Controller
 
 
-@event("metadata_snapshot_taken", of=KRAFT)
+@event("metadata_snapshot_taken", subsystem=KRAFT)
 class MetadataSnapshotTaken(Event):
     """A node has written a snapshot of the metadata log below an offset.
 
@@ -411,7 +412,7 @@ class MetadataSnapshotTaken(Event):
     epoch: Epoch
 
 
-@event("metadata_snapshot_fetched", of=KRAFT)
+@event("metadata_snapshot_fetched", subsystem=KRAFT)
 class MetadataSnapshotFetched(Event):
     """A node starts over from a snapshot of the metadata log.
 
@@ -425,7 +426,7 @@ class MetadataSnapshotFetched(Event):
     epoch: Epoch
 
 
-@event("metadata_log_start", of=KRAFT)
+@event("metadata_log_start", subsystem=KRAFT)
 class MetadataLogStarted(Event):
     """A node has deleted old snapshots, and its metadata log below the oldest remaining one."""
 
@@ -553,7 +554,7 @@ class BatchReplicated(Event):
     values: Values
 
 
-@event("transaction_begun", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("transaction_begun", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class TransactionBegun(Event):
     """A log has the first batch of a transaction.
 
@@ -568,7 +569,7 @@ class TransactionBegun(Event):
     first_offset: Offset
 
 
-@event("transaction_marker", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("transaction_marker", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class TransactionMarkerWritten(Event):
     """A log has the marker that ends a transaction.
 
@@ -586,7 +587,7 @@ class TransactionMarkerWritten(Event):
     coordinator_epoch: Epoch
 
 
-@event("transaction_state", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("transaction_state", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class TransactionStateChanged(Event):
     """A coordinator has written the state of a transactional id.
 
@@ -803,7 +804,7 @@ class KeyedRecordSent(Event):
     tombstone: Flag
 
 
-@event("producer_initialized", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("producer_initialized", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class ProducerInitialized(Event):
     """A coordinator has given a transactional producer an epoch, which fences earlier ones."""
 
@@ -812,7 +813,7 @@ class ProducerInitialized(Event):
     producer_epoch: Number
 
 
-@event("transaction_opened", of=TRANSACTION_STATE)
+@event("transaction_opened", subsystem=TRANSACTION_STATE)
 class TransactionOpened(Event):
     """An application has begun a transaction, which no broker knows yet."""
 
@@ -821,7 +822,7 @@ class TransactionOpened(Event):
     producer_epoch: Number
 
 
-@event("transaction_ending", of=TRANSACTION_STATE)
+@event("transaction_ending", subsystem=TRANSACTION_STATE)
 class TransactionEnding(Event):
     """An application commits or aborts its transaction.
 
@@ -832,7 +833,7 @@ class TransactionEnding(Event):
     committed: Flag
 
 
-@event("transaction_reported", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("transaction_reported", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class TransactionReported(Event):
     """An application has learned that its transaction is committed or aborted."""
 
@@ -840,7 +841,7 @@ class TransactionReported(Event):
     committed: Flag
 
 
-@event("transaction_error", seen_by=STARTED_BROKERS, of=TRANSACTION_STATE)
+@event("transaction_error", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class TransactionError(Event):
     """A producer can only abort its transaction, or do nothing at all after a ``fatal`` error."""
 
@@ -931,7 +932,7 @@ class LogLost(Event):
     to_offset: Offset
 
 
-@event("metadata_log_lost", of=KRAFT, is_milestone=True)
+@event("metadata_log_lost", subsystem=KRAFT, is_milestone=True)
 class MetadataLogLost(Event):
     """A disk is lost, and with it a KRaft controller's metadata log up to an offset, and its vote.
 
@@ -1275,7 +1276,7 @@ class RequestRejected(Event):
 # Groups
 
 
-@event("group_state", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
+@event("group_state", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class GroupStateChanged(Event):
     """A group has another state on its coordinator, or a new coordinator has loaded it.
 
@@ -1291,7 +1292,7 @@ class GroupStateChanged(Event):
     reason: UnsureText
 
 
-@event("group_assigned", of=CONSUMER_OFFSETS)
+@event("group_assigned", subsystem=CONSUMER_OFFSETS)
 class GroupAssigned(Event):
     """A group coordinator has stored the assignment of a generation."""
 
@@ -1301,7 +1302,7 @@ class GroupAssigned(Event):
     assignments: Pairs
 
 
-@event("target_assigned", of=CONSUMER_OFFSETS)
+@event("target_assigned", subsystem=CONSUMER_OFFSETS)
 class TargetAssigned(Event):
     """A group coordinator's assignor has made a target assignment (KIP-848)."""
 
@@ -1312,7 +1313,7 @@ class TargetAssigned(Event):
     assignments: Pairs
 
 
-@event("member_reconciled", of=CONSUMER_OFFSETS)
+@event("member_reconciled", subsystem=CONSUMER_OFFSETS)
 class MemberReconciled(Event):
     """A member has another assignment or another epoch on its group coordinator (KIP-848).
 
@@ -1328,7 +1329,7 @@ class MemberReconciled(Event):
     revoking: Texts
 
 
-@event("offsets_committed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
+@event("offsets_committed", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class OffsetsCommitted(Event):
     """A group coordinator has accepted a commit.
 
@@ -1344,7 +1345,7 @@ class OffsetsCommitted(Event):
     offsets: Pairs
 
 
-@event("offsets_expired", of=CONSUMER_OFFSETS)
+@event("offsets_expired", subsystem=CONSUMER_OFFSETS)
 class OffsetsExpired(Event):
     """A group coordinator has removed expired offsets."""
 
@@ -1353,7 +1354,7 @@ class OffsetsExpired(Event):
     offsets: Pairs
 
 
-@event("partitions_assigned", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
+@event("partitions_assigned", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class PartitionsAssigned(Event):
     """A consumer reads these partitions from now on, in addition to those that it keeps."""
 
@@ -1363,7 +1364,7 @@ class PartitionsAssigned(Event):
     partitions: Texts
 
 
-@event("partitions_revoked", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
+@event("partitions_revoked", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class PartitionsRevoked(Event):
     """A consumer stops reading these partitions. With ``lost`` others may read them already."""
 
@@ -1415,7 +1416,7 @@ class ApplicationEnded(Event):
     error: Text
 
 
-@event("commit_failed", seen_by=STARTED_BROKERS, of=CONSUMER_OFFSETS)
+@event("commit_failed", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class CommitFailed(Event):
     """A consumer's commit was refused."""
 
@@ -1425,7 +1426,7 @@ class CommitFailed(Event):
     offsets: Pairs
 
 
-@event("membership_lost", of=CONSUMER_OFFSETS)
+@event("membership_lost", subsystem=CONSUMER_OFFSETS)
 class MembershipLost(Event):
     """A consumer has learned or decided that it is no longer, or cannot become, a group member."""
 
@@ -1600,7 +1601,7 @@ class CommittedMetadataCut(Event):
     high_watermark: Offset
 
 
-@notice("metadata_log_truncated", of=KRAFT)
+@notice("metadata_log_truncated", subsystem=KRAFT)
 class MetadataLogTruncated(Event):
     """A node has truncated metadata that the leader does not have.
 
@@ -1612,7 +1613,7 @@ class MetadataLogTruncated(Event):
     to_offset: Offset
 
 
-@notice("quorum_election_undecided", of=KRAFT)
+@notice("quorum_election_undecided", subsystem=KRAFT)
 class QuorumElectionUndecided(Event):
     """A candidate, or a voter in a pre-vote, is neither elected nor rejected in time."""
 
@@ -1620,7 +1621,7 @@ class QuorumElectionUndecided(Event):
     epoch: Epoch
 
 
-@notice("quorum_majority_lost", of=KRAFT)
+@notice("quorum_majority_lost", subsystem=KRAFT)
 class QuorumMajorityLost(Event):
     """A quorum leader resigns because no majority fetched from it for too long (KAFKA-15489)."""
 
@@ -1642,7 +1643,7 @@ class ControllerRequestRefused(Event):
     error: Text
 
 
-@notice("member_expired", of=CONSUMER_OFFSETS)
+@notice("member_expired", subsystem=CONSUMER_OFFSETS)
 class MemberExpired(Event):
     """A group coordinator removes a member without heartbeats for ``session.timeout.ms``."""
 
@@ -1651,7 +1652,7 @@ class MemberExpired(Event):
     member: Text
 
 
-@notice("static_member_replaced", of=CONSUMER_OFFSETS)
+@notice("static_member_replaced", subsystem=CONSUMER_OFFSETS)
 class StaticMemberReplaced(Event):
     """A group coordinator gives a static member's place to a consumer with its instance id."""
 
@@ -1661,7 +1662,7 @@ class StaticMemberReplaced(Event):
     member: Text
 
 
-@notice("open_transaction_fenced", of=TRANSACTION_STATE)
+@notice("open_transaction_fenced", subsystem=TRANSACTION_STATE)
 class OpenTransactionFenced(Event):
     """A coordinator has written that it aborts an open transaction.
 

@@ -321,7 +321,7 @@ class DeclaredField:
     def minimum(self) -> int | None:
         return self.options.minimum if self.options.minimum is not None else _LEAST.get(self.kind)
 
-    def of(self, owner: Any) -> Any:
+    def value_in(self, owner: Any) -> Any:
         value = getattr(owner, self.attribute)
         return (value, getattr(owner, self.options.upper)) if self.options.upper else value
 

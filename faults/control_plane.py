@@ -96,7 +96,7 @@ def control_plane_of(fault: Fault) -> str | None:
     for a message of the missing control plane would wait until the run ends.
     """
     for item in fields.fields_of(type(fault)):
-        value = item.of(fault)
+        value = item.value_in(fault)
         if item.kind is fields.ZnodePathMarker and value is not None:
             return ZOOKEEPER
         if item.kind is fields.ApiMarker and APIS.get(value) in CONTROL_PLANES:

@@ -187,7 +187,7 @@ class LastingFault(Fault):
 
     def lasts_us(self) -> int | None:
         """Return its drawn duration; None means until the cluster is healed."""
-        durations = (item.of(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
+        durations = (item.value_in(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
         return next((low_us for low_us, _ in filter(None, durations)), None) if self.is_lasting() else None
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:

@@ -47,7 +47,7 @@ def no_link_reason(some: Sequence[End], others: Sequence[End]) -> str | None:
 def with_fewer_ends(fault: F) -> Iterator[F]:
     """Yield the fault with one end fewer, for each field that has several."""
     for item in all_fields_of(type(fault)):
-        if item.kind is LinkEndMarker and len(ends := item.of(fault)) > 1:
+        if item.kind is LinkEndMarker and len(ends := item.value_in(fault)) > 1:
             for place in range(len(ends)):
                 yield with_fields(fault, {item.attribute: (*ends[:place], *ends[place + 1 :])})
 
@@ -81,7 +81,7 @@ def with_link_ends(
         return (end,) if end in (*everyone, OTHERS) else look_up(end)
 
     sides: dict[str, tuple[End, ...]] = {
-        item.attribute: tuple(dict.fromkeys(end for word in item.of(fault) for end in resolve(word)))
+        item.attribute: tuple(dict.fromkeys(end for word in item.value_in(fault) for end in resolve(word)))
         for item in all_fields_of(type(fault))
         if item.kind is LinkEndMarker
     }

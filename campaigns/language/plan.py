@@ -165,7 +165,7 @@ FIXED: Final = "fixed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Origin:
     """The origin of a failure; it makes a campaign an entry of a corpus (`harrow regress`)."""
 
     version: Annotated[str, VersionMarker] = described("The version of harrow that found it.")
@@ -465,7 +465,7 @@ class Plan:
         "Rules whose anomalies count as violations even if the settings permit them: a list of names, or `all`.",
         default=(),
     )
-    found: Found | None = described(
+    found: Origin | None = described(
         "The failure that this is a regression of (`harrow regress`).", default=None, shrinks=False
     )
     expect: Expectation = described("The expected outcome.", default=Expectation(), shrinks=False)

@@ -28,7 +28,7 @@ Condition = Callable[[Any, Any], int]
 """Takes the run so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`) and an event."""
 F = TypeVar("F", bound=Callable[..., int | None])
 
-_MISSING: Final[Mapping[str, str]] = {
+_WHY_TOPIC_IS_MISSING: Final[Mapping[str, str]] = {
     CONSUMER_OFFSETS: "no client is a member of a group",
     TRANSACTION_STATE: "no client has transactions",
 }
@@ -40,9 +40,9 @@ class Probe:
 
     At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the
     values that fields of the event must have. ``at_end`` counts states that last until the end of
-    the run. ``of`` names the control plane and the internal topics that it needs beyond those of
-    its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the ``group.protocol``
-    that a client has to have.
+    the run. ``subsystems`` names the control plane and the internal topics that the probe needs
+    beyond those of its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the
+    ``group.protocol`` that a client has to have.
     """
 
     doc: str
@@ -50,31 +50,36 @@ class Probe:
     condition: Condition | None = None
     where: Mapping[str, tuple[Any, ...]]
     at_end: Condition | None = None
-    of: tuple[str, ...] = ()
+    subsystems: tuple[str, ...] = ()
     switch: str | None = None
     protocol: str | None = None
 
     def control_planes(self) -> frozenset[str]:
         """Return the control planes under which it can be reached."""
-        planes = [parts & CONTROL_PLANES.keys() for parts in self._parts()]
+        planes = [names & CONTROL_PLANES.keys() for names in self._required_subsystems()]
         return frozenset(CONTROL_PLANES).intersection(*filter(None, planes))
 
     def topics(self) -> frozenset[str]:
         """Return the internal topics that it needs."""
-        return frozenset().union(*self._parts()) & _MISSING.keys()
+        return frozenset().union(*self._required_subsystems()) & _WHY_TOPIC_IS_MISSING.keys()
 
-    def _parts(self) -> tuple[frozenset[str], ...]:
+    def _required_subsystems(self) -> tuple[frozenset[str], ...]:
+        """Return the subsystems that the probe, its events and its APIs need."""
         apis = (APIS.get(api) for api in self.where.get("api", ()))
-        return frozenset(self.of), _bound(kind.of for kind in self.at), _bound(apis)
+        return (
+            frozenset(self.subsystems),
+            _alternatives(kind.subsystem for kind in self.at),
+            _alternatives(apis),
+        )
 
     def obstacle(self, reach: ProbeReach) -> str | None:
-        """Explain why runs can never reach it; None if they can."""
+        """Explain why no run can reach the probe; return None if a run can."""
         planes, missing = self.control_planes(), self.topics() - reach.topics
         if not planes & reach.control_planes:
             return f"it needs {' or '.join(CONTROL_PLANES[plane] for plane in CONTROL_PLANES if plane in planes)}"
         if self.switch is not None and reach.behaviours is not None and self.switch not in reach.behaviours:
             return f"it needs {self.switch}, which Kafka has since {_first_release(self.switch)}"
-        why = next((_MISSING[topic] for topic in _MISSING if topic in missing), None)
+        why = next((why for topic, why in _WHY_TOPIC_IS_MISSING.items() if topic in missing), None)
         if why is None and self.protocol is not None and reach.group_protocols is not None:
             is_possible = self.protocol in reach.group_protocols
             why = None if is_possible else f"no client has group.protocol={self.protocol}"
@@ -85,10 +90,10 @@ def _first_release(switch: str) -> str:
     return next(release for release, value in SWITCHES[switch].history() if value is True)
 
 
-def _bound(parts: Iterable[str | None]) -> frozenset[str]:
-    """Return the parts that several alternatives are bound to; none if one is unbound."""
-    alternatives = frozenset(parts)
-    return frozenset() if None in alternatives else frozenset(filter(None, alternatives))
+def _alternatives(subsystems: Iterable[str | None]) -> frozenset[str]:
+    """Return the subsystems of several events or APIs; none if one of these needs no subsystem."""
+    names = frozenset(subsystems)
+    return frozenset() if None in names else frozenset(filter(None, names))
 
 
 PROBES: Final[Registry[str, Probe]] = Registry()
@@ -97,7 +102,7 @@ PROBES: Final[Registry[str, Probe]] = Registry()
 
 def probe(
     *,
-    of: tuple[str, ...] = (),
+    subsystems: tuple[str, ...] = (),
     switch: str | None = None,
     protocol: str | None = None,
     at_end: Condition | None = None,
@@ -122,7 +127,14 @@ def probe(
                 f"{function.__name__}: traces do not have {kind}; declare the probe with `at_each`"
             )
         _declare(
-            function, at, condition=function, at_end=at_end, of=of, switch=switch, protocol=protocol, where={}
+            function,
+            at,
+            condition=function,
+            at_end=at_end,
+            subsystems=subsystems,
+            switch=switch,
+            protocol=protocol,
+            where={},
         )
         return function
 
@@ -132,7 +144,7 @@ def probe(
 def at_each(
     kind: type[Event],
     *,
-    of: tuple[str, ...] = (),
+    subsystems: tuple[str, ...] = (),
     switch: str | None = None,
     protocol: str | None = None,
     **where: Any,
@@ -151,16 +163,16 @@ def at_each(
         if unknown:
             raise TypeError(f"{function.__name__}: {kind.__name__} has no field {', '.join(sorted(unknown))}")
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in where.items()}
-        _declare(function, (kind,), of=of, switch=switch, protocol=protocol, where=values)
+        _declare(function, (kind,), subsystems=subsystems, switch=switch, protocol=protocol, where=values)
         return function
 
     return declare
 
 
-def _declare(function: Callable[..., int | None], at: tuple[type[Event], ...], **more: Any) -> None:
+def _declare(function: Callable[..., int | None], at: tuple[type[Event], ...], **options: Any) -> None:
     paragraphs = (function.__doc__ or "").split("\n\n")
     doc = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    PROBES[function.__name__.replace("_", "-")] = Probe(doc=doc, at=at, **more)
+    PROBES[function.__name__.replace("_", "-")] = Probe(doc=doc, at=at, **options)
 
 
 def _fields_of(kind: type[Event]) -> list[str]:
@@ -169,15 +181,19 @@ def _fields_of(kind: type[Event]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The probes that an event reaches by its field values; ``places`` are the positions."""
+    """The probes that events with certain field values reach.
 
-    places: tuple[int, ...]
+    ``positions`` says which fields of the event to compare. ``probes`` maps their values to the
+    names of probes.
+    """
+
+    positions: tuple[int, ...]
     probes: Mapping[tuple[Any, ...], tuple[str, ...]]
 
 
 @derived
 def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
-    """Return the lookups of each kind of event, one for each set of compared fields."""
+    """Return the lookups for each kind of event: one for each set of fields to compare."""
     by_kind: dict[type[Event], dict[tuple[str, ...], dict[tuple[Any, ...], tuple[str, ...]]]] = {}
     for name, declared in PROBES.items():
         for kind in declared.at if declared.condition is None else ():

@@ -42,7 +42,8 @@ class _Counter:
         self._memory = ProbeMemory()
         self._conditions = conditions()
         self._by_values = {
-            kind.name: [lookup for lookup in of_kind if lookup.places] for kind, of_kind in lookups().items()
+            kind.name: [lookup for lookup in of_kind if lookup.positions]
+            for kind, of_kind in lookups().items()
         }
         by_values = [name for name, lookups_by_value in self._by_values.items() if lookups_by_value]
         self.relevant = frozenset((*REMEMBERED, *self._conditions, *by_values))
@@ -68,7 +69,7 @@ class _Counter:
         """Count the probes that every event of a kind reaches, and the states at the end."""
         for kind, of_kind in lookups().items():
             for lookup in of_kind:
-                for probe in () if lookup.places else lookup.probes[()]:
+                for probe in () if lookup.positions else lookup.probes[()]:
                     if kind.name in by_name:
                         self._hit(probe, by_name[kind.name])
         for probe, declared in PROBES.items():
@@ -80,7 +81,7 @@ class _Counter:
 
 
 def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> None:
-    for probe in lookup.probes.get(tuple([fields[place] for place in lookup.places]), ()):
+    for probe in lookup.probes.get(tuple([fields[position] for position in lookup.positions]), ()):
         counts[probe] = counts.get(probe, 0) + 1
 
 

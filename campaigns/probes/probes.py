@@ -129,7 +129,7 @@ def paused_controller_woke_deposed(run: ProbeMemory, event: events.BrokerResumed
     return event.broker in controllers and len(controllers) > 1
 
 
-@probe(of=(ZOOKEEPER,))
+@probe(subsystems=(ZOOKEEPER,))
 def controller_lost_its_session(run: ProbeMemory, event: events.SessionExpired) -> bool:
     """ZooKeeper expired the session of a controller that was alive.
 
@@ -339,7 +339,7 @@ def unclean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
     return event.leader != NO_LEADER and event.unclean
 
 
-@probe(of=(KRAFT,), switch="eligible_leader_replicas")
+@probe(subsystems=(KRAFT,), switch="eligible_leader_replicas")
 def elr_member_elected(run: ProbeMemory, event: events.LeaderElected) -> bool:
     """An eligible leader replica that was in no ISR was elected.
 
@@ -352,7 +352,7 @@ def elr_member_elected(run: ProbeMemory, event: events.LeaderElected) -> bool:
     return _is_clean(event) and bool(state.elections) and is_outside
 
 
-@at_each(events.LastKnownLeaderElected, of=(KRAFT,), switch="eligible_leader_replicas")
+@at_each(events.LastKnownLeaderElected, subsystems=(KRAFT,), switch="eligible_leader_replicas")
 def last_known_leader_elected() -> None:
     """The last known leader was elected uncleanly because neither ISR nor ELR had a member.
 
@@ -1105,7 +1105,7 @@ def group_coordinator_moved(run: ProbeMemory, event: events.GroupStateChanged) -
     return event.state != DEAD and broker != event.broker
 
 
-@probe(of=(CONSUMER_OFFSETS, TRANSACTION_STATE))
+@probe(subsystems=(CONSUMER_OFFSETS, TRANSACTION_STATE))
 def coordinator_moved_with_pending_offsets(run: ProbeMemory, event: events.BecameLeader) -> bool:
     """A group's coordinator moved while a transaction had pending offsets in its partition.
 

@@ -12,7 +12,7 @@ def conditions_of(plan: Plan) -> Iterator[Condition]:
     """Yield every condition of a plan: of steps, actions, faults and the expected end."""
     conditions = [step.when for step in plan.script]
     conditions += [
-        item.of(action)
+        item.value_in(action)
         for step in plan.script
         for action in step.actions
         for item in all_fields_of(type(action))

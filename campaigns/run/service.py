@@ -51,7 +51,7 @@ def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Ite
     if expected is None:
         return
     for item in fields_of(ServiceExpectation):
-        bound = item.of(expected)
+        bound = item.value_in(expected)
         if bound is None:
             continue
         comparison, limit = bound

@@ -131,8 +131,8 @@ class _Drawing:
                 value = pick(self._stream, self._left_open.pop(key))
                 self._note(key, field_text(item.kind, value) or value)
                 changes |= item.named(value)
-            elif is_dataclass(item.kind) and not item.many and is_dataclass(item.of(spec)):
-                changes[item.attribute] = self._opened(item.of(spec))
+            elif is_dataclass(item.kind) and not item.many and is_dataclass(item.value_in(spec)):
+                changes[item.attribute] = self._opened(item.value_in(spec))
         return changes
 
     # Parts of a plan

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from harrow.campaigns.language.loader import CampaignError, load_campaign, load_text
 from harrow.campaigns.language.plan import FIXED as MUST_HOLD
-from harrow.campaigns.language.plan import OPEN, Expectation, Found, Plan
+from harrow.campaigns.language.plan import OPEN, Expectation, Origin, Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.record.report import anomalies, in_short, reproduce_command
@@ -113,7 +113,7 @@ def check_files(
 
     Any error in a file or a run is an outcome too, and the other entries still run.
     """
-    entries: deque[EntryResult | tuple[Path, Plan, Found]] = deque()
+    entries: deque[EntryResult | tuple[Path, Plan, Origin]] = deque()
 
     def runs() -> Iterator[tuple[Plan, int]]:
         for file in files:
@@ -130,7 +130,7 @@ def check_files(
                 yield cast("EntryResult", entries.popleft())
             if result is None:
                 return
-            file, plan, failure = cast("tuple[Path, Plan, Found]", entries.popleft())
+            file, plan, failure = cast("tuple[Path, Plan, Origin]", entries.popleft())
             if isinstance(result, str):
                 yield _error(file, plan, failure.line, f"the run crashed: {result}")
             else:
@@ -139,7 +139,7 @@ def check_files(
         results.close()
 
 
-def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Found]]:
+def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Origin]]:
     """Yield the entries of a file, and the outcomes of those that cannot run."""
     try:
         plans = _load(file)
@@ -195,7 +195,7 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
             lost=_values(result, "lost-write"),
             duplicated=_values(result, "duplicate"),
         ),
-        found=Found(version=version(), rule=rule, status=OPEN, seed=seed),
+        found=Origin(version=version(), rule=rule, status=OPEN, seed=seed),
     )
     comments = [f"{_FOUND_BY} {version()} with seed {seed}: {in_short(result)}."]
     first, _, rest = heading.partition("\n\n")
@@ -249,7 +249,7 @@ def _violated(result: RunResult) -> set[str]:
     return {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
 
 
-def _outcome(plan: Plan, failure: Found, result: RunResult) -> tuple[str, bool, str]:
+def _outcome(plan: Plan, failure: Origin, result: RunResult) -> tuple[str, bool, str]:
     """Return the outcome, whether it is the recorded one, and what happened."""
     violated = _violated(result)
     expected = dict(plan.expect.rules)

@@ -153,7 +153,7 @@ def with_defaults(spec: S) -> Iterator[S]:
     The field has its default, a shorter list, or a plainer part.
     """
     for item in fields_of(type(spec)):
-        value = item.of(spec)
+        value = item.value_in(spec)
         if item.options.shrinks and value != item.default:
             for simpler in _plainer_values(item, value):
                 yield with_fields(spec, item.named(simpler))

@@ -77,7 +77,7 @@ def values_of(action: Action, markers: Markers) -> Iterator[Any]:
     """Yield the values of an action's fields of these kinds."""
     for item in fields_of(type(action)):
         if issubclass(item.kind, markers):
-            value = item.of(action)
+            value = item.value_in(action)
             yield from value if isinstance(value, tuple) else (value,)
 
 
@@ -86,7 +86,7 @@ def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
     changed: dict[str, Any] = {}
     for item in fields_of(type(action)):
         if issubclass(item.kind, markers):
-            value = item.of(action)
+            value = item.value_in(action)
             changed[item.attribute] = tuple(map(change, value)) if isinstance(value, tuple) else change(value)
     return with_fields(action, changed)
 

@@ -146,6 +146,6 @@ def brokers_of(fault: Fault) -> frozenset[int]:
     ends: list[Any] = []
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)):
-            value = item.of(fault)
+            value = item.value_in(fault)
             ends += value if isinstance(value, tuple) else (value,)
     return frozenset(broker for broker in ends if isinstance(broker, int))

@@ -29,7 +29,7 @@ from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
-from harrow.campaigns.sweep.sweep_state import COVERS, PROBES, covers_of, probes_of, problem_of
+from harrow.campaigns.sweep.sweep_state import PROBES, SEED_RANGES, probes_of, problem_of, seed_ranges_of
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 SWEEP: Final = "sweep.json"
@@ -150,7 +150,7 @@ class SweepFolder:
         table = table.replace_schema_metadata(
             {
                 _SCHEMA: SCHEMA_VERSION.encode(),
-                COVERS: json.dumps(covered).encode(),
+                SEED_RANGES: json.dumps(covered).encode(),
                 PROBES: json.dumps(sorted(probes_in(rows))).encode(),
             }
         )
@@ -168,7 +168,7 @@ class SweepFolder:
         try:
             with open_regular(path) as file:
                 metadata = pq.read_schema(file).metadata or {}
-            entries = covers_of(metadata)
+            entries = seed_ranges_of(metadata)
             self.probes.update(probes_of(metadata))
         except ValidationError:
             raise SweepFolderError(f"{path}: not a file of a sweep (it does not list its seeds)") from None

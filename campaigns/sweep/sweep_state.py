@@ -8,12 +8,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from harrow.campaigns.language.literals import campaign_name
 from harrow.cluster_model.settings import LONG_MAX
 
-COVERS: Final = b"harrow.covers"
+SEED_RANGES: Final = b"harrow.covers"
 PROBES: Final = b"harrow.probes"
 
 _Count = Annotated[int, Field(ge=0, le=LONG_MAX + 1)]
 _CampaignName = Annotated[str, AfterValidator(campaign_name)]
-"""The name of a file in the folder, never one outside."""
+"""The name of a campaign. It is also a file name, so it must not lead out of the folder."""
 
 
 class _StatePart(BaseModel):
@@ -51,32 +51,36 @@ class _State(_StatePart):
     engine: str = ""
     workers: _Count = 0
     elapsed_s: Annotated[float, Field(ge=0, le=1e12)] = 0
+    # The sweep runs some runs twice. These are the numbers of second runs, in all and by another
+    # worker, and the (cell, seed) of each run whose second result differed from its first.
     repeated: _Count = 0
     repeated_elsewhere: _Count = 0
     unequal: list[tuple[_Count, _Count]] = Field(default=[], strict=False)
 
 
-_COVERS: Final = TypeAdapter(list[tuple[str, _Count, _Count]], config=ConfigDict(strict=True))
+_SEED_RANGES: Final = TypeAdapter(list[tuple[str, _Count, _Count]], config=ConfigDict(strict=True))
 _PROBES: Final = TypeAdapter(list[str], config=ConfigDict(strict=True))
 
-_WHERE_MAX: Final = 4
+_PATH_DEPTH_MAX: Final = 4
 
 
-def covers_of(metadata: Mapping[bytes, bytes]) -> list[tuple[str, int, int]]:
-    """Return the cells whose seeds a file of rows has, each with its first seed and their end.
+def seed_ranges_of(metadata: Mapping[bytes, bytes]) -> list[tuple[str, int, int]]:
+    """Return the cells in a file of rows, each with its first seed and the end of its seeds.
+
+    The end is exclusive.
 
     Raises:
-        ValueError: The file's metadata lack this, or are damaged.
+        ValueError: The file's metadata does not list the cells, or is damaged.
 
     """
-    return _COVERS.validate_json(metadata.get(COVERS, b""))
+    return _SEED_RANGES.validate_json(metadata.get(SEED_RANGES, b""))
 
 
 def probes_of(metadata: Mapping[bytes, bytes]) -> list[str]:
     """Return the rare states that the rows of a file reached.
 
     Raises:
-        ValueError: The file's metadata are damaged.
+        ValueError: The file's metadata is damaged.
 
     """
     return _PROBES.validate_json(metadata.get(PROBES, b"[]"))
@@ -88,5 +92,5 @@ def problem_of(state: dict[str, Any]) -> str | None:
         _State.model_validate(state)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc'][:_WHERE_MAX]))}: {first['msg']}"
+        return f"{'.'.join(map(str, first['loc'][:_PATH_DEPTH_MAX]))}: {first['msg']}"
     return None

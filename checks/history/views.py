@@ -1,6 +1,6 @@
-"""Views of the rows of a history as sequences and mappings of objects."""
+"""Views that show rows of a history as sequences and mappings of objects."""
 
-# Plain Python: subclasses of `Sequence` and `Mapping`.
+# Plain Python: mypyc does not support classes that inherit from `Sequence` or `Mapping`.
 
 from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import NamedTuple, overload
@@ -10,10 +10,10 @@ from harrow.checks.history.records import Pair, SendRecord
 
 
 class SendsByRow(Sequence[SendRecord]):
-    """Sends to a partition, as rows of its history.
+    """Some of the sends to a partition, stored as row numbers of the history.
 
-    Objects are made only of the sends that are accessed. Code that visits every send of a run uses
-    the rows and their columns.
+    A `SendRecord` is created only for a send that is accessed. Code that visits every send of a run
+    reads the columns of the history instead.
     """
 
     __slots__ = ("_history", "_partition", "rows")
@@ -49,7 +49,7 @@ class SessionSends(NamedTuple):
 class PolledPairs(Mapping[str, KeysView[Pair]]):
     """All (offset, value) pairs that consumers read, by partition.
 
-    Each access builds them again.
+    Each access builds the pairs of a partition again.
     """
 
     __slots__ = ("_history", "_names")

@@ -321,7 +321,7 @@ def _strikes_controller(fault: Fault) -> bool:
     """Return whether a fault strikes the controller, or the quorum's leader."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, LinkEndMarker)):
-            value = item.of(fault)
+            value = item.value_in(fault)
             if {"controller", _QUORUM_LEADER}.intersection(value if isinstance(value, tuple) else (value,)):
                 return True
     return False
@@ -331,7 +331,7 @@ def _strikes_zookeeper(fault: Fault) -> bool:
     """Return whether a fault names single servers of ZooKeeper."""
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (BrokerMarker, EndpointMarker)):
-            value = item.of(fault)
+            value = item.value_in(fault)
             for end in value if isinstance(value, tuple) else (value,):
                 if (isinstance(end, int) and end >= FIRST_ZOOKEEPER_ID) or (
                     isinstance(end, str) and name_in(end)[0] == ZOOKEEPER

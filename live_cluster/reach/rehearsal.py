@@ -45,7 +45,7 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     dynamic = {
         item.attribute: brokers[0]
         for item in all_fields_of(type(fault))
-        if item.kind is BrokerMarker and isinstance(item.of(fault), (str, tuple))
+        if item.kind is BrokerMarker and isinstance(item.value_in(fault), (str, tuple))
     }
     # Choose different brokers for the ends of links: otherwise there would be no link between them.
     others = cycle((*brokers[1:], brokers[0]))

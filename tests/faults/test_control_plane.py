@@ -24,7 +24,8 @@ def folders_that_emit(kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "metadata"), [(name, kind.of) for name, kind in EVENTS.items() if kind.of in OTHER]
+    ("event", "metadata"),
+    [(name, kind.subsystem) for name, kind in EVENTS.items() if kind.subsystem in OTHER],
 )
 def test_an_event_of_a_control_plane_is_emitted_in_its_folder_only(event: str, metadata: str) -> None:
     assert folders_that_emit(EVENTS[event].__name__) == {metadata}
@@ -47,6 +48,6 @@ script:
     trace = run_plan(load_text(text, "some.yaml").plans[0], 0).evidence.trace
     events = {name for _, name, *_ in trace}
     sent = {fields[0] for _, name, *fields in trace if name == "message"}
-    assert not [name for name in events if EVENTS[name].of == OTHER[metadata]]
+    assert not [name for name in events if EVENTS[name].subsystem == OTHER[metadata]]
     assert not [api for api in sent if APIS.get(api) == OTHER[metadata]]
     assert any(APIS.get(api) == metadata for api in sent)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from harrow.campaigns.language.plan import EVENTS_MAX, BlastRadius, Core, Expectation, Plan, Step
-from harrow.campaigns.language.readers.judgement import Judgement
+from harrow.campaigns.language.readers.judgement import RuleScope
 from harrow.campaigns.search import strategies
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model import fields as markers
@@ -133,7 +133,7 @@ def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
     # It is a mistake to wait for an event of the other control plane.
     names_of_events = [
-        name for name, kind in EVENTS.items() if kind.of not in {*CONTROL_PLANES} - {names.metadata}
+        name for name, kind in EVENTS.items() if kind.subsystem not in {*CONTROL_PLANES} - {names.metadata}
     ]
     event = draw(st.sampled_from(names_of_events))
     kinds = event_fields(event)
@@ -294,7 +294,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
     invariants = tuple(name for name in INVARIANTS if name in watched)
     order = st.lists(st.sampled_from([broker.id for broker in cluster.brokers]), unique=True).map(tuple)
     core = draw(st.none() | strategies.specs(Core, VALUES, order=order))
-    judged = sorted(Judgement(invariants=invariants, core=core is not None).rules())
+    judged = sorted(RuleScope(invariants=invariants, has_core=core is not None).rules())
     demand = draw(st.just(judged) | st.lists(st.sampled_from(judged), unique=True, max_size=3))
     rules = draw(_keyed(judged, st.sampled_from(STATUSES)))
     return Plan(

@@ -1,4 +1,4 @@
-"""Conditions: those that a step waits for or asserts, and those that hold at the end."""
+"""Reads conditions: those that a step waits for or asserts, and those that must hold at the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ _API = "api"
 _RULE = "rule"
 
 Keys = Mapping[str, Any]
-"""The values of a fact's keys so far, by attribute."""
+"""The keys read on the way down to a fact, as {attribute: value}."""
 
 
 class ConditionReader:
@@ -47,7 +47,7 @@ class ConditionReader:
         """Check, after all faults are read, that awaited message rules can match a message."""
         for part, rule in self._awaited_rules:
             if control_plane_of(rule) not in (None, self._references.metadata):
-                self._never(part, f"message rule {quoted(rule)} never matches")
+                self._report_impossible(part, f"message rule {quoted(rule)} never matches")
 
     def read(self, section: Part) -> Condition:
         if not section.parts and not section.rejected:
@@ -59,37 +59,40 @@ class ConditionReader:
 
     def _facts(self, kind: type[Fact], part: Part) -> Iterator[Fact]:
         if not isinstance(part.value, list):
-            yield from self._below(kind, kind.keyed_by, part, {})
+            yield from self._facts_under_keys(kind, kind.keyed_by, part, {})
             return
         if kind.repeats:
             self._check_not_empty(part)
         for item in part:
-            yield from self._below(kind, kind.keyed_by, item, {})
+            yield from self._facts_under_keys(kind, kind.keyed_by, item, {})
 
-    def _below(self, kind: type[Fact], attributes: tuple[str, ...], part: Part, keys: Keys) -> Iterator[Fact]:
+    def _facts_under_keys(
+        self, kind: type[Fact], attributes: tuple[str, ...], part: Part, keys: Keys
+    ) -> Iterator[Fact]:
+        """Yield the facts of a nested mapping that has one level for each key attribute."""
         if not attributes:
-            yield from self._rows(kind, part, keys)
+            yield from self._facts_at(kind, part, keys)
             return
         self._check_not_empty(part)
         item = next(item for item in fields_of(kind) if item.attribute == attributes[0])
         for key, inner in zip(part.value, part, strict=True):
             if self._check(item, key, inner, keys, at_key=True):
-                yield from self._below(kind, attributes[1:], inner, {**keys, item.attribute: key})
+                yield from self._facts_under_keys(kind, attributes[1:], inner, {**keys, item.attribute: key})
 
     def _check_can_happen(self, pattern: EventPattern, part: Part) -> None:
         """Check that the event that a condition waits for can happen under this control plane."""
         metadata = self._references.metadata
         if metadata is None:
             return
-        only = EVENTS[pattern.event].of
-        if only in CONTROL_PLANES and only != metadata:
-            self._never(part, f"{pattern.event} never happens", at_key=True)
+        subsystem = EVENTS[pattern.event].subsystem
+        if subsystem in CONTROL_PLANES and subsystem != metadata:
+            self._report_impossible(part, f"{pattern.event} never happens", at_key=True)
         controllers = fields_with(pattern.event, FieldTrait.NAMES_CONTROLLER)
         for name, value in pattern.fields:
             if name in controllers:
                 self._check_controller(value, part / name)
             elif name == _API and APIS.get(value) in CONTROL_PLANES.keys() - {metadata}:
-                self._never(part / name, f"{value} is never sent")
+                self._report_impossible(part / name, f"{value} is never sent")
             elif name == _RULE and pattern.event == MessageRuleApplied.name:
                 self._awaited_rules.append((part / name, value))
 
@@ -100,11 +103,11 @@ class ConditionReader:
         name = process_name(node) if is_server else f"broker {node}"
         if self._references.metadata == KRAFT and node not in (_NO_LEADER, *quorum):
             voters = listed([process_name(voter) for voter in quorum])
-            self._never(part, f"{name} is never the controller, which is one of {voters}")
+            self._report_impossible(part, f"{name} is never the controller, which is one of {voters}")
         elif self._references.metadata == ZOOKEEPER and is_server:
-            self._never(part, f"{name} is never the controller, which is a broker")
+            self._report_impossible(part, f"{name} is never the controller, which is a broker")
 
-    def _never(self, part: Part, message: str, *, at_key: bool = False) -> None:
+    def _report_impossible(self, part: Part, message: str, *, at_key: bool = False) -> None:
         """Report a condition that can never hold under this control plane."""
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
@@ -115,7 +118,8 @@ class ConditionReader:
         if not part.value and not part.rejected:
             self._draft.problem(part, "this part of the condition is empty")
 
-    def _rows(self, kind: type[Fact], part: Part, keys: Keys) -> Iterator[Fact]:
+    def _facts_at(self, kind: type[Fact], part: Part, keys: Keys) -> Iterator[Fact]:
+        """Yield the fact in a part; several facts if the part names several events."""
         items = unkeyed_fields(kind)
         if is_value(items):
             for value in self._values(items[0], part, keys):
@@ -123,24 +127,24 @@ class ConditionReader:
                     self._check_can_happen(value, part / value.event)
                 yield kind(**keys, **{items[0].attribute: value})
             return
-        row = {
+        fields = {
             item.attribute: value
             for item in items
             if item.key in part
             for value in self._values(item, part / item.key, keys)
         }
-        yield kind(**keys, **row)
+        yield kind(**keys, **fields)
 
     def _values(self, item: DeclaredField, part: Part, keys: Keys) -> Iterable[Any]:
         """Return the value of a part, or several values if it names several events."""
-        forms: dict[type[Any], Callable[[Part, Keys], Iterable[Any]]] = {
+        readers: dict[type[Any], Callable[[Part, Keys], Iterable[Any]]] = {
             kinds.EventMarker: self._events,
             kinds.OffsetsByBrokerMarker: self._offsets,
             kinds.EpochStartsMarker: self._epochs,
         }
-        form = by_kind(forms, item.kind)
-        if form is not None:
-            return form(part, keys)
+        reader = by_kind(readers, item.kind)
+        if reader is not None:
+            return reader(part, keys)
         if not item.many:
             self._check(item, part.value, part, keys)
             return (part.value,)

@@ -36,9 +36,9 @@ class FaultReader:
                 message = f"`{FOR}` and `{item.key}` mean the same: write only one of them"
                 self._draft.problem(section / FOR, message, at_key=True)
             if item.kind is MessageRuleNameMarker:
-                self._rules.setdefault(item.of(fault), []).append(fault)
+                self._rules.setdefault(item.value_in(fault), []).append(fault)
             elif item.kind is MessageRuleMarker:
-                self._releases.append((section / item.key, item.of(fault)))
+                self._releases.append((section / item.key, item.value_in(fault)))
         self._faults_read.append((section, fault))
         if (problem := fault.problem()) is not None and not section.rejected:
             self._draft.problem(section, problem)

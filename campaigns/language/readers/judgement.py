@@ -1,7 +1,7 @@
-"""The sections ``invariants``, ``demand``, ``found`` and ``expect``."""
+"""Reads the sections that say how to judge a run: invariants, demand, found and expect."""
 
 from harrow.campaigns.language.part import Part
-from harrow.campaigns.language.plan import Expectation, Found, Plan
+from harrow.campaigns.language.plan import Expectation, Origin, Plan
 from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.section import SectionReader
@@ -13,16 +13,20 @@ from harrow.faults.control_plane import where_metadata_is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The scope of a judgement: the invariants to check, and whether a core is healed first."""
+class RuleScope:
+    """The rules that judge a run.
+
+    They depend on the invariants that the run checks, and on whether it heals only some brokers
+    first (see `harrow.campaigns.language.plan.Core`).
+    """
 
     invariants: tuple[str, ...] = tuple(INVARIANTS)
-    core: bool = True
+    has_core: bool = True
 
     def rules(self) -> frozenset[str]:
         from harrow.checks.rules.catalogue import rules_for  # noqa: PLC0415 - few campaigns need the rules
 
-        return frozenset(rules_for(self.invariants, core=self.core))
+        return frozenset(rules_for(self.invariants, core=self.has_core))
 
     def check(self, draft: Draft, part: Part, rule: str, *, at_key: bool = False) -> None:
         """Report a rule that does not exist, or is not judged."""
@@ -31,20 +35,20 @@ class Judgement:
             draft.unknown(part, "rule", rule, names, at_key=at_key)
         elif rule in self.rules():
             return
-        elif rule in Judgement(invariants=self.invariants).rules():
+        elif rule in RuleScope(invariants=self.invariants).rules():
             draft.problem(part, f"{rule} is not judged without a `core`", at_key=at_key)
         elif not (draft.body / "invariants").is_from_option():
             # If an option leaves the invariant out, the file has no mistake.
             draft.problem(part, f"{rule} is not judged, because `invariants` leaves it out", at_key=at_key)
 
 
-def judgement_of(plan: Plan) -> Judgement:
-    core = plan.core is not None or (plan.swarm is not None and plan.swarm.core)
-    return Judgement(invariants=plan.invariants, core=core)
+def rule_scope_of(plan: Plan) -> RuleScope:
+    has_core = plan.core is not None or (plan.swarm is not None and plan.swarm.core)
+    return RuleScope(invariants=plan.invariants, has_core=has_core)
 
 
 def rule_names() -> frozenset[str]:
-    return Judgement().rules()
+    return RuleScope().rules()
 
 
 def read_invariants(draft: Draft) -> tuple[str, ...]:
@@ -60,36 +64,36 @@ def read_invariants(draft: Draft) -> tuple[str, ...]:
     return tuple(name for name in INVARIANTS if name in names.value)
 
 
-def read_demand(draft: Draft, judgement: Judgement) -> tuple[str, ...]:
+def read_demand(draft: Draft, scope: RuleScope) -> tuple[str, ...]:
     """Return the demanded rules, sorted; report those that do not exist or are not judged."""
     names = draft.body.get("demand") or ()
     for part in draft.body / "demand":
         if part.value != ALL_RULES:
-            judgement.check(draft, part, part.value)
+            scope.check(draft, part, part.value)
         elif len(names) > 1:
             draft.problem(part, f"demand: `{part.value}` cannot be combined with other names")
-    return tuple(sorted(judgement.rules() if ALL_RULES in names else set(names)))
+    return tuple(sorted(scope.rules() if ALL_RULES in names else set(names)))
 
 
-def read_found(draft: Draft, judgement: Judgement, sections: SectionReader) -> Found | None:
-    """Return the origin of a failure; report a rule that does not exist or is not judged."""
+def read_origin(draft: Draft, scope: RuleScope, sections: SectionReader) -> Origin | None:
+    """Read the section ``found``; report a rule that does not exist or is not judged."""
     section = draft.body / "found"
     if section.value is None:
         return None
-    origin = sections.read(Found, section, line=section.mark.line)
-    judgement.check(draft, section / "rule", origin.rule)
+    origin = sections.read(Origin, section, line=section.mark.line)
+    scope.check(draft, section / "rule", origin.rule)
     return origin
 
 
-def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader) -> Expectation:
+def read_expectation(draft: Draft, scope: RuleScope, sections: SectionReader) -> Expectation:
     """Return the expectations; report those about rules that do not exist or are not judged."""
     section = draft.body / "expect"
     if section.value is None:
         return Expectation()
     rules = section / "rules"
     for name, part in rules.parts.items():
-        judgement.check(draft, part, name, at_key=True)
-    judged = judgement.rules()
+        scope.check(draft, part, name, at_key=True)
+    judged = scope.rules()
     return sections.read(
         Expectation,
         section,
@@ -100,7 +104,10 @@ def read_expectation(draft: Draft, judgement: Judgement, sections: SectionReader
 
 
 def check_probes(draft: Draft, plan: Plan) -> None:
-    """Report required probes that no run can reach, and note aims at such probes."""
+    """Report probes that ``expect`` requires and no run can reach.
+
+    A swarm that aims at such a probe only gets a note.
+    """
     if not all(draft.body.is_sound(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return
     required = draft.body.at("expect", "probes")

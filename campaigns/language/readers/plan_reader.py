@@ -37,7 +37,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     faults = FaultReader(draft, sections, workload.duration_us)
     script = ScriptReader(draft, sections, faults, references)
     conditions = ConditionReader(draft, references)
-    sections.forms |= {
+    sections.readers |= {
         ConditionMarker: conditions.read,
         FaultMarker: faults.one_fault,
         ActionMarker: script.action,
@@ -51,9 +51,9 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     ]
     swarm = read_swarm(draft, sections)
     faults.check_releases()
-    scope = judgement.Judgement(
+    scope = judgement.RuleScope(
         invariants=judgement.read_invariants(draft),
-        core="core" in body or (swarm is not None and swarm.core),
+        has_core="core" in body or (swarm is not None and swarm.core),
     )
     plan = sections.read(
         Plan,
@@ -70,7 +70,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         swarm=swarm,
         demand=judgement.read_demand(draft, scope),
         expect=judgement.read_expectation(draft, scope, sections),
-        found=judgement.read_found(draft, scope, sections),
+        found=judgement.read_origin(draft, scope, sections),
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
     faults.note_unmet(references.metadata)

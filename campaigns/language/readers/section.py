@@ -25,13 +25,13 @@ class SectionReader:
     """Reads sections field by field into the dataclass that declares them, and checks references.
 
     The caller checks that several fields fit together. Without *references* it reads sections that
-    define names. ``forms`` are readers for special kinds of values.
+    define names. ``readers`` are functions that read values of special kinds.
     """
 
     def __init__(self, problems: Problems, references: References | None = None) -> None:
         self._problems = problems
         self._references = references
-        self.forms: dict[type[Any], Callable[[Part], Any]] = {}
+        self.readers: dict[type[Any], Callable[[Part], Any]] = {}
 
     def read(self, declared: type[T], section: Part, **decided: Any) -> T:
         """Read a section; the caller has *decided* the values of some fields already."""
@@ -61,8 +61,8 @@ class SectionReader:
             values = (self.value(inner, element) for element in part)
             # A value of None has been reported.
             return tuple(value for value in values if value is not None)
-        if (form := by_kind(self.forms, item.kind)) is not None:
-            return form(part)
+        if (reader := by_kind(self.readers, item.kind)) is not None:
+            return reader(part)
         if is_dataclass(item.kind):
             return self.read(item.kind, part)
         if self._references is not None:

@@ -19,7 +19,7 @@ def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
     section = draft.body / "swarm"
     if section.value is None:
         return None
-    sections.forms[Aim] = partial(_aim, draft, sections)
+    sections.readers[Aim] = partial(_aim, draft, sections)
     return _swarm(draft, sections, section)
 
 

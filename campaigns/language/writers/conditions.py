@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from harrow.campaigns.language.catalogue_shapes import is_value, unkeyed_fields
-from harrow.campaigns.language.writers.section import FORMS, UnwritablePlanError, section_map, value_of
+from harrow.campaigns.language.writers.section import WRITERS, UnwritablePlanError, section_map, value_of
 from harrow.cluster_model import fields as kinds
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.event_pattern import EventPattern
@@ -57,7 +57,7 @@ def _fits(table: dict[Any, Any], keys: list[Any], last: list[Any]) -> bool:
 def _row(fact: Fact) -> Any:
     items = unkeyed_fields(type(fact))
     if is_value(items):
-        return value_of(items[0], items[0].of(fact))
+        return value_of(items[0], items[0].value_in(fact))
     return section_map(fact, without=fact.keyed_by)
 
 
@@ -78,7 +78,7 @@ def _event(pattern: EventPattern) -> Any:
     return {pattern.event: _mapping(pattern.fields)} if pattern.fields else pattern.event
 
 
-FORMS[kinds.ConditionMarker] = condition_map
-FORMS[kinds.EventMarker] = _event
-FORMS[kinds.OffsetsByBrokerMarker] = _mapping
-FORMS[kinds.EpochStartsMarker] = list
+WRITERS[kinds.ConditionMarker] = condition_map
+WRITERS[kinds.EventMarker] = _event
+WRITERS[kinds.OffsetsByBrokerMarker] = _mapping
+WRITERS[kinds.EpochStartsMarker] = list

@@ -9,7 +9,7 @@ from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.open_choices import open_fields
 from harrow.campaigns.language.plan import BlastRadius, Core, Expectation, Plan, Swarm
-from harrow.campaigns.language.readers.judgement import judgement_of
+from harrow.campaigns.language.readers.judgement import rule_scope_of
 from harrow.campaigns.language.schema import ALL_RULES, NO_INVARIANTS
 from harrow.campaigns.language.writers.conditions import condition_map
 from harrow.campaigns.language.writers.script import action_entry, injection_rows, listed, script_items
@@ -133,7 +133,7 @@ def _emptiable(section: BlastRadius | Core | None) -> dict[str, Any] | Word | No
 
 
 def _demand(plan: Plan) -> Any:
-    if len(plan.demand) > 1 and plan.demand == tuple(sorted(judgement_of(plan).rules())):
+    if len(plan.demand) > 1 and plan.demand == tuple(sorted(rule_scope_of(plan).rules())):
         return ALL_RULES
     return plan.demand or None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harrow.campaigns.language.plan import Plan, Step
-from harrow.campaigns.language.writers.section import FORMS, section_map
+from harrow.campaigns.language.writers.section import WRITERS, section_map
 from harrow.campaigns.language.yaml_text import Items, Prose, Rows
 from harrow.cluster_model.fields import FaultMarker, fields_of
 from harrow.faults.action import Action
@@ -39,7 +39,7 @@ def action_entry(action: Action, only_producer: str | None = None) -> Any:
     implied: dict[str, Any] = {
         item.attribute: None
         for item in fields_of(type(action))
-        if item.options.implied and item.of(action) == only_producer
+        if item.options.implied and item.value_in(action) == only_producer
     }
     rows = section_map(action, **implied)
     if list(rows) == [action.whole or action.short]:
@@ -67,4 +67,4 @@ def _one_or_listed(entries: Sequence[Any]) -> Any:
     return entries[0] if len(entries) == 1 else listed(entries)
 
 
-FORMS[FaultMarker] = action_entry
+WRITERS[FaultMarker] = action_entry

@@ -9,8 +9,8 @@ from harrow.campaigns.language.yaml_text import Items, Word
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 
-FORMS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
-"""Writers for special kinds of values."""
+WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
+"""Functions that convert values of special kinds to the notation of a campaign."""
 
 
 class UnwritablePlanError(ValueError):
@@ -20,14 +20,14 @@ class UnwritablePlanError(ValueError):
 def section_map(declared: Any, *, without: Collection[str] = (), **written: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults, in the order of their declaration.
 
-    *written* are values of attributes that are ready to be written, or None to leave one out. The
-    attributes in *without* are left out, too.
+    *written* maps attributes to values that are already in the notation of a campaign; None leaves
+    an attribute out. The attributes in *without* are left out, too.
     """
-    rows: dict[str, Any] = {}
+    section: dict[str, Any] = {}
     for item in fields_of(type(declared)):
         if item.attribute in without:
             continue
-        value = item.of(declared)
+        value = item.value_in(declared)
         if item.attribute in written:
             value = written[item.attribute]
             if value is None:
@@ -37,18 +37,18 @@ def section_map(declared: Any, *, without: Collection[str] = (), **written: Any)
         else:
             value = value_of(item, value)
         *heads, key = item.key.split(".")
-        place = rows
+        mapping = section
         for head in heads:
-            place = place.setdefault(head, {})
-        place[key] = value
-    return rows
+            mapping = mapping.setdefault(head, {})
+        mapping[key] = value
+    return section
 
 
 def value_of(item: DeclaredField, value: Any) -> Any:
     """Return a field's value in the notation of a campaign."""
-    form = by_kind(FORMS, item.kind)
-    if form is not None and not item.many:
-        return form(value)
+    writer = by_kind(WRITERS, item.kind)
+    if writer is not None and not item.many:
+        return writer(value)
     if is_dataclass(item.kind):
         return Items(map(section_map, value)) if item.many else section_map(value)
     if item.many:

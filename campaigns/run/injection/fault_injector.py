@@ -265,7 +265,7 @@ class FaultInjector:
         environment = self._target.environment
         states = []
         for item in all_fields_of(type(resolved)):
-            value = item.of(resolved)
+            value = item.value_in(resolved)
             if item.kind is markers.BrokerMarker and isinstance(value, int):
                 name = f"broker {value}" if value < FIRST_ZOOKEEPER_ID else process_name(value)
                 states.append(f"{name} was {_state_of_broker(environment, value)}")
@@ -307,7 +307,7 @@ class FaultInjector:
         """Yield the fault with each combination of the brokers and links that it refers to."""
         brokers_by_field: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
-            reference = item.of(fault)
+            reference = item.value_in(fault)
             if item.kind is markers.BrokerMarker and _is_looked_up(reference):
                 brokers_by_field[item.attribute] = self._references.brokers(reference)
         for brokers in product(*brokers_by_field.values()):
@@ -322,7 +322,7 @@ class FaultInjector:
     def _with_clients(self, fault: F) -> Iterator[F]:
         """Yield the fault with a client chosen for ``any``, or with each client for ``all``."""
         for item in all_fields_of(type(fault)):
-            reference = item.of(fault)
+            reference = item.value_in(fault)
             if item.kind is markers.ClientTargetMarker and reference in (ANY, ALL):
                 candidates = [
                     with_fields(fault, {item.attribute: name})
@@ -344,7 +344,7 @@ class FaultInjector:
         """
         decided: dict[str, tuple[int, int]] = {}
         for item in all_fields_of(type(fault)):
-            bounds = item.of(fault)
+            bounds = item.value_in(fault)
             is_range = issubclass(item.kind, markers.DurationRangeMarker) and bounds is not None
             if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
                 duration_us = draw_duration(self._draw, bounds)
@@ -396,10 +396,11 @@ def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
     items = [
         item
         for item in all_fields_of(type(fault))
-        if item.kind is not object and (item.of(fault) != item.default or item.of(origin) != item.default)
+        if item.kind is not object
+        and (item.value_in(fault) != item.default or item.value_in(origin) != item.default)
     ]
     items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
-    return tuple((item.key or item.attribute, _written(item, item.of(fault))) for item in items)
+    return tuple((item.key or item.attribute, _written(item, item.value_in(fault))) for item in items)
 
 
 def _written(item: DeclaredField, value: Any) -> Any:

@@ -79,7 +79,7 @@ def decided(draw: st.DrawFn, fault: Fault, brokers: Sequence[int]) -> Fault:
     """Draw the open values of a fault: its durations, and a broker for ``any``."""
     changes: dict[str, Any] = {}
     for item in fields_of(type(fault)):
-        value = item.of(fault)
+        value = item.value_in(fault)
         if value is not None and issubclass(item.kind, kinds.DurationRangeMarker):
             low_us, high_us = value
             length_us = draw(st.integers(low_us // US_PER_MS, high_us // US_PER_MS)) * US_PER_MS

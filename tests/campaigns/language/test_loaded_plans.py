@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.language.plan import Expectation, Found, Plan, Step
+from harrow.campaigns.language.plan import Expectation, Origin, Plan, Step
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -436,7 +436,7 @@ def test_the_origin_of_a_failure_is_read() -> None:
             found: {status: fixed, seed: 7}
         """
     base, variant = load(text).plans
-    assert base.found == Found(version="0.1.0", rule="lost-write", status="open", line=2)
+    assert base.found == Origin(version="0.1.0", rule="lost-write", status="open", line=2)
     assert variant.found is not None
     assert (variant.found.version, variant.found.status, variant.found.seed) == ("0.1.0", "fixed", 7)
     assert replace(base, found=None).digest() == base.digest(), "the origin changes the run"

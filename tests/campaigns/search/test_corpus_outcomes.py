@@ -7,7 +7,7 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import FIXED as MUST_HOLD
-from harrow.campaigns.language.plan import OPEN, Expectation, Found
+from harrow.campaigns.language.plan import OPEN, Expectation, Origin
 from harrow.campaigns.run import runner
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.campaigns.search import corpus
@@ -34,7 +34,7 @@ def entry(
 ) -> EntryResult:
     """Return the outcome of an entry about lost-write, for these statuses of two rules."""
     made = plan(
-        found=Found(version="0.1.0", rule="lost-write", status="open" if status == OPEN else "fixed"),
+        found=Origin(version="0.1.0", rule="lost-write", status="open" if status == OPEN else "fixed"),
         expect=Expectation(rules=expects),
     )
     anomaly = lost("m1", permitted_by="acks=1" if lost_write == PERMITTED else None)
