@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from benchmarks.zoo import library_plan
+from benchmarks.known_flaws import library_plan
 from harrow.campaigns.language.plan import Aims, Plan
 from harrow.campaigns.language.plan_reach import reach_of
 from harrow.campaigns.probes.probes import PROBES, in_reach

@@ -3,7 +3,7 @@
 Run ``python -m benchmarks.conformity FILE...`` with outputs of ``harrow conform --format json``.
 If a campaign ran on a release several times, the last run counts. Reasons why nothing was compared
 are long, and many campaigns share them, so they are listed below the table. The result is in
-docs/evidence/beside-real-brokers.md.
+docs/evidence/compared-with-real-brokers.md.
 """
 
 import argparse

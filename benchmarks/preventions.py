@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from benchmarks.zoo import library_plan
+from benchmarks.known_flaws import library_plan
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan

@@ -1,9 +1,9 @@
-"""What the yardstick gives on each release: seeds of `standard` on every profile and metadata mode.
+"""Runs seeds of `standard` on every release with each control plane, and counts the verdicts.
 
 Run ``python -m benchmarks.releases [--seconds S] [--first SEED] [--last SEED] [--metadata MODE]
-[--repaired]``; the table is that of docs/evidence/yardstick.md. A release is run as it was, with
-the flaws that were repaired later or that every release has, and with those repaired: then no
-promise may be broken.
+[--repaired]``. The table of docs/evidence/runs-that-must-pass.md is its output. A release runs as
+it was, with flaws that later releases repaired or that every release has. It also runs with these
+flaws repaired, and then must not break a promise.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def rows() -> Iterator[ReleaseRow]:
 
 
 def _standard_on(release: str, mode: Metadata) -> Plan:
-    """Return the yardstick on another release: its switches, and the settings it supports."""
+    """Return `standard` on another release: its switches, and the settings it supports."""
     plan = load_campaign(resolve("standard")[0]).plans[0]
     producers = tuple(
         replace(

@@ -1,10 +1,10 @@
-"""What a release turned on, turned off again: how soon the swarm notices, switch by switch.
+"""Sets each switch to its earlier value, and counts the seeds until a rule notices.
 
-Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``; the table is that of
-docs/evidence/zoo.md. Each switch gets the value that it had before, on the first profile that has
-the later one, in the swarm of that release's metadata mode, in `swarm-eos` or in `swarm-disks`;
-what else was repaired later is repaired there, and what is broken with the later value, too, does
-not count.
+Run ``python -m benchmarks.switches [--seconds S] [SWITCH ...]``. The second table of
+docs/evidence/runs-with-a-known-flaw.md is its output. A switch runs on the first release that has
+its later value, in the swarm for that release's control plane, in `swarm-eos` or in `swarm-disks`.
+Everything else that a later release repaired is repaired. A rule that also breaks with the later
+value does not count.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
-from benchmarks.zoo import FirstFailure, broken_rules, first_failure, library_plan
+from benchmarks.known_flaws import FirstFailure, broken_rules, first_failure, library_plan
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE

@@ -110,7 +110,7 @@ def test_the_name_of_a_setting_is_a_constant_of_one_module() -> None:
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-def test_every_folder_is_listed_in_the_table_of_rooms() -> None:
-    text = (ROOT / "docs" / "reference" / "rooms.md").read_text(encoding="utf-8")
+def test_the_code_map_lists_every_folder() -> None:
+    text = (ROOT / "docs" / "reference" / "code-map.md").read_text(encoding="utf-8")
     folders = {path.parent.relative_to(ROOT) for path in modules().values()} - {Path("campaigns")}
     assert [folder for folder in sorted(folders) if f"`{folder}/`" not in text] == []

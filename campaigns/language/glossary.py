@@ -230,7 +230,7 @@ _HARROW: Final = (
     ),
     Term(
         name="mutant",
-        doc="A known flaw: one behaviour set to a bad value. The zoo of mutants shows which flaws the swarms find.",
+        doc="A known flaw: one behaviour set to a bad value. docs/evidence/runs-with-a-known-flaw.md says how soon swarms find each.",
     ),
     Term(
         name="swarm",

@@ -96,7 +96,7 @@ def preventions(finding: Finding) -> Iterator[str]:
     for way, trial in confirmed:
         command = _command(trial)
         meaning = f": {way.meaning}" if command and way.meaning else ""
-        yield f"{command or way.text} (tried: held){meaning}"
+        yield f"{command or way.text} (confirmed by a rerun){meaning}"
     if not confirmed:
         yield from _untried(finding)
 
@@ -105,8 +105,8 @@ def prevention_lines(finding: Finding) -> Iterator[PreventionLine]:
     """Yield the lines about what prevents a finding; none if harrow knows no remedy."""
     confirmed = list(_confirmed(finding))
     if confirmed:
-        which = "any of these" if len(confirmed) > 1 else ""
-        yield PreventionLine(f"prevented by {which and f'{which} '}(tried: held):")
+        which = "any of these" if len(confirmed) > 1 else "this"
+        yield PreventionLine(f"prevented by {which} (confirmed by a rerun):")
     for way, trial in confirmed:
         command = _command(trial)
         yield PreventionLine(command or way.text, depth=1, is_command=bool(command))

@@ -80,7 +80,7 @@ SWITCHES: Final = DerivedMapping[str, Switch](
 MUTANTS: Final = DerivedMapping[str, Mutant](
     lambda: {mutant.name: mutant for switch in SWITCHES.values() for mutant in switch.mutants}
 )
-"""The zoo: the known flaws by name."""
+"""The known flaws by name."""
 
 
 def _repairs() -> dict[str, Repair]:

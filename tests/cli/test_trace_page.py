@@ -211,7 +211,7 @@ class Accumulated:
                 self.compare(replica, (name, broker), "the end", whole=True)
 
 
-def test_a_page_of_the_yardstick_is_small(standard: TraceStory) -> None:
+def test_the_page_of_a_run_of_standard_is_small(standard: TraceStory) -> None:
     assert len(standard.events) > 10_000
     assert len(trace_page(standard, Window()).encode()) < 1_000_000
 

@@ -49,7 +49,7 @@ def test_a_remedy_that_is_typed_shows_its_trial(
     for rule, judged in run["rules"].items():
         for finding in judged["findings"][:1]:
             for text, way in zip(finding["prevented_by"], finding["preventions"], strict=True):
-                command = shlex.split(text.partition(" (tried: held)")[0])
+                command = shlex.split(text.partition(" (confirmed by a rerun)")[0])
                 options = [word for each in way["trial"]["options"] for word in (option, each)]
                 assert command == options
                 again = run_of(harrow, *words, *command)

@@ -24,7 +24,7 @@ RULES = (
 
 
 @cache
-def yardstick() -> Plan:
+def standard_plan() -> Plan:
     return load_campaign(resolve("standard")[0]).plans[0]
 
 
@@ -32,7 +32,7 @@ def yardstick() -> Plan:
 @pytest.mark.soak(size=1, test=1, soak=90)
 def test_chains_of_a_mutant_are_lawful(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
-    plan = yardstick().flawed(mutant)
+    plan = standard_plan().flawed(mutant)
     for seed in numbers:
         for rule, result in run_plan(plan, seed).verdict.rules.items():
             for finding in result.findings:
@@ -43,7 +43,7 @@ def test_chains_of_a_mutant_are_lawful(name: str, numbers: range) -> None:
 @pytest.mark.soak(size=3, test=1, soak=200)
 def test_chains_of_earlier_releases_are_lawful_and_name_a_prevention(release: str, numbers: range) -> None:
     for seed in numbers:
-        for rule, result in run_plan(replace(yardstick(), kafka=release), seed).verdict.rules.items():
+        for rule, result in run_plan(replace(standard_plan(), kafka=release), seed).verdict.rules.items():
             for finding in result.findings:
                 check(rule, seed, finding)
                 assert finding.prevented_by, f"{rule}, seed {seed}: {because(finding)}"

@@ -15,7 +15,7 @@ from harrow.cluster_model.trace import select
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.disks import StaleCheckpoint
 from harrow.faults.injection import Rate
-from tests.scenarios.dense_plan import yardstick
+from tests.scenarios.dense_plan import standard_plan
 
 SECOND = 1_000_000
 
@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, Value] = {
 @cache
 def compacted_plan(release: str) -> Plan:
     """Return standard.yaml with keys, tombstones, long outages and lost cleaner checkpoints."""
-    plan = yardstick()
+    plan = standard_plan()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
     faults = (

@@ -22,7 +22,7 @@ from harrow.cluster_model.trace import select
 from harrow.faults.injection import Rate
 from harrow.faults.links import NetworkPartition
 from tests.properties.test_idle_fetches import compare
-from tests.scenarios.dense_plan import yardstick
+from tests.scenarios.dense_plan import standard_plan
 
 SECOND = 1_000_000
 RELEASES = ("2.4", "2.8", "3.9", "4.3")
@@ -31,7 +31,7 @@ RELEASES = ("2.4", "2.8", "3.9", "4.3")
 @cache
 def nearby_plan(release: str) -> Plan:
     """Return standard.yaml with brokers and a consumer in each rack, and with more broken links."""
-    plan = yardstick()
+    plan = standard_plan()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
     brokers = tuple(replace(broker, rack=f"rack-{broker.id % 3}") for broker in plan.cluster.brokers)

@@ -80,7 +80,7 @@ def test_recording_each_fetch_does_not_change_the_run(name: str) -> None:
 
 
 @pytest.mark.soak(size=3, test=1, soak=270)
-def test_idle_fetches_do_not_change_runs_of_the_yardstick(numbers: range) -> None:
+def test_idle_fetches_do_not_change_runs_of_standard(numbers: range) -> None:
     for seed in numbers:
         compare(LIBRARY["standard[base]"], seed)
 

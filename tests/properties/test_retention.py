@@ -15,7 +15,7 @@ from harrow.cluster_model.trace import select
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.disks import StaleCheckpoint
 from harrow.faults.injection import Rate
-from tests.scenarios.dense_plan import yardstick
+from tests.scenarios.dense_plan import standard_plan
 
 SECOND = 1_000_000
 
@@ -26,7 +26,7 @@ BY_SIZE: Mapping[str, Value] = {"log.retention.bytes": 900, "log.segment.bytes":
 @cache
 def retention_plan(by: str, release: str) -> Plan:
     """Return standard.yaml with outages beyond the retention time and lost start checkpoints."""
-    plan = yardstick()
+    plan = standard_plan()
     injection = plan.faults[0]
     assert isinstance(injection.timing, Rate)
     faults = (

@@ -137,7 +137,7 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
             "  lost-write m1, t-0 offset 1:",
             "    *s broker 0 acked m1: all of the ISR *",
             "    *s broker 1 truncated to its own high watermark, 1, removing m1",
-            "    prevented by any of these (tried: held):",
+            "    prevented by any of these (confirmed by a rerun):",
             "      --set behaviours.follower_truncation=leader_epoch *",
             "        KIP-101, *",
             "  reproduce harrow run campaigns/loss.yaml --seed 0",

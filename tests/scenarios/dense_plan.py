@@ -1,4 +1,4 @@
-"""The yardstick with many more faults, which reaches in a few seeds what standard.yaml does in
+"""`standard` with many more faults, which reaches in a few seeds what standard.yaml does in
 hundreds.
 """
 
@@ -18,7 +18,7 @@ _S = US_PER_SECOND
 
 
 @cache
-def yardstick() -> Plan:
+def standard_plan() -> Plan:
     """Return standard.yaml."""
     return load_campaign(resolve("standard")[0]).plans[0]
 
@@ -39,9 +39,9 @@ def dense_plan(*, power_loss: bool = False) -> Plan:
     ]
     if power_loss:
         faults += [BrokerCrash(broker="any", kind="power_loss", restart_after=(_S, 10 * _S))] * 5
-    injection = yardstick().faults[0]
+    injection = standard_plan().faults[0]
     assert isinstance(injection.timing, Rate)
     timing = replace(injection.timing, mean_us=2 * _S)
     return replace(
-        yardstick(), faults=(replace(injection, timing=timing, faults=(*injection.faults, *faults)),)
+        standard_plan(), faults=(replace(injection, timing=timing, faults=(*injection.faults, *faults)),)
     )

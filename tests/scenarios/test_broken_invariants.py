@@ -31,7 +31,7 @@ SEEDS = 30
 
 
 @cache
-def yardstick(*options: str) -> Plan:
+def standard_plan(*options: str) -> Plan:
     return load_campaign(resolve("standard")[0], options).plans[0]
 
 
@@ -42,7 +42,7 @@ def library_plan(campaign: str, variant: str | None = None) -> Plan:
 
 
 def with_power_loss(plan: Plan) -> Plan:
-    """Return the yardstick with a fault every other second, most of them power loss."""
+    """Return *plan* with a fault every other second, most of them power loss."""
     injection = plan.faults[0]
     crash = BrokerCrash(broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND))
     assert isinstance(injection.timing, Rate)
@@ -82,7 +82,7 @@ NOTICED_MUTANTS = (
 
 @pytest.mark.parametrize(("mutant", "invariant", "first"), NOTICED_MUTANTS)
 def test_a_mutant_breaks_its_invariant(mutant: str, invariant: str, first: int) -> None:
-    plan = yardstick()
+    plan = standard_plan()
     flaw = {MUTANTS[mutant].switch: MUTANTS[mutant].value}
     assert is_violated(replace(plan, behaviours={**plan.behaviours, **flaw}), invariant, first)
 
@@ -191,14 +191,14 @@ def test_a_flaw_of_the_model_breaks_its_invariant(
     flaw: Patch, invariant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flaw(monkeypatch)
-    assert is_violated(with_power_loss(yardstick()), invariant)
+    assert is_violated(with_power_loss(standard_plan()), invariant)
 
 
 # Switches
 
 
 def test_watching_invariants_changes_nothing_else() -> None:
-    plan = with_power_loss(yardstick("kafka=4.3"))
+    plan = with_power_loss(standard_plan("kafka=4.3"))
     for seed in range(5):
         watched, unwatched = run_plan(plan, seed), run_plan(replace(plan, invariants=()), seed)
         assert [e for e in watched.evidence.trace if e[1] != "invariant_broken"] == unwatched.evidence.trace
@@ -240,7 +240,7 @@ def test_a_single_watched_invariant_is_the_only_one_judged(invariant: str) -> No
 def test_unclean_elections_and_power_loss_are_permitted_to_break_invariants(
     options: tuple[str, ...], numbers: range
 ) -> None:
-    plan = with_power_loss(yardstick(*options))
+    plan = with_power_loss(standard_plan(*options))
     statuses: dict[str, set[str]] = {}
     for seed in numbers:
         for name, status in broken_invariants(run_plan(plan, seed)).items():

@@ -16,8 +16,8 @@ from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.release.profiles import MUTANTS
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from tests.library_swarm import library_swarm
-from tests.quality.test_yardstick import FOUND_WITHIN
-from tests.scenarios.dense_plan import dense_plan, yardstick
+from tests.quality.test_standard import FOUND_WITHIN
+from tests.scenarios.dense_plan import dense_plan, standard_plan
 from tests.scenarios.library_plans import library_plans
 from tests.scenarios.mutant_campaigns import SCRIPTED
 from tests.scenarios.transactional_plan import ZOMBIE, orders
@@ -91,16 +91,16 @@ def eos_swarm() -> Plan:
 
 # Random faults, the rule that they break, and the first of the seeds within which they break it.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
-    "isr-counted-before-commit": (yardstick, "lost-write", 25),
-    "zombie-keeps-its-isr": (yardstick, "lost-write", 25),
-    "deposed-leader-acks-pending": (yardstick, "lost-write", 0),
+    "isr-counted-before-commit": (standard_plan, "lost-write", 25),
+    "zombie-keeps-its-isr": (standard_plan, "lost-write", 25),
+    "deposed-leader-acks-pending": (standard_plan, "lost-write", 0),
     "isr-join-below-hw": (early_isr_write_plan, "isr-holds-committed", 27),
-    "hw-may-fall": (yardstick, "hw-monotonic", 0),
+    "hw-may-fall": (standard_plan, "hw-monotonic", 0),
     "epoch-answer-without-epoch": (dense_plan, "log-divergence", 82),
     "unconditional-isr-write": (dense_plan, "two-leaders", 22),
     "no-fetch-fencing": (lambda: dense_plan(power_loss=True), "isr-holds-committed", 0),
     "hw-ahead-of-log": (lambda: dense_plan(power_loss=True), "hw-within-log", 0),
-    "first-batch-anywhere": (yardstick, "duplicate", 135),
+    "first-batch-anywhere": (standard_plan, "duplicate", 135),
     "diverging-fetch-counts": (library_swarm, "isr-holds-committed", 70),
     "hw-exposed-below-min-isr": (library_swarm, "hw-waits-for-min-isr", 0),
     "retry-acked-before-commit": (library_swarm, "lost-write", 0),

@@ -1,4 +1,4 @@
-"""Every probe can be reached, by a library campaign or by the yardstick, sound or with a mutant."""
+"""Every probe can be reached, by a library campaign or by `standard`, sound or with a mutant."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from harrow.campaigns.probes.probes import PROBES, in_reach
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.release.profiles import MUTANTS
 from tests.campaigns.language.campaign_texts import plan as plan_of
-from tests.scenarios.dense_plan import dense_plan, yardstick
+from tests.scenarios.dense_plan import dense_plan, standard_plan
 from tests.scenarios.library_plans import in_group, library_plans
 
 STANDARD = "standard[base]"
@@ -211,7 +211,7 @@ def plan_at(where: str) -> Plan:
         return library()[where]
     mutant = MUTANTS[where]
     flaw = {mutant.switch: mutant.value}
-    return replace(yardstick(), behaviours={**yardstick().behaviours, **flaw})
+    return replace(standard_plan(), behaviours={**standard_plan().behaviours, **flaw})
 
 
 @cache

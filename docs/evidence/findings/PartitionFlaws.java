@@ -168,7 +168,7 @@ public class PartitionFlaws {
     }
 
     static boolean forgottenIsrChange() throws Exception {
-        System.out.println("forgotten-isr-change: broker 0 leads, and the metadata log tells it late of an ISR that it knows");
+        System.out.println("forgotten-isr-change: broker 0 leads, and the metadata log repeats an ISR that it already knows");
         PartitionFlaws zero = new PartitionFlaws(0);
         zero.makeLeader(0, 0, 0, 0, 1, 2);
         zero.append("m0");

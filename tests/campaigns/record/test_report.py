@@ -118,7 +118,7 @@ def test_the_json_of_a_run_follows_the_interface() -> None:
                     },
                 ],
                 "causes": [{"kind": "committed-record-lost", "operands": {"value": "m1"}}],
-                "prevented_by": [f"{KIP_101.text} (tried: held)"],
+                "prevented_by": [f"{KIP_101.text} (confirmed by a rerun)"],
                 "preventions": [
                     {
                         "kind": "repair",
@@ -351,7 +351,7 @@ def test_report_md_has_every_section() -> None:
         "lost m1 despite acks=all",
         "| lost-write | violated | 1 | acks=all |",
         *(f"  - {text}" for text in TEXTS),
-        f"  - prevented by (tried: held):\n    - {KIP_101.text}",
+        f"  - prevented by this (confirmed by a rerun):\n    - {KIP_101.text}",
         "line 42: m1 is not acked",
         "| 1.2005 s | broker_crash | broker=1 restart_after=- |",
         "| t-0 | 0 | 1 | 1 | 0@0 | m0 |",

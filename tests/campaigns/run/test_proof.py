@@ -60,7 +60,7 @@ def clean(plan: Plan) -> bool:
 def test_a_remedy_that_held_is_shown_with_the_options_to_type() -> None:
     first = run_result(losing(permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if flushed(plan) else first)
-    assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (tried: held)"]
+    assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (confirmed by a rerun)"]
     outcomes = {way.name: way.trial.outcome for way in finding.prevented_by if way.trial is not None}
     assert outcomes["log.flush.interval.messages"] == TRIED_HELD
     assert outcomes["min.insync.replicas"] == REFUTED
@@ -88,7 +88,7 @@ def test_no_remedy_is_named_without_a_trial() -> None:
     (line,) = prevention_lines(losing(FLUSHING))
     assert line.text == "may be prevented by log.flush.interval.messages=1"
     first, *_ = prevention_lines(losing(tried(FLUSHING, TRIED_HELD)))
-    assert first.text == "prevented by (tried: held):"
+    assert first.text == "prevented by this (confirmed by a rerun):"
 
 
 def test_the_report_lists_remedies_that_were_tried_in_vain() -> None:
@@ -202,7 +202,7 @@ def test_the_findings_of_a_run_cost_a_limited_number_of_trials() -> None:
 def test_the_first_later_release_that_holds_is_named() -> None:
     first = run_result(losing(permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first)
-    assert list(preventions(finding)) == ["--set kafka=2.0 (tried: held)"]
+    assert list(preventions(finding)) == ["--set kafka=2.0 (confirmed by a rerun)"]
 
 
 def test_a_later_repair_of_a_switch_is_not_tried_if_an_earlier_one_holds() -> None:
@@ -216,7 +216,7 @@ def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> N
     first = run_result(losing(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
     finding, _ = shown(first, lambda plan: run_result() if clean(plan) and flushed(plan) else first)
     assert list(preventions(finding)) == [
-        "--set unclean.leader.election.enable=false --set log.flush.interval.messages=1 (tried: held)"
+        "--set unclean.leader.election.enable=false --set log.flush.interval.messages=1 (confirmed by a rerun)"
     ]
 
 
@@ -267,7 +267,7 @@ def test_a_step_that_waits_for_a_prevented_event_runs_anyway_so_that_the_faults_
         return again[-1]
 
     finding = proven(result, run).verdict.rules["lost-write"].findings[0]
-    assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (tried: held)"
+    assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (confirmed by a rerun)"
     (safe,) = (each for each in again if dict(each.plan.producers[0].settings).get("acks") == "all")
     assert safe.hurried
     assert [fault.fault for fault in safe.faults] == [fault.fault for fault in result.faults]

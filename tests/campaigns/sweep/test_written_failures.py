@@ -35,7 +35,7 @@ def test_a_failure_file_lists_the_remedies_that_held(tmp_path: Path) -> None:
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
     text = written.path.read_text(encoding="utf-8")
-    begin = text.index("Prevented by any of these (tried: held):")
+    begin = text.index("Prevented by any of these (confirmed by a rerun):")
     lines = text[begin:].splitlines()
     assert lines[1].startswith("#     --set behaviours.follower_truncation=leader_epoch --set limits.step=")
     assert lines[2].startswith("#       KIP-101, from 0.11 on: ")

@@ -114,7 +114,10 @@ def test_unexpected_runs_are_marked_without_colours() -> None:
     assert "✗ violated      UNEXPECTED   lost m1 despite acks=all" in shown
     assert "        1.200s broker 0 acked m1\n" in shown
     assert "             - m1 was committed, and no setting permits its loss\n" in shown
-    assert "        prevented by (tried: held):\n          KIP-101, from 0.11 on: a follower asks" in shown
+    assert (
+        "        prevented by this (confirmed by a rerun):\n          KIP-101, from 0.11 on: a follower asks"
+        in shown
+    )
     assert "loss.yaml:42: m1 is not acked" in shown
     assert "reproduce harrow run loss --seed 0" in shown
     assert "exit 1: a promise was broken or an expectation missed" in shown

@@ -379,7 +379,7 @@ def test_clients_without_processes_are_an_obstacle() -> None:
         ("expect: {final: {controller: 0}}", "the controller is not a broker"),
     ],
 )
-def test_zookeeper_faults_are_obstacles_without_zookeeper(text: str, obstacle: str) -> None:
+def test_known_flawskeeper_faults_are_obstacles_without_zookeeper(text: str, obstacle: str) -> None:
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(R241, KRAFT))) == [obstacle]
 

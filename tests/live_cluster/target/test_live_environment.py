@@ -316,7 +316,7 @@ def test_the_control_plane_expires_the_session_of_a_controller() -> None:
     assert cluster.expired == [3000]
 
 
-def test_zookeeper_as_the_end_of_a_link_means_every_controller_in_kraft() -> None:
+def test_known_flawskeeper_as_the_end_of_a_link_means_every_controller_in_kraft() -> None:
     cluster = Cluster(controllers=(3000, 3001))
     environment = cluster.environment
     environment.perform(Cut(0, "zookeeper"))

@@ -1,7 +1,7 @@
-"""How fast the swarm finds each known flaw: seeds of ten disjoint ranges, within a time limit.
+"""Counts the seeds that the swarms need to find each known flaw, in ten ranges of seeds.
 
-Run ``python -m benchmarks.zoo [--seconds S] [MUTANT ...]``; the table is that of
-docs/evidence/zoo.md.
+Run ``python -m benchmarks.known_flaws [--seconds S] [MUTANT ...]``. The first table of
+docs/evidence/runs-with-a-known-flaw.md is its output.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from harrow.cluster_model.release.switch import Mutant
 
 RANGES: Final = 10
 RANGE: Final = 10_000
-"""So many seeds has a range: more than any flaw needs."""
+"""Seeds in a range: more than any flaw needs."""
 
 
 class FirstFailure(NamedTuple):
-    """After how many seeds something was noticed, and by which rules; by none if it was not."""
+    """The number of seeds until a flaw was noticed, and the rules that noticed it, if any did."""
 
     seeds: int
     rules: tuple[str, ...] = ()

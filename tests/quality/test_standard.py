@@ -16,7 +16,7 @@ from harrow.faults.disks import BitRot, DiskFull, DiskLoss, LogDirFailure, Stale
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
 
-# Mutants that the yardstick finds soon, with the first rule to find them and the budget of seeds.
+# Mutants that seeds of `standard` find soon: the first rule to notice each, and a budget of seeds.
 FOUND_WITHIN = {
     "hw-truncation": ("lost-write", 60),
     "no-truncation": ("log-divergence", 10),
@@ -29,7 +29,7 @@ FOUND_WITHIN = {
 
 
 @cache
-def yardstick() -> Plan:
+def standard_plan() -> Plan:
     return load_campaign(resolve("standard")[0]).plans[0]
 
 
@@ -37,7 +37,7 @@ def yardstick() -> Plan:
 def test_a_sound_configuration_has_no_findings(numbers: range) -> None:
     accused = {}
     for seed in numbers:
-        result = run_plan(yardstick(), seed)
+        result = run_plan(standard_plan(), seed)
         if not result.expected:
             accused[seed] = (result.verdict.status, result.verdict.reasons, result.missed)
     assert not accused
@@ -47,7 +47,7 @@ def test_a_sound_configuration_has_no_findings(numbers: range) -> None:
 def test_a_mutant_is_found_within_its_budget(name: str) -> None:
     rule, budget = FOUND_WITHIN[name]
     mutant = MUTANTS[name]
-    plan = replace(yardstick(), behaviours={**yardstick().behaviours, mutant.switch: mutant.value})
+    plan = replace(standard_plan(), behaviours={**standard_plan().behaviours, mutant.switch: mutant.value})
     assert any(run_plan(plan, seed).verdict.rules[rule].status == "violated" for seed in range(budget)), (
         f"{name} was not found by {rule} within {budget} seeds"
     )
@@ -56,7 +56,7 @@ def test_a_mutant_is_found_within_its_budget(name: str) -> None:
 @pytest.mark.parametrize("release", ["2.0", "2.4"])
 @pytest.mark.soak(size=10, test=1, soak=100)
 def test_power_loss_is_never_a_violation(release: str, numbers: range) -> None:
-    injection = yardstick().faults[0]
+    injection = standard_plan().faults[0]
     power_loss = BrokerCrash(
         broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND)
     )
@@ -70,8 +70,8 @@ def test_power_loss_is_never_a_violation(release: str, numbers: range) -> None:
     # which is judged as a flaw. So are commits of a reelected leader that missed its deposition, in
     # any release.
     repaired = {"fetch_leader_epoch_fencing": True, "reelected_leader_forgets_positions": True}
-    behaviours = {**yardstick().behaviours, **repaired}
-    plan = replace(yardstick(), faults=(faults,), kafka=release, behaviours=behaviours)
+    behaviours = {**standard_plan().behaviours, **repaired}
+    plan = replace(standard_plan(), faults=(faults,), kafka=release, behaviours=behaviours)
     statuses = [run_plan(plan, seed).verdict.status for seed in numbers]
     assert "violated" not in statuses
     # Records must be lost with the power, otherwise the test shows nothing.
@@ -96,16 +96,16 @@ _DISK_FAULTS: tuple[tuple[Fault, ...], ...] = (
 @pytest.mark.parametrize("disk_faults", _DISK_FAULTS, ids=lambda faults: faults[0].name)
 @pytest.mark.soak(size=5, test=1, soak=50)
 def test_a_disk_fault_is_never_a_violation(disk_faults: tuple[Fault, ...], numbers: range) -> None:
-    injection = yardstick().faults[0]
+    injection = standard_plan().faults[0]
     assert isinstance(injection.timing, Rate)
     faults = replace(
         injection,
         timing=replace(injection.timing, mean_us=2 * US_PER_SECOND),
         faults=(*injection.faults, *disk_faults * 3),
     )
-    cluster = yardstick().cluster
+    cluster = standard_plan().cluster
     cluster = replace(cluster, disk=replace(cluster.disk, log_dirs=2))
-    plan = replace(yardstick(), faults=(faults,), cluster=cluster)
+    plan = replace(standard_plan(), faults=(faults,), cluster=cluster)
     verdicts = {seed: run_plan(plan, seed).verdict for seed in numbers}
     assert [seed for seed, verdict in verdicts.items() if verdict.status == "violated"] == []
     if disk_faults[0].name == BitRot.name:
