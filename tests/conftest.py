@@ -45,8 +45,8 @@ def processes() -> Iterator[ExitStack]:
         yield started
 
 
-def put(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.Popen[AnyText]:
-    """End a process with the test."""
+def kill_after_test(processes: ExitStack, process: subprocess.Popen[AnyText]) -> subprocess.Popen[AnyText]:
+    """Kill a process when the test ends, and return it."""
     processes.enter_context(process)
     processes.callback(process.kill)
     return process
@@ -91,7 +91,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _rounds(marker: pytest.Mark) -> int:
-    rounds: int = marker.kwargs["soak" if SOAK_S else "test"]
+    rounds: int = marker.kwargs["rounds_in_soak" if SOAK_S else "rounds_in_test"]
     return rounds
 
 
@@ -162,7 +162,7 @@ def round_of(item: pytest.Item) -> float:
     if numbers is None or marker is None:
         return 0
     number = numbers.start // len(numbers)
-    return number if number >= marker.kwargs["test"] else float("inf")
+    return number if number >= marker.kwargs["rounds_in_test"] else float("inf")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

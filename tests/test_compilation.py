@@ -16,7 +16,7 @@ import pytest
 
 from harrow import compilation
 from harrow.campaigns.run.runner import run_plan
-from harrow.checks import judge  # noqa: F401 - its rules bring their kinds of links
+from harrow.checks import judge  # noqa: F401 - importing it registers the link kinds of all rules
 from harrow.checks.link import KINDS
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
@@ -63,11 +63,11 @@ class Batch:
 PRINT_COMPILATION = "from harrow.compilation import compilation; import harrow.core; print(compilation()[0], harrow.core.__spec__.loader)"
 
 
-def printed(*words: str, **variables: str) -> str:
+def run_python(*arguments: str, **environment: str) -> str:
     completed = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, *arguments],
         cwd=ROOT,
-        env={**plain_environment(), "HARROW_PURE": "", **variables},
+        env={**plain_environment(), "HARROW_PURE": "", **environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -84,13 +84,13 @@ def classes(source: str) -> dict[str, Any]:
 
 
 def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
-    written = with_initialisers(DATACLASSES)
-    assert written.count("def __init__(self, ") == 4
-    # In plain Python a class cannot have both the attribute and the slot. Objects of compiled
-    # classes have their own.
-    of_class = "setattr(Request, 'api', 'Fetch')\n"
-    assert written.count(of_class) == 1
-    plain, other = classes(DATACLASSES), classes(written.replace(of_class, ""))
+    rewritten = with_initialisers(DATACLASSES)
+    assert rewritten.count("def __init__(self, ") == 4
+    # In plain Python a class cannot have both the attribute and the slot. Instances of compiled
+    # classes have their own attribute.
+    class_attribute_line = "setattr(Request, 'api', 'Fetch')\n"
+    assert rewritten.count(class_attribute_line) == 1
+    plain, other = classes(DATACLASSES), classes(rewritten.replace(class_attribute_line, ""))
     calls: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
         ("Request", (1,), {}),
         ("Request", (1,), {"forgotten": ("t-0",)}),
@@ -128,7 +128,7 @@ def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
         ("from elsewhere import cause\n\n@cause('power')\ndef power() -> str: ...\n", "", False),
     ],
 )
-def test_a_file_declares_itself_that_it_stays_plain(
+def test_a_file_can_declare_that_it_is_not_compiled(
     source: str, folder: str, plain: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "__init__.py").write_text(folder, encoding="utf-8")
@@ -136,7 +136,7 @@ def test_a_file_declares_itself_that_it_stays_plain(
     assert stays_plain(tmp_path / "file.py") == plain
 
 
-def test_the_rule_of_the_docs_stays_plain_without_a_declaration(tmp_path: Path) -> None:
+def test_the_example_rule_in_the_docs_stays_plain_without_a_declaration(tmp_path: Path) -> None:
     page = read_page(ROOT / "docs" / "how-to" / "extending-rules.md", ROOT)
     (tmp_path / "__init__.py").touch()
     rule = tmp_path / "rule.py"
@@ -165,7 +165,7 @@ def test_no_compiled_file_reads_annotations_which_compiled_functions_lack() -> N
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Return a package with an apparently compiled source, whose library is invalid."""
+    """Return a package that looks compiled, but whose shared library is invalid."""
     home = tmp_path / "harrow"
     home.mkdir()
     for name in ("__init__.py", "compilation.py"):
@@ -180,11 +180,11 @@ def package(tmp_path: Path) -> Path:
 def test_the_compiled_core_is_imported_unless_plain_python_is_requested(package: Path) -> None:
     place = str(package.parent)
     with pytest.raises(AssertionError, match="ImportError"):
-        printed("-c", PRINT_COMPILATION, PYTHONPATH=place)
-    assert printed("-c", PRINT_COMPILATION, PYTHONPATH=place, HARROW_PURE="1").startswith(compilation.PURE)
+        run_python("-c", PRINT_COMPILATION, PYTHONPATH=place)
+    assert run_python("-c", PRINT_COMPILATION, PYTHONPATH=place, HARROW_PURE="1").startswith(compilation.PURE)
 
 
-@pytest.mark.parametrize("change", ["changed", "gone"])
+@pytest.mark.parametrize("change", ["changed", "deleted"])
 def test_a_core_compiled_from_other_sources_is_never_imported(package: Path, change: str) -> None:
     if change == "changed":
         (package / "core.py").write_text("CHANGED = True\n", encoding="utf-8")
@@ -194,16 +194,16 @@ def test_a_core_compiled_from_other_sources_is_never_imported(package: Path, cha
         (package / "other.py").unlink()
         with (package / compilation.SOURCES.name).open("a", encoding="utf-8") as sources:
             sources.write(f"{line}\n")
-    assert printed("-c", PRINT_COMPILATION, PYTHONPATH=str(package.parent)).startswith(compilation.STALE)
+    assert run_python("-c", PRINT_COMPILATION, PYTHONPATH=str(package.parent)).startswith(compilation.STALE)
 
 
 @pytest.mark.skipif(compilation.compilation()[0] != compilation.COMPILED, reason="nothing is compiled")
 def test_compiled_or_not_a_seed_gives_the_same_digests_verdicts_and_findings() -> None:
-    assert printed("-m", "benchmarks.compiled", "10").count(" 0 of them different") == 2
+    assert run_python("-m", "benchmarks.compiled", "10").count(" 0 of them different") == 2
 
 
 def test_class_variables_belong_to_the_class_in_compiled_code_too() -> None:
-    """In compiled code a descriptor would be no key and equal to nothing."""
+    """Compiled code could return a descriptor, which cannot be used as a key and equals nothing."""
     requests = (
         protocol.ProduceRequest,
         protocol.FetchRequest,
@@ -232,7 +232,9 @@ def test_the_result_of_a_run_can_be_pickled() -> None:
 
 
 def test_the_version_reports_requested_plain_python() -> None:
-    assert printed("-m", "harrow", "--version", HARROW_PURE="1", PYTHONPATH="src").endswith("(pure Python)\n")
+    assert run_python("-m", "harrow", "--version", HARROW_PURE="1", PYTHONPATH="src").endswith(
+        "(pure Python)\n"
+    )
 
 
 def test_ci_runs_tests_that_need_plain_python() -> None:

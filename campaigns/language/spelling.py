@@ -46,14 +46,22 @@ def _folded(name: str) -> str:
 
 def suggestion(word: str, names: Collection[str]) -> str:
     """Return a hint about an unknown name: the nearest name, or all names if there are few."""
-    # Where all names can be listed, a poor match such as `stop` for `topic` would only mislead.
     are_few = 0 < len(names) <= _MOST_NAMES_LISTED
-    close = nearest(word, names, 0.7 if are_few else 0.6)
+    close = nearest(word, names)
+    # Where all names can be listed, a poor match such as `topic` for `stop` would only mislead. A
+    # name with the same beginning, such as `ok` for `okay`, is a good match.
+    if close is not None and are_few and not _begins_like(word, close):
+        close = nearest(word, names, 0.7)
     if close is not None:
         return f"; did you mean {quoted(close)}?"
     if are_few:
         return f"; known: {listed(sorted(names) if isinstance(names, frozenset) else names)}"
     return ""
+
+
+def _begins_like(word: str, name: str) -> bool:
+    shorter, longer = sorted((_folded(word), _folded(name)), key=len)
+    return longer.startswith(shorter)
 
 
 def listed(names: Collection[str | int]) -> str:

@@ -109,7 +109,9 @@ def find_run(argument: str, results: Path) -> Path:
     if len(matches) > 1:
         raise RecordError(argument, f"several runs have this id: {', '.join(map(str, matches))}")
     if not matches:
-        message = f"no folder, and no run below {results} has this id; `harrow run` writes runs there"
+        message = (
+            f"there is no such folder, and no run in {results} has this id; `harrow run` writes runs there"
+        )
         raise RecordError(argument, message)
     return matches[0]
 

@@ -104,7 +104,7 @@ class RunResult:
       none expects that no promise is broken.
     - ``probes_missed`` are required probes that this run did not reach. Several runs decide
       together what follows from that (`harrow.campaigns.run.required_probes`).
-    - ``unseen`` are passing expectations of the script that a polled target did not show.
+    - ``unseen`` are transient expectations of the script that a polled target did not show.
     - ``operated`` are the actions of the script other than sends and faults, with their times.
     - ``given_up`` says why a run that would not end was stopped.
     - ``hurried`` are the steps that ran without their condition, ``waited_us`` is the longest wait

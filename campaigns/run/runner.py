@@ -251,9 +251,9 @@ class Run:
             if self.injector.has_triggers():
                 self.injector.check_triggers()
             script.advance()
-        while script.is_looking() and target.step(limit_us):
+        while script.is_polling() and target.step(limit_us):
             script.advance()
-        script.look_no_more()
+        script.stop_polling()
 
     def _advance(self, end_us: int) -> None:
         """Let the target run, and check each second whether the run should go on."""
@@ -419,7 +419,7 @@ class Run:
         self.target.observer.step_taken(0)
         patience = self.target.patience
         if patience is not None:
-            until_us = self.target.now_us + patience.passing_us
+            until_us = self.target.now_us + patience.transient_us
             while not final.holds(self.target.observer) and self.target.step(until_us):
                 pass
         return [MissedExpectation(line=0, message=line) for line in final.mismatches(self.target.observer)]

@@ -13,8 +13,8 @@ from harrow.faults.facts import Fact, HasNotHappened
 from harrow.faults.observer import Observer
 
 
-class _Passing(NamedTuple):
-    """A passing expectation that the target did not show yet, and when to stop polling for it."""
+class _Transient(NamedTuple):
+    """A transient expectation that the target did not show yet, and when to stop polling for it."""
 
     action: Expect
     line: int
@@ -53,7 +53,7 @@ class Script:
         self._last_step_us = 0
         self.missed: list[MissedExpectation] = []
         self.unseen: list[MissedExpectation] = []
-        self._passing: list[_Passing] = []
+        self._transient: list[_Transient] = []
         self.operated: list[tuple[int, Action]] = []
 
     @property
@@ -64,8 +64,8 @@ class Script:
         return self._next == len(self._steps)
 
     def advance(self) -> None:
-        if self._passing:
-            self._look_for_passing()
+        if self._transient:
+            self._poll_transient()
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
             step = self._steps[self._next]
             if step.when is not None:
@@ -86,27 +86,27 @@ class Script:
         matched = None if step.when is None else step.when.matched_position(self.observer)
         return len(self._target.trace.events) if matched is None else matched
 
-    def _look_for_passing(self) -> None:
-        """Check passing expectations again. No other step waits for them."""
-        for expected in list(self._passing):
+    def _poll_transient(self) -> None:
+        """Check transient expectations again. No other step waits for them."""
+        for expected in list(self._transient):
             messages = expected.action.take(self)
             if not messages or self._target.now_us >= expected.until_us:
-                self._passing.remove(expected)
+                self._transient.remove(expected)
                 self.unseen += [
                     MissedExpectation(line=expected.line, message=message) for message in messages
                 ]
 
-    def is_looking(self) -> bool:
-        return bool(self._passing)
+    def is_polling(self) -> bool:
+        return bool(self._transient)
 
-    def look_no_more(self) -> None:
-        """Report each passing expectation that the target has not shown."""
-        for expected in self._passing:
+    def stop_polling(self) -> None:
+        """Report each transient expectation that the target has not shown."""
+        for expected in self._transient:
             self.unseen += [
                 MissedExpectation(line=expected.line, message=message)
                 for message in expected.action.take(self)
             ]
-        self._passing.clear()
+        self._transient.clear()
 
     def is_overdue(self) -> bool:
         """Return whether the next step has waited longer than the target allows."""
@@ -191,6 +191,6 @@ class Script:
             ]
             self.unseen += [MissedExpectation(line=line, message=message) for message in contradicted]
             # A polled target may not show it yet, or may have missed the moment.
-            self._passing.append(_Passing(action, line, self._target.now_us + patience.passing_us))
+            self._transient.append(_Transient(action, line, self._target.now_us + patience.transient_us))
         else:
             self.missed += [MissedExpectation(line=line, message=message) for message in messages]

@@ -21,8 +21,8 @@ from harrow.live_cluster.names import names_of
 OF_PRODUCER: Final = "producer"
 OF_CONSUMER: Final = "consumer"
 """The source of a report (``of``); other reports come from the application itself."""
-_POLL_S: Final = 0.02
-_OUTCOMES_S: Final = 5.0
+_POLL_INTERVAL_S: Final = 0.02
+_OUTCOMES_TIMEOUT_S: Final = 5.0
 """How long an application waits for the outcomes of its records before it is held."""
 _NOWHERE: Final[Mapping[str, int]] = {}
 
@@ -134,7 +134,7 @@ class ApplicationWorker:
     def _serve(self, sender: LibrarySender) -> None:
         """Receive outcomes of records at any time, as the sender thread of the Java client does."""
         while not self._is_over:
-            sender.poll(_POLL_S)
+            sender.poll(_POLL_INTERVAL_S)
 
     # Orders
 
@@ -192,7 +192,7 @@ class ApplicationWorker:
         # On the model records leave at once. Those of a library wait for a thread, and a pause
         # could delay them.
         if self._sender is not None:
-            self._sender.wait(_OUTCOMES_S)
+            self._sender.wait(_OUTCOMES_TIMEOUT_S)
         self._is_held = True
         self._channel.report_now(held=step)
         while self._is_held:
@@ -220,7 +220,7 @@ class ApplicationWorker:
             if self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns:
                 self._is_closing = True
             is_over = self._is_closing or self._is_to_commit()
-            records = self._member.poll(invoked_ns, 0 if is_over else _POLL_S)
+            records = self._member.poll(invoked_ns, 0 if is_over else _POLL_INTERVAL_S)
             if records or is_over:
                 break
             self._report_waiting(is_idle=self._member.is_settled and self._is_idle())

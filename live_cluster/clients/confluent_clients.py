@@ -25,19 +25,19 @@ from harrow.live_cluster.clients.client_library import Ended, MembershipError, P
 _NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
 """Errors after which a record is surely in no log. With any other, an earlier attempt may have
 succeeded."""
-_COMMITTED_S: Final = 5.0
-_SEEK_S: Final = 10.0
-_RETRY_S: Final = 0.05
+_COMMITTED_TIMEOUT_S: Final = 5.0
+_SEEK_TIMEOUT_S: Final = 10.0
+_SEEK_INTERVAL_S: Final = 0.05
 _NOTHING: Final = -1
 _METADATA_MARK: Final = b"CGMDv2:"
 _GENERATION: Final = struct.Struct("=i")
 _WITHOUT_INSTANCE: Final = b"\1"
 _RESETS: Final = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
 """Where librdkafka begins without a committed offset, by ``auto.offset.reset``."""
-_CALL_S: Final = 60.0
+_CALL_TIMEOUT_S: Final = 60.0
 """The time limit of a call, like the default of the Java client's ``max.block.ms``."""
-_METADATA_S: Final = 5.0
-_BETWEEN_S: Final = 0.1
+_METADATA_TIMEOUT_S: Final = 5.0
+_METADATA_INTERVAL_S: Final = 0.1
 """``retry.backoff.ms``."""
 _KAFKA_NAMES: Final = {
     KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - so it is called
@@ -64,7 +64,7 @@ class ConfluentProducer:
         return self._fatal
 
     def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
-        self._send(topic, partition, value, key, ended, time.monotonic() + _CALL_S)
+        self._send(topic, partition, value, key, ended, time.monotonic() + _CALL_TIMEOUT_S)
 
     def _send(
         self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended, until_s: float
@@ -98,7 +98,7 @@ class ConfluentProducer:
         except KafkaException as raised:  # After a fatal error every poll raises it.
             self._failed(raised.args[0])
             time.sleep(timeout_s)
-        if self._unknown and time.monotonic() >= self._refreshed_s + _BETWEEN_S:
+        if self._unknown and time.monotonic() >= self._refreshed_s + _METADATA_INTERVAL_S:
             self._refreshed_s = time.monotonic()
             self._send_again()
 
@@ -107,7 +107,7 @@ class ConfluentProducer:
         waiting = [self._unknown.popleft() for _ in range(len(self._unknown))]
         for topic in {topic for topic, _ in waiting}:
             with contextlib.suppress(KafkaException):
-                self._producer.list_topics(topic, _METADATA_S)
+                self._producer.list_topics(topic, _METADATA_TIMEOUT_S)
         for _, send in waiting:
             send()
 
@@ -120,19 +120,21 @@ class ConfluentTransactions(ConfluentProducer):
     """A producer with transactions."""
 
     def init_transactions(self) -> None:
-        self._call(self._producer.init_transactions, _CALL_S)
+        self._call(self._producer.init_transactions, _CALL_TIMEOUT_S)
 
     def begin_transaction(self) -> None:
         self._call(self._producer.begin_transaction)
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
-        self._call(self._producer.send_offsets_to_transaction, _partitions(offsets), group_metadata, _CALL_S)
+        self._call(
+            self._producer.send_offsets_to_transaction, _partitions(offsets), group_metadata, _CALL_TIMEOUT_S
+        )
 
     def commit_transaction(self) -> None:
-        self._call(self._producer.commit_transaction, _CALL_S)
+        self._call(self._producer.commit_transaction, _CALL_TIMEOUT_S)
 
     def abort_transaction(self) -> None:
-        self._call(self._producer.abort_transaction, _CALL_S)
+        self._call(self._producer.abort_transaction, _CALL_TIMEOUT_S)
 
     def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -220,7 +222,7 @@ class ConfluentMember:
 
     def committed(self, partitions: list[str]) -> dict[str, int]:
         try:
-            committed = self._consumer.committed(_partitions(dict.fromkeys(partitions)), _COMMITTED_S)
+            committed = self._consumer.committed(_partitions(dict.fromkeys(partitions)), _COMMITTED_TIMEOUT_S)
         except KafkaException:
             return {}
         return {
@@ -261,14 +263,14 @@ class ConfluentMember:
 
         Librdkafka refuses that before it has begun to read the partition.
         """
-        until_s = time.monotonic() + _SEEK_S
+        until_s = time.monotonic() + _SEEK_TIMEOUT_S
         while True:
             try:
                 self._consumer.seek(partition)
             except KafkaException:
                 if time.monotonic() > until_s:
                     raise
-                time.sleep(_RETRY_S)
+                time.sleep(_SEEK_INTERVAL_S)
             else:
                 return
 

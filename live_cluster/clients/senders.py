@@ -15,8 +15,8 @@ from harrow.live_cluster.clients.client_library import (
 )
 from harrow.live_cluster.names import Names
 
-_POLL_S: Final = 0.02
-_BETWEEN_ABORTS_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.02
+_ABORT_INTERVAL_S: Final = 0.1
 """The default of ``retry.backoff.ms``."""
 _ABORTED: Final = "ABORTED"
 
@@ -92,7 +92,7 @@ class LibrarySender:
         while (first := self._first_outstanding()) is not None and first <= last:
             if time.monotonic() >= until_s:
                 return
-            self._producer.poll(_POLL_S)
+            self._producer.poll(_POLL_INTERVAL_S)
 
     def _first_outstanding(self) -> int | None:
         with self._lock:
@@ -180,7 +180,7 @@ class TransactionalSender(LibrarySender):
             self._complete_if_failed(FAIL)
             if not self.has_failed:
                 # Programs repeat an abort that fails.
-                time.sleep(_BETWEEN_ABORTS_S)
+                time.sleep(_ABORT_INTERVAL_S)
         return error
 
     def note_fatal(self) -> None:

@@ -21,7 +21,7 @@ from harrow.live_cluster.clients.member import GroupMembership
 from harrow.live_cluster.clients.senders import LibrarySender, ProducerFailedError, TransactionalSender
 from harrow.live_cluster.names import names_of
 
-_POLL_S: Final = 0.02
+_POLL_INTERVAL_S: Final = 0.02
 _LATE_NS: Final = 100_000_000
 """A client that is later than this leaves out records that are due."""
 _Value = TypeVar("_Value")
@@ -122,8 +122,8 @@ class ProducerWorker:
             orders, self._orders = self._orders, []
             for order in (*orders, *self._channel.orders(0)):
                 self._obey(order)
-            left_s = _POLL_S if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
-            self._sender.poll(min(max(left_s, 0.0), _POLL_S))
+            left_s = _POLL_INTERVAL_S if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
+            self._sender.poll(min(max(left_s, 0.0), _POLL_INTERVAL_S))
             if until_ns is not None and time.monotonic_ns() >= until_ns:
                 return
 
@@ -227,7 +227,7 @@ class _ConsumerWorker:
 
     def work(self, _: list[dict[str, Any]]) -> None:
         while time.monotonic_ns() < self._start_ns:
-            self._channel.orders(_POLL_S)
+            self._channel.orders(_POLL_INTERVAL_S)
         self._consumer.assign([self._names.partition(partition) for partition in self._partitions])
         while True:
             invoked_ns = time.monotonic_ns()
@@ -235,7 +235,7 @@ class _ConsumerWorker:
             self._channel.orders(max(0.0, self._interval_s - (time.monotonic_ns() - invoked_ns) / 1e9))
 
     def _read(self, invoked_ns: int) -> None:
-        poll = self._consumer.poll(self._records_max, _POLL_S)
+        poll = self._consumer.poll(self._records_max, _POLL_INTERVAL_S)
         if poll.records or poll.at_end != self._at_end:
             self._at_end = poll.at_end
             self._channel.report_now(
@@ -273,7 +273,7 @@ class _MemberWorker:
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         while time.monotonic_ns() < self._start_ns:
-            orders += self._channel.orders(_POLL_S)
+            orders += self._channel.orders(_POLL_INTERVAL_S)
         self._obey(orders)
         program, answer = programs.read_for_group(self._commit), None
         with contextlib.suppress(StopIteration):
@@ -320,7 +320,7 @@ class _MemberWorker:
             self._obey(self._channel.orders(0))
             if self._is_closing or self._is_over():
                 return None
-            records = self._member.poll(time.monotonic_ns(), _POLL_S)
+            records = self._member.poll(time.monotonic_ns(), _POLL_INTERVAL_S)
         return records
 
     def _process(self, records: Records) -> None:

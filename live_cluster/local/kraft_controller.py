@@ -11,7 +11,7 @@ from typing import Final
 
 from filelock import Timeout
 
-from harrow.campaigns.record.building_site import building_site
+from harrow.campaigns.record.build_folder import exclusive_build_folder
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.java_program import JavaPrograms, properties
 from harrow.live_cluster.local.local_node import LocalNode
@@ -98,7 +98,7 @@ class LocalController(LocalNode):
 
 def _save_copy(formatted: Path, target: Path) -> None:
     """Copy formatted storage without its ids into the cache, if that is writable."""
-    with suppress(OSError, Timeout), building_site(target, waits=False) as site:
+    with suppress(OSError, Timeout), exclusive_build_folder(target, waits=False) as site:
         shutil.copytree(formatted, site / "copy", ignore=shutil.ignore_patterns(META_PROPERTIES))
         # This fails if another process was quicker.
         (site / "copy").rename(target)

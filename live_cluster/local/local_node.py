@@ -37,7 +37,7 @@ class LocalNode:
     def is_running(self) -> bool:
         return self.process is not None and self.process.is_running
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         """Do nothing: a local node comes up without help."""
 
     def start(self) -> None:

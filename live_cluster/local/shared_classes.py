@@ -14,7 +14,7 @@ from typing import Final
 
 from filelock import Timeout
 
-from harrow.campaigns.record.building_site import building_site
+from harrow.campaigns.record.build_folder import exclusive_build_folder
 from harrow.campaigns.record.whole_file import whole_path
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
@@ -47,7 +47,7 @@ class SharedClasses:
         if not classes or self.archive.exists():
             return
         # A read-only cache has no archives, and only one process needs to make one.
-        with suppress(OSError, Timeout), building_site(self.archive, waits=False) as site:
+        with suppress(OSError, Timeout), exclusive_build_folder(self.archive, waits=False) as site:
             listed, archive = site / "classes", site / "archive"
             # Lambdas must be listed after the classes that contain them.
             listed.write_text("\n".join(sorted(classes, key=_is_lambda)) + "\n", encoding="utf-8")

@@ -15,7 +15,7 @@ class NodeProcess(Protocol):
     @property
     def is_paused(self) -> bool: ...
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         """Do the work that is due. The thread that runs the campaign calls this repeatedly."""
 
     def start(self) -> None:

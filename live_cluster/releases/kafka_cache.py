@@ -14,7 +14,7 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
-from harrow.campaigns.record.building_site import building_site
+from harrow.campaigns.record.build_folder import exclusive_build_folder
 from harrow.live_cluster.releases.kafka_release import KafkaRelease, jar_name
 from harrow.live_cluster.releases.maven import copy_jars
 from harrow.live_cluster.releases.repository import download_jars, repository_path
@@ -71,7 +71,7 @@ class KafkaCache:
             )
         self._folder.mkdir(parents=True, exist_ok=True)
         target = self.folder_of(release)
-        with building_site(target) as folder:
+        with exclusive_build_folder(target) as folder:
             if self.has(release):
                 return  # Another process was quicker.
             if repository is not None:

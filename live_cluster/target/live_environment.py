@@ -83,7 +83,7 @@ class LiveEnvironment(TargetEnvironment):
         before that. In production, its supervisor would restart it until it succeeds.
         """
         for node in self._nodes.values():
-            node.look_after()
+            node.poll()
         for broker in sorted(self._running):
             if not self._nodes[broker].is_running:
                 self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from harrow.campaigns.clients.clients import Clients
-from harrow.campaigns.run.targets.trace_scan import LateTraceScan
+from harrow.campaigns.run.targets.trace_scan import DelayedTraceScan
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.clients.reports import ClientReports
@@ -109,7 +109,7 @@ class LiveObserver:
         self.log_start = log_start
         self.links = cluster.links
         self.logs = cluster.logs
-        scan = LateTraceScan(trace.events)
+        scan = DelayedTraceScan(trace.events)
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
         self.controller = cluster.seen.controller

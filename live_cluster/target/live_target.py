@@ -44,7 +44,7 @@ from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 _LOOK_US: Final = 30 * US_PER_MS
 """How often to look at brokers if nothing else happens; without any `Activity`, less often."""
 _QUIET_LOOK_US: Final = round(QUIET_LOOK_S * US_PER_SECOND)
-_PATIENCE: Final = Patience(passing_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
+_PATIENCE: Final = Patience(transient_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
 """A failover takes up to half a minute, and a checkpoint is written once a minute."""
 
 

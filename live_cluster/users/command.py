@@ -23,7 +23,7 @@ _SHELL: Final = "/bin/sh"
 _START_GATE: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
 """Waits for a line on standard input before it runs the command. If harrow is killed before it has
 written the process into the journal, no line comes, and the command never runs."""
-_LOOK_S: Final = 0.02
+_POLL_INTERVAL_S: Final = 0.02
 _OUTPUT_EXCERPT_BYTES: Final = 500
 
 
@@ -158,7 +158,7 @@ class RunningCommand:
     def wait(self) -> None:
         """Wait until it has succeeded; if the wait is interrupted, the command continues."""
         while not self.has_ended():
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
 
     def end(self) -> None:
         """Kill the command unless it has ended."""

@@ -18,7 +18,7 @@ _PATIENCE_S: Final = 3.0
 
 Without more writes it never does.
 """
-_LOOK_S: Final = 0.25
+_POLL_INTERVAL_S: Final = 0.25
 _VERSIONS: Final = (4, 11)
 """Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392); before,
 any."""
@@ -36,7 +36,7 @@ class FetchedLogs(ReplicaLogs):
         self._batches: dict[str, tuple[RecordBatch, ...]] = {}
 
     def reread(self, now_us: int) -> None:
-        wait_until(self._read, _PATIENCE_S, _LOOK_S)
+        wait_until(self._read, _PATIENCE_S, _POLL_INTERVAL_S)
 
     def knows(self, partition: str) -> bool:
         return partition in self._batches

@@ -16,15 +16,15 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.security import PLAINTEXT
 from harrow.live_cluster.wire.survey import Survey, survey_cluster
 
-_LOOK_S: Final = 0.2
-_REGISTERED_S: Final = 45.0
+_POLL_INTERVAL_S: Final = 0.2
+_REGISTRATION_TIMEOUT_S: Final = 45.0
 """How long the registration of a dead broker may last; ``zookeeper.session.timeout.ms`` is up to 18
 s by default."""
-_ANSWERS_S: Final = 30.0
+_ANSWER_TIMEOUT_S: Final = 30.0
 _STARTS: Final = 4
 _SURVEY_TIMEOUT_S: Final = 2.0
-_DELETED_S: Final = 60.0
-_AWAY_S: Final = 3.0
+_DELETION_TIMEOUT_S: Final = 60.0
+_RETURN_TIMEOUT_S: Final = 3.0
 
 
 class HealingError(LiveError):
@@ -108,12 +108,12 @@ class Healing:
         if self._answers(fault):
             return
         # With ZooKeeper a broker does not start while its former process is registered.
-        _wait(lambda: not self._is_registered(fault.broker), _REGISTERED_S)
+        _wait(lambda: not self._is_registered(fault.broker), _REGISTRATION_TIMEOUT_S)
         # Try again if it ended at once because its former process was still in the way.
         for _ in range(_STARTS):
             self._say(f"starting broker {fault.broker}")
             start.run(self._journal.folder, self._log)
-            if _wait(lambda: self._answers(fault), _ANSWERS_S):
+            if _wait(lambda: self._answers(fault), _ANSWER_TIMEOUT_S):
                 return
         raise HealingError(f"{start} succeeded, but the broker does not answer")
 
@@ -142,7 +142,7 @@ class Healing:
             except LiveError:
                 continue
 
-    def _connect(self, address: tuple[str, int], timeout_s: float = _DELETED_S) -> BrokerConnection:
+    def _connect(self, address: tuple[str, int], timeout_s: float = _DELETION_TIMEOUT_S) -> BrokerConnection:
         return BrokerConnection(address, timeout_s=timeout_s, security=self._security)
 
     def _wait_for_command(self, fault: JournalledFault) -> None:
@@ -153,7 +153,9 @@ class Healing:
 
     def _delete_topics(self) -> None:
         topics = self._journal.topics()
-        if topics and not _wait(lambda: self._delete(topics) and self._stay_away(topics), _DELETED_S):
+        if topics and not _wait(
+            lambda: self._delete(topics) and self._stay_away(topics), _DELETION_TIMEOUT_S
+        ):
             self._problems.append(f"these topics were not deleted: {', '.join(topics)}")
             return
         for topic in topics:
@@ -170,7 +172,7 @@ class Healing:
             cluster = next(self._surveys(), None)
             return cluster is None or not cluster.assignments.keys().isdisjoint(topics)
 
-        return not _wait(came_back, _AWAY_S)
+        return not _wait(came_back, _RETURN_TIMEOUT_S)
 
     def _delete(self, topics: list[str]) -> bool:
         cluster = next(self._surveys(), None)
@@ -186,4 +188,4 @@ class Healing:
 
 
 def _wait(holds: Callable[[], bool], limit_s: float) -> bool:
-    return wait_until(holds, limit_s, _LOOK_S)
+    return wait_until(holds, limit_s, _POLL_INTERVAL_S)

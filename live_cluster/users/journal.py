@@ -124,7 +124,7 @@ class Journal:
         *,
         start: FilledCommand | None = None,
     ) -> JournalledFault:
-        """Write a fault that is about to strike to disk."""
+        """Record a fault on disk before it strikes."""
         fault = JournalledFault(
             number=self._next,
             command=command,
@@ -140,7 +140,7 @@ class Journal:
         self._write(in_force={"deed": entry.pop("command"), **entry})
         return fault
 
-    def record_process(self, fault: JournalledFault, pid: int) -> None:
+    def record_pid(self, fault: JournalledFault, pid: int) -> None:
         """Record the process of the command; while it runs, the fault may still strike."""
         self._in_force[fault.number] = replace(self._in_force[fault.number], pid=pid)
         self._write(number=fault.number, pid=pid)

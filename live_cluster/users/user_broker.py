@@ -17,9 +17,9 @@ from harrow.live_cluster.users.journal import Journal, JournalledFault
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.survey import BrokerNode
 
-_LOOK_S: Final = 0.5
-_LOOK_TIMEOUT_S: Final = 1.0
-_COMES_UP_S: Final = 30.0
+_POLL_INTERVAL_S: Final = 0.5
+_ANSWER_TIMEOUT_S: Final = 1.0
+_START_TIMEOUT_S: Final = 30.0
 """A broker that does not answer for this long after its start is started again."""
 
 
@@ -52,7 +52,7 @@ class FaultCommands:
             raise CannotBeDoneError(f"{name} is not allowed on this cluster")
         command = self._filled(name, broker, peer)
         fault = self._record_fault(name, broker, peer)
-        return command.begin(self._journal.folder, self._log, partial(self._journal.record_process, fault))
+        return command.begin(self._journal.folder, self._log, partial(self._journal.record_pid, fault))
 
     def do(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Run a command to its end (`begin`)."""
@@ -84,7 +84,7 @@ class FaultCommands:
 
     def answers(self, broker: int) -> bool:
         with BrokerConnection(
-            self.address(broker), timeout_s=_LOOK_TIMEOUT_S, security=self._file.security
+            self.address(broker), timeout_s=_ANSWER_TIMEOUT_S, security=self._file.security
         ) as connection:
             return connection.answers()
 
@@ -137,16 +137,16 @@ class UserBroker:
         self._commands = commands
         self._is_up = True
         self._stopping: RunningCommand | None = None
-        # The times of the last start and of the last look, until the broker answers.
+        # The times of the last start and of the last poll, until the broker answers.
         self._started_s: float | None = None
-        self._looked_s = 0.0
+        self._polled_s = 0.0
 
     @property
     def is_running(self) -> bool:
         """Whether the broker runs; while it stops, it does until the command returns."""
         return self._is_up
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         """Note the end of a stop, and restart a broker that has not come up.
 
         With ZooKeeper a broker ends at once while its former process is registered. That is
@@ -155,13 +155,13 @@ class UserBroker:
         if self._stopping is not None and self._stopping.has_ended():
             self._stopping = None
             self._is_up = False
-        if self._started_s is None or time.monotonic() < self._looked_s + _LOOK_S:
+        if self._started_s is None or time.monotonic() < self._polled_s + _POLL_INTERVAL_S:
             return
-        self._looked_s = time.monotonic()
+        self._polled_s = time.monotonic()
         if self._commands.answers(self._cluster_id):
             self._started_s = None
             self._commands.record_end((CommandName.KILL, CommandName.STOP), self._cluster_id)
-        elif self._looked_s > self._started_s + _COMES_UP_S and not self.is_paused:
+        elif self._polled_s > self._started_s + _START_TIMEOUT_S and not self.is_paused:
             self._commands.cure(CommandName.KILL, self._cluster_id)
             self._started_s = time.monotonic()
 

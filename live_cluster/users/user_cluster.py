@@ -36,7 +36,7 @@ PREFIX: Final = "harrow-"
 _LOOK_TIMEOUT_S: Final = 2.0
 _ADMIN_TIMEOUT_S: Final = 60.0
 _PATIENCE_S: Final = 120.0
-_LOOK_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 
 class NotReadyError(LiveError):
@@ -198,7 +198,7 @@ class UserCluster:
             self._say_wait("all replicas to be in sync")
             return self._is_in_sync()
 
-        if not wait_until(is_in_sync, _PATIENCE_S, _LOOK_S):
+        if not wait_until(is_in_sync, _PATIENCE_S, _POLL_INTERVAL_S):
             raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
 
     def logged_epoch(self, broker: int, partition: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.temporary_folder import temporary_folder
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 HOLDER = """
@@ -50,7 +50,7 @@ def test_the_next_process_removes_only_folders_of_killed_processes(processes: Ex
 
 def holder(processes: ExitStack, place: Path) -> tuple["subprocess.Popen[str]", Path]:
     """Start a process with a temporary folder until its input ends."""
-    process = put(
+    process = kill_after_test(
         processes,
         subprocess.Popen(
             [sys.executable, "-c", HOLDER],

@@ -18,7 +18,7 @@ from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 NEXT = f"{this.RELEASE.rpartition('.')[0]}.{int(this.RELEASE.rpartition('.')[2]) + 1}"
 
 
-def loaded(checkout: Path) -> Any:
+def version_module(checkout: Path) -> Any:
     """Return `version.py` of a checkout as a module of its own, as hatchling loads it."""
     spec = spec_from_file_location("loaded", checkout / "campaigns" / "version.py")
     assert spec is not None
@@ -63,56 +63,56 @@ def clone(sources: Path) -> Path:
 
 
 def test_a_checkout_without_tags_counts_its_commits(clone: Path) -> None:
-    assert loaded(clone).version() == f"{NEXT}.dev1+g{git(clone, 'rev-parse', '--short=8', 'HEAD')}"
+    assert version_module(clone).version() == f"{NEXT}.dev1+g{git(clone, 'rev-parse', '--short=8', 'HEAD')}"
     head = commit(clone)
-    assert loaded(clone).version() == f"{NEXT}.dev2+g{head}"
+    assert version_module(clone).version() == f"{NEXT}.dev2+g{head}"
 
 
 def test_a_tag_names_its_commit_and_those_that_follow_it(clone: Path) -> None:
     git(clone, "tag", "v7.1.9")
-    assert loaded(clone).version() == "7.1.9"
+    assert version_module(clone).version() == "7.1.9"
     commit(clone)
     head = commit(clone)
-    assert loaded(clone).version() == f"7.1.10.dev2+g{head}"
+    assert version_module(clone).version() == f"7.1.10.dev2+g{head}"
     git(clone, "tag", "-a", "v8.0.0rc1", "-m", "x")
-    assert loaded(clone).version() == "8.0.0rc1"
+    assert version_module(clone).version() == "8.0.0rc1"
     head = commit(clone)
-    assert loaded(clone).version() == f"8.0.0rc2.dev1+g{head}"
+    assert version_module(clone).version() == f"8.0.0rc2.dev1+g{head}"
 
 
 def test_a_tag_without_a_version_is_ignored(clone: Path) -> None:
     git(clone, "tag", "vacation")
     git(clone, "tag", "nightly-1.0")
-    assert loaded(clone).version().startswith(f"{NEXT}.dev1+g")
+    assert version_module(clone).version().startswith(f"{NEXT}.dev1+g")
 
 
 def test_a_shallow_clone_does_not_count_the_commits_that_it_lacks(clone: Path, tmp_path: Path) -> None:
     head = commit(clone)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", clone.as_uri(), str(shallow))
-    assert loaded(shallow).version() == f"{NEXT}.dev0+g{head}"
+    assert version_module(shallow).version() == f"{NEXT}.dev0+g{head}"
 
 
 def test_a_worktree_is_a_checkout(clone: Path, tmp_path: Path) -> None:
     git(clone, "worktree", "add", "-q", "--detach", str(tmp_path / "worktree"))
-    assert loaded(tmp_path / "worktree").version() == loaded(clone).version()
+    assert version_module(tmp_path / "worktree").version() == version_module(clone).version()
 
 
 def test_a_checkout_is_found_through_links(clone: Path, tmp_path: Path) -> None:
     (clone / "src" / "harrow").mkdir(parents=True)
     (clone / "src" / "harrow" / "campaigns").symlink_to(clone / "campaigns")
     (tmp_path / "elsewhere").symlink_to(clone / "src")
-    through = loaded(tmp_path / "elsewhere" / "harrow")
-    assert through.version() == loaded(clone).version()
-    assert through.model_digest() == loaded(clone).model_digest()
+    through = version_module(tmp_path / "elsewhere" / "harrow")
+    assert through.version() == version_module(clone).version()
+    assert through.model_digest() == version_module(clone).model_digest()
 
 
 def test_a_hook_of_git_does_not_change_the_version(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = loaded(clone).version()
+    expected = version_module(clone).version()
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
-    assert loaded(clone).version() == expected
+    assert version_module(clone).version() == expected
 
 
 def archive(clone: Path, folder: Path, ref: str) -> Path:
@@ -128,71 +128,73 @@ def test_an_archive_of_git_has_the_version_of_its_commit(clone: Path, tmp_path: 
     for name in (".gitattributes", this.ARCHIVAL):
         shutil.copy(ROOT / name, clone)
     untagged = commit(clone)
-    assert loaded(archive(clone, tmp_path / "untagged", "HEAD")).version() == f"{NEXT}.dev0+g{untagged}"
+    assert (
+        version_module(archive(clone, tmp_path / "untagged", "HEAD")).version() == f"{NEXT}.dev0+g{untagged}"
+    )
     git(clone, "tag", "v7.1.9")
-    assert loaded(archive(clone, tmp_path / "tagged", "v7.1.9")).version() == "7.1.9"
+    assert version_module(archive(clone, tmp_path / "tagged", "v7.1.9")).version() == "7.1.9"
     commit(clone)
     head = commit(clone)
-    assert loaded(archive(clone, tmp_path / "later", "HEAD")).version() == f"7.1.10.dev2+g{head}"
+    assert version_module(archive(clone, tmp_path / "later", "HEAD")).version() == f"7.1.10.dev2+g{head}"
 
 
 def test_sources_outside_git_and_archives_have_no_commit(sources: Path) -> None:
     shutil.copy(ROOT / this.ARCHIVAL, sources)
-    assert loaded(sources).version() == f"{NEXT}.dev0"
+    assert version_module(sources).version() == f"{NEXT}.dev0"
 
 
 def test_without_git_the_version_follows_the_last_release(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    assert loaded(clone).version() == f"{NEXT}.dev0"
+    assert version_module(clone).version() == f"{NEXT}.dev0"
 
 
 def test_an_empty_repository_has_the_next_development_version(sources: Path) -> None:
     git(sources, "init", "-q")
-    assert loaded(sources).version() == f"{NEXT}.dev0"
+    assert version_module(sources).version() == f"{NEXT}.dev0"
 
 
 def test_the_repository_around_a_copy_is_not_that_of_harrow(clone: Path) -> None:
     vendored = clone / "vendored"
     (vendored / "campaigns").mkdir(parents=True)
     shutil.copy(clone / "campaigns" / "version.py", vendored / "campaigns")
-    assert loaded(vendored).version() == f"{NEXT}.dev0"
+    assert version_module(vendored).version() == f"{NEXT}.dev0"
 
 
 def test_a_built_distribution_records_its_version(clone: Path) -> None:
     (clone / "campaigns" / "built.json").write_text(json.dumps({"version": "9.8.7"}))
-    assert loaded(clone).version() == "9.8.7"
-    assert loaded(clone).model_digest() != ""
+    assert version_module(clone).version() == "9.8.7"
+    assert version_module(clone).model_digest() != ""
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
 def test_a_damaged_record_of_the_version_is_ignored(sources: Path, text: str) -> None:
     (sources / "campaigns" / "built.json").write_text(text)
-    assert loaded(sources).version() == f"{NEXT}.dev0"
+    assert version_module(sources).version() == f"{NEXT}.dev0"
 
 
 def test_the_digest_depends_on_the_sources_but_not_on_their_line_ends(sources: Path) -> None:
-    first = loaded(sources).model_digest()
+    first = version_module(sources).model_digest()
     runner = sources / "campaigns" / "run" / "runner.py"
     runner.write_bytes(b"one\r\ntwo\r\n")
-    assert loaded(sources).model_digest() == first
+    assert version_module(sources).model_digest() == first
     (sources / "campaigns" / "run" / "__pycache__").mkdir()
     (sources / "campaigns" / "run" / "__pycache__" / "runner.cpython-311.pyc").write_bytes(b"x")
     (sources / "campaigns" / "run" / ".#runner.py").write_bytes(b"x")
-    assert loaded(sources).model_digest() == first
+    assert version_module(sources).model_digest() == first
     runner.write_bytes(b"one\ntwo\n#\n")
-    assert loaded(sources).model_digest() != first
+    assert version_module(sources).model_digest() != first
     runner.write_bytes(b"one\ntwo\n")
     runner.rename(runner.with_name("ran.py"))
-    assert loaded(sources).model_digest() != first
+    assert version_module(sources).model_digest() != first
 
 
 def test_the_digest_depends_on_the_file_of_each_line(sources: Path) -> None:
-    first = loaded(sources).model_digest()
+    first = version_module(sources).model_digest()
     (sources / "campaigns" / "run" / "runner.py").write_bytes(b"one\n")
     (sources / "cluster_model" / "log" / "leo.py").write_bytes(b"two\nthree\n")
-    assert loaded(sources).model_digest() != first
+    assert version_module(sources).model_digest() != first
 
 
 LOADED = """

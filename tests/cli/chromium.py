@@ -1,4 +1,4 @@
-"""A real browser without a window, for tests of pages.
+"""A real headless browser for tests of pages.
 
 Without one these tests are skipped; with ``HARROW_REQUIRE_CHROMIUM=1`` they fail instead.
 """
@@ -21,11 +21,11 @@ _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome
 
 @functools.cache
 def _browser() -> str | None:
-    return next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
 def needs_chromium() -> None:
-    """Skip a test where there is no browser, or fail where there has to be one."""
+    """Skip a test without a browser, or fail if one is required."""
     if _browser() is not None:
         return
     if os.environ.get("HARROW_REQUIRE_CHROMIUM") == "1":
@@ -34,7 +34,7 @@ def needs_chromium() -> None:
 
 
 def dom(page: Path, profile: Path, fragment: str = "") -> str:
-    """Return what a page has become when it is loaded from disk."""
+    """Return the document of a page after a browser loaded it from disk."""
     browser = _browser()
     assert browser is not None
     ended = subprocess.run(
@@ -54,7 +54,7 @@ def dom(page: Path, profile: Path, fragment: str = "") -> str:
 
 
 def measured(document: str, name: str) -> float:
-    """Return a number that a page has put into its first tag."""
-    found = re.search(rf'<html[^>]* data-{name}="([0-9.]+)"', document)
-    assert found is not None, document[:300]
-    return float(found[1])
+    """Return a number that a page wrote into its first tag."""
+    match = re.search(rf'<html[^>]* data-{name}="([0-9.]+)"', document)
+    assert match is not None, document[:300]
+    return float(match[1])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import warm_process
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -27,7 +27,7 @@ script:
   - when: {acked: m0}
 """,
     "permitted": """
-description: With acks=0 nobody waits for an answer.
+description: With acks=0 no client waits for an answer.
 settings: {acks: 0}
 cluster:
   brokers: 3
@@ -120,9 +120,9 @@ main()
 def interrupted_in_a_run(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, campaign: str, run: int
 ) -> tuple[int, str, str]:
-    """Run the command, and interrupt it as soon as so many runs of a campaign have begun.
+    """Run the command and interrupt it when a campaign begins its *run*-th run.
 
-    Return its exit code and what it printed.
+    Return its exit code and its output.
     """
     sign = folder / "begun"
     process = subprocess.Popen(
@@ -134,7 +134,7 @@ def interrupted_in_a_run(
         text=True,
     )
     with ExitStack() as ended:
-        put(ended, process)
+        kill_after_test(ended, process)
         while not sign.exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -152,16 +152,16 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """Return an environment in which nothing says how output should look."""
+    """Return an environment without settings for output."""
     return {**plain_environment(), "PYTHONPATH": PYTHONPATH, "TERM": "xterm-256color"}
 
 
 @pytest.fixture
 def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
-    """Return a function that runs the command in the folder, and on no terminal."""
+    """Return a function that runs the command in the folder without a terminal."""
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        # Python reads its own variables when it starts.
+        # Python reads its own variables only when it starts.
         if not any(name.startswith("PYTHON") for name in variables):
             return warm_process.run(arguments, folder, {**environment, **variables}, PATIENCE_S)
         return subprocess.run(
@@ -183,10 +183,9 @@ def harrow(folder: Path, environment: dict[str, str]) -> Harrow:
 def on_terminal(
     processes: ExitStack, folder: Path, environment: dict[str, str]
 ) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs the command on a terminal, and returns its exit code and what is
-    shown.
+    """Return a function that runs the command on a terminal and returns its exit code and output.
 
-    It interrupts the command as soon as *interrupt_at* is shown.
+    It interrupts the command when *interrupt_at* appears.
     """
     fcntl = pytest.importorskip("fcntl")
     termios = pytest.importorskip("termios")
@@ -210,7 +209,7 @@ def on_terminal(
             stdout=theirs,
             stderr=theirs,
         )
-        put(processes, process)
+        kill_after_test(processes, process)
         os.close(theirs)
         shown = bytearray()
         try:
@@ -220,7 +219,7 @@ def on_terminal(
                     process.send_signal(signal.SIGINT)
                     interrupt_at = None
         except OSError:
-            pass  # Linux says so when the other end is closed
+            pass  # Linux reports the closed other end
         os.close(ours)
         return process.wait(timeout=PATIENCE_S), shown.decode("utf-8").replace("\r\n", "\n")
 

@@ -1,4 +1,4 @@
-"""What the pages show and no test runs as it stands, with the reason of each."""
+"""Commands of pages that tests do not run, or only in a smaller form, with reasons."""
 
 import re
 import shlex
@@ -27,32 +27,32 @@ NOT_RUN: Final = {
     ),
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }
-"""Commands that are not run at all."""
+"""Commands that no test runs."""
 
 NEEDS_BROKERS: Final = "--target kafka:"
-"""Commands with this start real brokers for minutes: tests/live does so, one cluster at a time."""
+"""Marks commands that start real brokers for minutes; tests/live covers them."""
 
 SMALLER: Final = (
-    # What the Makefile does once it has set up a virtual environment.
+    # The command of the Makefile after it has set up a virtual environment.
     ("make demo", f"harrow run {shlex.quote(str(ROOT / 'campaigns' / 'library'))}"),
     ("--seeds 0..2000", "--engine process --workers 1 --seeds 0..10"),
     ("--seeds 0..200", "--seeds 0..10"),
     ("--harrow-seeds 0..200 --harrow-set acks=1 -n auto", "--harrow-seeds 0..2 --harrow-set acks=1"),
     ("--max-examples 500", "--max-examples 5"),
 )
-"""Parts of commands, and what stands for them here: fewer seeds say as much about the page."""
+"""Parts of commands with their smaller replacements; fewer seeds test the page as well."""
 
 _LOSS: Final = (ROOT / "campaigns" / "library" / "loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
 
 PREPARED: Final[dict[str, dict[str, str]]] = {
-    # The page takes a campaign that fails: this one, were it expected to hold.
+    # The page uses a failing campaign, here one with a wrong expectation.
     "docs/how-to/pytest.md": {
         "campaigns/loss.yaml": re.sub(
             r"^expect:\n.*?(?=^variants)", "expect: {verdict: held}\n", _LOSS, flags=re.DOTALL | re.MULTILINE
         ).replace("name: loss-by-hw-truncation", "name: loss")
     },
 }
-"""Files that a page takes for granted, by page and name."""
+"""Files that a page presupposes, by page and name."""
 
 TYPED: Final = ("README.md", "docs/get-started/first-campaign.md")
-"""Pages that tests/packaging/test_first_hour.py runs, where nothing but harrow is installed."""
+"""Pages that tests/packaging/test_first_hour.py runs with only harrow installed."""

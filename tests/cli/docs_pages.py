@@ -1,14 +1,14 @@
-"""Reads the pages of the project: their files, their commands, and the output of these.
+"""Reads the files, the commands and the printed output of the project's pages.
 
-The markup of a page:
+The conventions of a page:
 
-- A line ``$ harrow ...`` in a block ``console``, ``bash`` or ``sh`` is a command, and the lines up
-  to the next one are its output. A line ``...`` stands for any number of lines, and a line that
-  ends with ``...`` for the rest of the line. ``# ... exit code 1`` behind a command is its exit
-  code, which is otherwise 0.
+- A line ``$ harrow ...`` in a block ``console``, ``bash`` or ``sh`` is a command; the lines up to
+  the next one are its output. A line ``...`` stands for any number of lines, and one that ends with
+  ``...`` for the rest of the line. ``# ... exit code 1`` after a command states its exit code,
+  which is 0 otherwise.
 - ``console {columns=100}`` sets the width of the terminal.
-- A block with a title (``yaml title="my-first.yaml"``) is a file that exists from the start. A
-  command that writes it must write the same content.
+- A block with a title (``yaml title="my-first.yaml"``) is a file that exists from the
+  start; a command that writes it has to write the same.
 - Steps of a CI job in a block ``yaml`` (``- harrow run ...``) are commands too.
 - `` `harrow list faults` `` in the text is a command, unless it has a placeholder such as ``RUN``.
 """
@@ -29,17 +29,14 @@ _INLINE: Final = re.compile(r"(?<!`)`(harrow\s[^`]+)`(?!`)")
 _JOB_STEP: Final = re.compile(r"^ +- (?:run: )?(harrow .*)$", re.MULTILINE)
 _PLACEHOLDER: Final = re.compile(r"\b[A-Z]{1,2}\b|\b[A-Z]{3,}\b|\[|\.\.\.(?!\d)|\|")
 _WALL_TIME: Final = re.compile(r"(?<= in )[\d.]+ m?s$")
-_BY_WHICH_HARROW: Final = re.compile(r"(?<=\d)-\d+(?:\.\w+)+(?:\+\w+)?-[0-9a-f]{8}\b|(?<=by harrow )\S+")
-"""Which harrow a run is by, as its id says it, or a file."""
+_HARROW_OF_RUN: Final = re.compile(r"(?<=\d)-\d+(?:\.\w+)+(?:\+\w+)?-[0-9a-f]{8}\b|(?<=by harrow )\S+")
+"""The harrow of a run in its id or in a file."""
 _BARE: Final = re.compile(r"harrow [a-z]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command that a page shows.
-
-    ``shown`` is what stands below it; ``columns`` how wide that is.
-    """
+    """A command of a page with the output ``shown`` below it, ``columns`` wide."""
 
     page: str
     line: int
@@ -57,7 +54,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: its files by name, its commands in order, and what it says of commands in general."""
+    """A page with its files by name, its commands in order, and mentions of commands."""
 
     name: str
     text: str
@@ -67,19 +64,19 @@ class Page:
 
 
 def read_page(path: Path, root: Path) -> Page:
-    """Return a page as it can be tried."""
+    """Return a page with its files and commands."""
     name = str(path.relative_to(root))
     text = path.read_text(encoding="utf-8")
-    found = sorted((*_in_blocks(name, text), *_in_text(name, text)), key=lambda command: command.line)
-    commands, mentions, seen = [], [], set()
-    for command in found:
+    in_order = sorted((*_in_blocks(name, text), *_in_text(name, text)), key=lambda command: command.line)
+    commands, mentions, texts = [], [], set()
+    for command in in_order:
         if not command.inline:
             commands.append(command)
         elif _PLACEHOLDER.search(command.text) or _BARE.fullmatch(command.text):
             mentions.append(command)
-        elif command.text not in seen:
+        elif command.text not in texts:
             commands.append(command)
-        seen.add(command.text)
+        texts.add(command.text)
     return Page(name=name, text=text, files=_files(text), commands=tuple(commands), mentions=tuple(mentions))
 
 
@@ -116,46 +113,44 @@ def _in_shell(page: str, first: int, body: str, columns: int | None) -> Iterator
 
 
 def _in_text(page: str, text: str) -> Iterator[Command]:
-    # Blocks become blanks, so that lines keep their numbers.
+    # Blank lines replace blocks, so that lines keep their numbers.
     without = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), text)
     for place in _INLINE.finditer(without):
         line = without.count("\n", 0, place.start()) + 1
-        # `\|` is how a cell of a table has a bar.
+        # `\|` is a bar in a cell of a table.
         yield Command(page=page, line=line, text=" ".join(place[1].replace("\\|", "|").split()), inline=True)
 
 
 def other_blocks(text: str) -> list[str]:
-    """Return the blocks of a page in which no commands are looked for."""
+    """Return the blocks of a page that contain no commands."""
     return [block[3] for block in _FENCE.finditer(text) if block[1] not in (*_SHELLS, "yaml")]
 
 
 def _columns(info: str | None) -> int | None:
-    said = re.search(r"columns=(\d+)", info or "")
-    return int(said[1]) if said else None
+    match = re.search(r"columns=(\d+)", info or "")
+    return int(match[1]) if match else None
 
 
 def difference(shown: tuple[str, ...], printed: list[str]) -> str | None:
-    """Return what is shown and not printed, or None when what is shown is what is printed."""
-    wanted = list(shown)
-    while wanted and not wanted[-1].strip():
-        wanted.pop()
+    """Return a line that is shown but not printed or vice versa, or None if both match."""
+    expected = list(shown)
+    while expected and not expected[-1].strip():
+        expected.pop()
     place, skipping = 0, False
-    for line in wanted:
+    for line in expected:
         if line.strip() == "...":
             skipping = True
             continue
         rest = range(place, len(printed) if skipping else min(place + 1, len(printed)))
-        found = next((at for at in rest if _alike(line, printed[at])), None)
-        if found is None:
+        match_at = next((at for at in rest if _alike(line, printed[at])), None)
+        if match_at is None:
             return f"shown:   {line}\nprinted: {printed[place] if place < len(printed) else '(the end)'}"
-        place, skipping = found + 1, False
+        place, skipping = match_at + 1, False
     if not skipping and any(line.strip() for line in printed[place:]):
         return f"not shown: {printed[place]}\n(a line `...` says that there is more)"
     return None
 
 
 def _alike(shown: str, printed: str) -> bool:
-    shown, printed = (
-        _BY_WHICH_HARROW.sub("", _WALL_TIME.sub("", line.rstrip())) for line in (shown, printed)
-    )
+    shown, printed = (_HARROW_OF_RUN.sub("", _WALL_TIME.sub("", line.rstrip())) for line in (shown, printed))
     return printed.startswith(shown[:-3].rstrip()) if shown.endswith(" ...") else shown == printed

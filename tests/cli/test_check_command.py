@@ -1,4 +1,4 @@
-"""`check` as a process: histories from files, pipes and results, right and wrong ones."""
+"""`check` as a process with valid and malformed histories from files, pipes and results."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import ROOT, Harrow
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 
 Operation = tuple[int, str, str, list[Any]]
@@ -77,7 +77,7 @@ def history(folder: Path) -> Callable[[str], str]:
         ("", 3, "inconclusive"),
     ],
 )
-def test_the_exit_code_is_that_of_the_verdict(
+def test_the_exit_code_follows_the_verdict(
     harrow: Harrow, history: Callable[[str], str], text: str, code: int, verdict: str
 ) -> None:
     ended = harrow("check", history(text))
@@ -108,7 +108,7 @@ def test_the_first_anomalies_are_listed_and_all_are_counted(harrow: Harrow, tmp_
     assert few["rules"]["lost-write"] == {**judged, "listed": 2}
 
 
-def test_the_document_lists_all_that_was_seen(harrow: Harrow, history: Callable[[str], str]) -> None:
+def test_the_document_lists_anomalies_rules_and_counts(harrow: Harrow, history: Callable[[str], str]) -> None:
     document = json.loads(harrow("check", history(LOST), "--format", "json").stdout)
     assert (document["schema"], document["verdict"]) == ("harrow.check/1", "violated")
     assert document["anomalies"].keys() == {"lost-write", "duplicate"}
@@ -162,7 +162,7 @@ def test_an_anomaly_can_be_allowed_and_demanded(harrow: Harrow, history: Callabl
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "message"),
     [
         ("--set=acks=2", "acks is all, -1, 1 or 0, not '2'"),
         ("--set=acks", "'acks' is not of the form KEY=VALUE"),
@@ -173,14 +173,14 @@ def test_an_anomaly_can_be_allowed_and_demanded(harrow: Harrow, history: Callabl
     ],
 )
 def test_a_wrong_option_is_explained(
-    harrow: Harrow, history: Callable[[str], str], option: str, said: str
+    harrow: Harrow, history: Callable[[str], str], option: str, message: str
 ) -> None:
     ended = harrow("check", history(SAFE), option)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
+    assert message in ended.stderr
 
 
-def test_malformed_lines_are_named_and_nothing_is_judged(
+def test_malformed_lines_are_reported_instead_of_a_verdict(
     harrow: Harrow, history: Callable[[str], str]
 ) -> None:
     lines = SAFE.splitlines(keepends=True)
@@ -203,7 +203,7 @@ def test_many_malformed_lines_are_counted(harrow: Harrow, history: Callable[[str
     assert "history.jsonl:20:1: an operation is an object, not a list" in ended.stderr
 
 
-def test_a_missing_file_and_a_folder_without_history(harrow: Harrow, folder: Path) -> None:
+def test_a_missing_file_and_a_folder_without_history_are_usage_errors(harrow: Harrow, folder: Path) -> None:
     ended = harrow("check", "nothing.jsonl")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "harrow: cannot go on: No such file or directory: nothing.jsonl\n"
@@ -256,7 +256,7 @@ def test_quiet_prints_only_violations(harrow: Harrow, history: Callable[[str], s
     assert "lost-write" in harrow("check", history(LOST), "--quiet").stdout
 
 
-def test_on_a_terminal_of_80_columns(
+def test_the_report_fits_a_terminal_of_80_columns(
     on_terminal: Callable[..., tuple[int, str]], history: Callable[[str], str]
 ) -> None:
     code, shown = on_terminal("check", history(INTERLEAVED), NO_COLOR="1")
@@ -269,7 +269,7 @@ def test_on_a_terminal_of_80_columns(
 def test_an_interrupt_ends_a_command_with_a_message(
     processes: ExitStack, environment: dict[str, str]
 ) -> None:
-    process = put(
+    process = kill_after_test(
         processes,
         subprocess.Popen(
             [sys.executable, "-m", "harrow", "check", "-"],
@@ -280,10 +280,10 @@ def test_an_interrupt_ends_a_command_with_a_message(
         ),
     )
     assert process.stdin is not None
-    # More than the pipe and the reader's buffer hold: once it is written, some has been read.
+    # More bytes than the pipe and the reader's buffer hold, so the command has read some of them.
     process.stdin.write(SAFE.encode() * 2_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, message = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert said == b"harrow: interrupted: there is no result\n"
+    assert message == b"harrow: interrupted: there is no result\n"

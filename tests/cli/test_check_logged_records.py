@@ -1,4 +1,4 @@
-"""`harrow check --sent --read` as it is typed."""
+"""`harrow check --sent --read` as a process."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ def test_the_printed_command_names_the_files(harrow: Harrow, logged: Path) -> No
     assert "harrow check --sent sent.jsonl --read read.jsonl" in ended.stdout
 
 
-def test_both_files_may_be_compressed_and_several(harrow: Harrow, logged: Path) -> None:
+def test_several_and_compressed_files_are_judged(harrow: Harrow, logged: Path) -> None:
     (logged / "more.jsonl.gz").write_bytes(
         gzip.compress(SENT.replace('"a"', '"b"').replace(": 0,", ": 1,").encode())
     )

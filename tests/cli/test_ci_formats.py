@@ -1,4 +1,4 @@
-"""JUnit files, read back by a JUnit parser, and what GitHub Actions is told."""
+"""JUnit files, read by a JUnit parser, and workflow commands for GitHub Actions."""
 
 import json
 import re
@@ -16,12 +16,12 @@ AGAIN = "harrow run failing.yaml --seed 0"
 
 
 def read(text: str) -> Any:
-    """Return a document whose numbers are those of its cases."""
+    """Return a document after checking that its counts match its cases."""
     document: Any = xunit2.JUnitXml.fromstring(text.encode())
-    told = (document.tests, document.failures, document.errors)
+    totals = (document.tests, document.failures, document.errors)
     for suite in document:
         assert (suite.tests, suite.failures, suite.errors, suite.skipped) == counts(suite)
-    assert told == tuple(map(sum, zip(*(counts(suite)[:3] for suite in document), strict=True)))
+    assert totals == tuple(map(sum, zip(*(counts(suite)[:3] for suite in document), strict=True)))
     return document
 
 
@@ -49,41 +49,42 @@ def properties(case: Any) -> dict[str, str]:
 
 
 def annotations(text: str) -> list[tuple[str, dict[str, str], str]]:
-    """Return workflow commands as the runner of GitHub Actions reads them: level, properties,
-    message."""
-    found = []
+    """Return workflow commands as GitHub Actions parses them: level, properties, message."""
+    commands = []
     for line in text.splitlines():
         if match := re.fullmatch(r"::(\w+) (.*?)::(.*)", line):
             pairs = (part.partition("=") for part in match[2].split(","))
-            told = {key: unescaped(value).replace("%3A", ":").replace("%2C", ",") for key, _, value in pairs}
-            found.append((match[1], told, unescaped(match[3])))
-    return found
+            fields = {
+                key: unescaped(value).replace("%3A", ":").replace("%2C", ",") for key, _, value in pairs
+            }
+            commands.append((match[1], fields, unescaped(match[3])))
+    return commands
 
 
 def unescaped(text: str) -> str:
     return text.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")
 
 
-def test_a_rule_is_a_case_of_its_campaign(harrow: Harrow) -> None:
+def test_each_rule_is_a_case_of_its_campaigns_suite(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "failing.yaml", "undecided.yaml", "--format", "junit")
     assert ended.returncode == 1
-    found = suites(ended.stdout)
-    assert list(found) == ["permitted", "permitted[acks-all]", "failing", "undecided"]
-    lost = case_of(found["permitted"], "lost-write")
+    by_name = suites(ended.stdout)
+    assert list(by_name) == ["permitted", "permitted[acks-all]", "failing", "undecided"]
+    lost = case_of(by_name["permitted"], "lost-write")
     assert lost.is_passed
     assert "lost m0, permitted by acks=0" in lost.system_out
-    failed = [case.name for case in found["failing"] if case.is_failure]
+    failed = [case.name for case in by_name["failing"] if case.is_failure]
     assert failed == ["expectations"]
-    case = case_of(found["failing"], "expectations")
+    case = case_of(by_name["failing"], "expectations")
     assert properties(case).items() >= {("seed", "0"), ("reproduce", AGAIN)}
     (result,) = case.result
     assert "LEO is 1, expected 2" in result.message
     assert "failing.yaml:6: " in result.text
-    assert all(case.is_skipped for case in found["undecided"])
-    assert case_of(found["undecided"], "expectations").result[0].message.startswith("inconclusive: ")
+    assert all(case.is_skipped for case in by_name["undecided"])
+    assert case_of(by_name["undecided"], "expectations").result[0].message.startswith("inconclusive: ")
 
 
-def test_a_broken_promise_fails_its_rule_with_its_story(harrow: Harrow) -> None:
+def test_a_broken_promise_fails_the_case_of_its_rule(harrow: Harrow) -> None:
     ended = harrow(
         "run", "loss-by-hw-truncation", "--variant", "base", "--set", "expect={}", "--format", "junit"
     )
@@ -103,8 +104,8 @@ def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
     ended = harrow(*arguments, "--no-results", "--format", "junit")
     assert ended.returncode == 1
     (suite,) = read(ended.stdout)
-    told = {each.name: each.value for each in suite.properties()}
-    assert told["seeds"] == "0..5"
+    suite_properties = {each.name: each.value for each in suite.properties()}
+    assert suite_properties["seeds"] == "0..5"
     (failed, *_) = [case for case in suite if case.is_failure]
     assert re.match(r"\d of 5 seeds, first \d: ", failed.result[0].message)
     command = shlex.split(properties(failed)["reproduce"])
@@ -126,7 +127,7 @@ def test_undecided_seeds_do_not_fail_a_rule(harrow: Harrow) -> None:
         assert message.startswith(f"{len(broken)} of 16 seeds, first {min(broken)}: ")
 
 
-def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> None:
+def test_a_report_starts_with_the_number_of_failed_seeds(harrow: Harrow, folder: Path) -> None:
     summary = folder / "summary.md"
     setting = "behaviours.follower_truncation=high_watermark"
     arguments = ("run", "swarm", "--seeds", "0..20", "--no-results", "--set", setting)
@@ -137,8 +138,8 @@ def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> No
     }
     total = f"{len(failed)} of 20 seeds failed, first {min(failed)}"
     ended = harrow(*arguments, "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
-    ((_, told, message),) = annotations(ended.stdout)
-    assert told["title"] == f"swarm: {total}"
+    ((_, fields, message),) = annotations(ended.stdout)
+    assert fields["title"] == f"swarm: {total}"
     by_rule = [int(count) for count in re.findall(r"^\S+: (\d+) of 20 seeds, first", message, re.MULTILINE)]
     assert len(by_rule) >= 2
     assert by_rule == sorted(by_rule, reverse=True)
@@ -152,21 +153,21 @@ def test_how_many_seeds_failed_is_said_first(harrow: Harrow, folder: Path) -> No
     assert suite.system_out == total
 
 
-def test_variants_are_runs_of_one_campaign(harrow: Harrow) -> None:
+def test_variants_count_as_runs_of_one_campaign(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "calm.yaml", "--format", "github")
     assert ended.stdout.splitlines()[-1] == "3 runs of 2 campaigns: 3 as expected"
 
 
-def test_probes_that_no_seed_reached(harrow: Harrow) -> None:
+def test_a_required_probe_that_no_seed_reached_is_a_skipped_case(harrow: Harrow) -> None:
     ended = harrow("run", "unreached.yaml", "--seeds", "0..3", "--format", "junit")
     assert ended.returncode == 3
-    found = suites(ended.stdout)
-    assert case_of(found["unreached"], "expectations").is_skipped
-    assert "unclean-election" in case_of(found["unreached"], "expectations").result[0].message
-    assert case_of(found["unreached[reached]"], "expectations").is_passed
+    by_name = suites(ended.stdout)
+    assert case_of(by_name["unreached"], "expectations").is_skipped
+    assert "unclean-election" in case_of(by_name["unreached"], "expectations").result[0].message
+    assert case_of(by_name["unreached[reached]"], "expectations").is_passed
 
 
-def test_a_stopped_report_is_marked(harrow: Harrow) -> None:
+def test_a_stopped_report_is_marked_incomplete(harrow: Harrow) -> None:
     ended = harrow("run", "failing.yaml", "calm.yaml", "--max-failures", "1", "--format", "junit")
     suite = suites(ended.stdout)["harrow"]
     assert case_of(suite, "complete").is_skipped
@@ -181,7 +182,7 @@ def test_a_wrong_file_is_an_error_at_its_line(harrow: Harrow, command: str) -> N
     assert [case.is_error for case in suite] == [True] * 3
     assert case_of(suite, "line 3, column 1").result[0].message.startswith("unknown key `clutser`")
     shown = annotations(harrow(command, "wrong.yaml", "--format", "github").stdout)
-    assert [(level, told["file"], told["line"], told["col"]) for level, told, _ in shown] == [
+    assert [(level, fields["file"], fields["line"], fields["col"]) for level, fields, _ in shown] == [
         ("error", "wrong.yaml", "2", "8"),
         ("error", "wrong.yaml", "3", "1"),
         ("error", "wrong.yaml", "5", "12"),
@@ -192,7 +193,7 @@ def test_the_tenth_annotation_counts_the_remaining_mistakes(harrow: Harrow, fold
     (folder / "many.yaml").write_text("name: many\n" + "".join(f"x{n}: 1\n" for n in range(20)), "utf-8")
     shown = annotations(harrow("validate", "many.yaml", "--format", "github").stdout)
     assert len(shown) == 10
-    lines = [told.get("line") for _, told, _ in shown]
+    lines = [fields.get("line") for _, fields, _ in shown]
     assert len(set(lines)) == 10
     assert shown[-1][1]["title"].startswith("and ")
     assert "many.yaml:21" in shown[-1][2]
@@ -253,9 +254,9 @@ def test_junit_goes_to_a_file(harrow: Harrow, folder: Path) -> None:
 def test_the_corpus_has_a_case_for_each_entry(harrow: Harrow, folder: Path) -> None:
     ended = harrow("regress", str(CORPUS), "--format", "junit")
     assert ended.returncode == 0
-    found = suites(ended.stdout)
-    assert len(found) == len(list(CORPUS.glob("*.yaml")))
-    (case,) = found[str(CORPUS / "no-dedup.yaml")]
+    by_name = suites(ended.stdout)
+    assert len(by_name) == len(list(CORPUS.glob("*.yaml")))
+    (case,) = by_name[str(CORPUS / "no-dedup.yaml")]
     assert (case.name, case.is_passed) == ("duplicate", True)
     assert case.system_out.startswith("STILL FAILING: ")
     text = (CORPUS / "no-dedup.yaml").read_text(encoding="utf-8")
@@ -267,14 +268,14 @@ def test_the_corpus_has_a_case_for_each_entry(harrow: Harrow, folder: Path) -> N
     back, unreadable = read(ended.stdout)
     assert (back.failures, unreadable.errors) == (1, 1)
     shown = annotations(harrow("regress", "corpus", "--format", "github").stdout)
-    assert [(level, told["file"]) for level, told, _ in shown] == [
+    assert [(level, fields["file"]) for level, fields, _ in shown] == [
         ("error", "corpus/unreadable.yaml"),
         ("error", "corpus/back.yaml"),
     ]
     assert "line" in shown[1][1]
 
 
-def test_an_empty_corpus_is_no_pass(harrow: Harrow, folder: Path) -> None:
+def test_an_empty_corpus_does_not_pass(harrow: Harrow, folder: Path) -> None:
     (folder / "corpus").mkdir()
     ended = harrow("regress", "corpus", "--format", "junit")
     assert ended.returncode == 3
@@ -282,7 +283,7 @@ def test_an_empty_corpus_is_no_pass(harrow: Harrow, folder: Path) -> None:
     assert suite.skipped == 1
 
 
-def test_a_replay(harrow: Harrow, folder: Path) -> None:
+def test_a_replay_is_a_suite_with_one_case(harrow: Harrow, folder: Path) -> None:
     harrow("run", "calm.yaml")
     ended = harrow("replay", "results/latest", "--format", "junit")
     assert ended.returncode == 0
@@ -295,7 +296,7 @@ def test_a_replay(harrow: Harrow, folder: Path) -> None:
     assert annotations(ended.stdout)[0][0] == "error"
 
 
-def test_a_history(harrow: Harrow, folder: Path) -> None:
+def test_a_history_has_a_case_for_each_anomaly(harrow: Harrow, folder: Path) -> None:
     values: list[tuple[str, str, object]] = []
     for offset in range(3):
         values.append(("invoke", "send", ["send", "t", f"m{offset}"]))
@@ -341,9 +342,9 @@ behaviours: {hw_counts_whole_isr: false}
     arguments = ("sweep", "sweep.yaml", "--seeds", "0..30", "--vary", "acks=1,all", "--engine", "process")
     ended = harrow(*arguments, "--out", "s", "--format", "junit")
     assert ended.returncode == 1, ended.stderr
-    found = suites(ended.stdout)
-    assert list(found) == ["sweep[base acks=1]", "sweep[base acks=all]"]
-    case = next(case for case in found["sweep[base acks=all]"] if case.is_failure)
+    by_name = suites(ended.stdout)
+    assert list(by_name) == ["sweep[base acks=1]", "sweep[base acks=all]"]
+    case = next(case for case in by_name["sweep[base acks=all]"] if case.is_failure)
     assert re.search(r"violated: \d+ of 30 runs, .*%", case.result[0].message)
     command = shlex.split(properties(case)["reproduce"])
     assert harrow(*command[1:], "--no-results").returncode == 1
@@ -366,9 +367,9 @@ def test_annotations_are_limited_and_escaped(harrow: Harrow, folder: Path) -> No
     assert ended.returncode == 1
     shown = annotations(ended.stdout)
     assert len(shown) == 10
-    level, told, message = shown[0]
-    assert (level, told["file"], told["line"]) == ("error", "f00.yaml", "6")
-    assert told["title"].startswith("f00: ")
+    level, fields, message = shown[0]
+    assert (level, fields["file"], fields["line"]) == ("error", "f00.yaml", "6")
+    assert fields["title"].startswith("f00: ")
     assert message.endswith("harrow run f00.yaml --seed 0")
     assert "\n" in message
     assert shown[-1][1] == {"title": "and 6 more"}
@@ -376,7 +377,7 @@ def test_annotations_are_limited_and_escaped(harrow: Harrow, folder: Path) -> No
     assert ended.stdout.splitlines()[-1] == "15 runs of 15 campaigns: 1 undecided, 14 failed"
 
 
-def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) -> None:
+def test_the_step_summary_is_appended(harrow: Harrow, folder: Path) -> None:
     summary = folder / "summary.md"
     summary.write_text("before\n", encoding="utf-8")
     ended = harrow("run", "calm.yaml", "failing.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
@@ -388,33 +389,37 @@ def test_the_summary_of_the_step_is_appended_to(harrow: Harrow, folder: Path) ->
     assert f"`{AGAIN}`" in rows[0]
 
 
-def test_the_summary_calls_no_failure_of_another_release_expected(harrow: Harrow, folder: Path) -> None:
+def test_the_summary_does_not_call_a_failure_on_another_release_expected(
+    harrow: Harrow, folder: Path
+) -> None:
     summary = folder / "summary.md"
     run = ("run", "unread-partition", "--variant", "3.6", "--set", "kafka=2.8")
     assert harrow(*run, "--format", "github", GITHUB_STEP_SUMMARY=str(summary)).returncode == 1
     (row,) = [line for line in summary.read_text(encoding="utf-8").splitlines() if line.startswith("| ❌")]
-    found, lacks = row.index("left unread m-0 despite subscribe()"), row.index("Kafka 2.8 lacks KIP-814")
-    assert found < lacks
+    finding, reason = row.index("left unread m-0 despite subscribe()"), row.index("Kafka 2.8 lacks KIP-814")
+    assert finding < reason
     assert "as expected" not in row
-    told = " ".join(harrow(*run).stdout.split())
-    assert "UNEXPECTED 3.6 left unread m-0 despite subscribe(); the outcome differs: Kafka 2.8 lacks" in told
-    assert "missed " in told
-    assert "the verdict is violated, expected held" in told
+    output = " ".join(harrow(*run).stdout.split())
+    assert (
+        "UNEXPECTED 3.6 left unread m-0 despite subscribe(); the outcome differs: Kafka 2.8 lacks" in output
+    )
+    assert "missed " in output
+    assert "the verdict is violated, expected held" in output
 
 
-def test_a_summary_that_cannot_be_written_changes_no_result(harrow: Harrow, folder: Path) -> None:
+def test_an_unwritable_step_summary_does_not_change_the_result(harrow: Harrow, folder: Path) -> None:
     ended = harrow("run", "calm.yaml", "--format", "github", GITHUB_STEP_SUMMARY=str(folder / "no" / "file"))
     assert ended.returncode == 0
     assert "GITHUB_STEP_SUMMARY" in ended.stderr
 
 
-def test_only_files_of_the_repository_are_named(harrow: Harrow, folder: Path) -> None:
+def test_an_annotation_names_only_files_of_the_repository(harrow: Harrow, folder: Path) -> None:
     arguments = ("run", "failing.yaml", "--format", "github")
-    ((_, told, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder.parent)).stdout)
-    assert told["file"] == f"{folder.name}/failing.yaml"
+    ((_, fields, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder.parent)).stdout)
+    assert fields["file"] == f"{folder.name}/failing.yaml"
     (folder / "elsewhere").mkdir()
-    ((_, told, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder / "elsewhere")).stdout)
-    assert "file" not in told
+    ((_, fields, _),) = annotations(harrow(*arguments, GITHUB_WORKSPACE=str(folder / "elsewhere")).stdout)
+    assert "file" not in fields
 
 
 def test_a_failure_of_hypothesis_becomes_a_suite(harrow: Harrow) -> None:
@@ -424,7 +429,3 @@ def test_a_failure_of_hypothesis_becomes_a_suite(harrow: Harrow) -> None:
     document = read(ended.stdout)
     assert document.failures == (1 if ended.returncode == 1 else 0)
     assert [suite.name for suite in document] == ["swarm"]
-
-
-def test_json_does_not_depend_on_verbosity(harrow: Harrow) -> None:
-    assert json.loads(harrow("validate", "calm.yaml", "--format", "json").stdout)["valid"] == 1

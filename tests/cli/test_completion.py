@@ -1,4 +1,4 @@
-"""What shells complete, by the protocol that the scripts of Typer speak."""
+"""Shell completion by the protocol of Typer's scripts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ HEAVY = {
 
 @pytest.fixture
 def complete(harrow: Harrow) -> Complete:
-    """Return a function that completes the last of some words in bash."""
+    """Return a function that completes the last word in bash."""
 
     def run(*words: str, **variables: str) -> list[str]:
         ended = harrow(
@@ -39,18 +39,18 @@ def complete(harrow: Harrow) -> Complete:
     return run
 
 
-def test_commands_and_options(complete: Complete) -> None:
+def test_commands_options_and_their_values_are_completed(complete: Complete) -> None:
     assert set(complete("re")) == {"replay", "regress"}
     assert "--max-failures" in complete("run", "--max")
     assert complete("run", "--format", "ju") == ["junit"]
 
 
 @pytest.mark.parametrize("command", ["run", "sweep", "shrink", "validate"])
-def test_campaigns_of_the_library(complete: Complete, command: str) -> None:
+def test_campaigns_of_the_library_are_completed(complete: Complete, command: str) -> None:
     assert complete(command, "loss") == ["loss-by-hw-truncation"]
 
 
-def test_campaigns_in_files_and_folders(complete: Complete, folder: Path) -> None:
+def test_campaign_files_and_folders_are_completed(complete: Complete, folder: Path) -> None:
     assert set(complete("run", "")) >= {*library_names(), "calm.yaml", "permitted.yaml"}
     (folder / "mine").mkdir()
     (folder / "mine" / "one.yml").write_text("", encoding="utf-8")
@@ -61,12 +61,14 @@ def test_campaigns_in_files_and_folders(complete: Complete, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("before", [("run",), ("sweep", "--seeds", "0..9"), ("shrink",)])
-def test_variants_of_the_campaign_that_is_named(complete: Complete, before: tuple[str, ...]) -> None:
+def test_the_variants_of_the_named_campaign_are_completed(
+    complete: Complete, before: tuple[str, ...]
+) -> None:
     assert complete(*before, "acks-0", "--variant", "") == ["base", "acks-1", "acks-all", "no-retries"]
     assert complete(*before, "permitted.yaml", "--variant", "a") == ["acks-all"]
 
 
-def test_names_that_can_be_explained(complete: Complete) -> None:
+def test_names_in_every_catalogue_are_completed(complete: Complete) -> None:
     assert complete("explain", "broker_cr") == ["broker_crash"]
     assert complete("explain", "min.in") == ["min.insync.replicas"]
     assert complete("explain", "lost-w") == ["lost-write"]
@@ -75,13 +77,13 @@ def test_names_that_can_be_explained(complete: Complete) -> None:
     assert "faults" in complete("list", "")
 
 
-def test_rules_and_anomalies(complete: Complete) -> None:
+def test_rules_and_anomalies_are_completed(complete: Complete) -> None:
     assert complete("shrink", "acks-0", "--rule", "lost") == ["lost-write", "lost-effect"]
     assert complete("check", "x", "--allow", "dup") == ["duplicate"]
     assert complete("check", "x", "--demand", "G1") == ["G1a", "G1c"]
 
 
-def test_runs(complete: Complete, harrow: Harrow, folder: Path) -> None:
+def test_recorded_runs_are_completed(complete: Complete, harrow: Harrow, folder: Path) -> None:
     harrow("run", "calm.yaml")
     (run,) = (folder / "results" / "calm").iterdir()
     assert complete("replay", run.name[:4]) == [run.name]
@@ -91,7 +93,7 @@ def test_runs(complete: Complete, harrow: Harrow, folder: Path) -> None:
     assert complete("replay", "--results", "other", run.name[:4]) == [run.name]
 
 
-def test_every_name_that_is_explained_is_completed(complete: Complete) -> None:
+def test_every_name_with_an_explanation_is_completed(complete: Complete) -> None:
     from harrow.cli.render.catalogue import all_names
 
     assert set(complete("explain", "")) >= set(all_names())
@@ -102,7 +104,7 @@ def test_every_name_that_is_explained_is_completed(complete: Complete) -> None:
     [("run", ""), ("run", "acks-0", "--variant", ""), ("explain", ""), ("replay", ""), ("l",)],
     ids=" ".join,
 )
-def test_completion_is_quick_because_it_loads_little(harrow: Harrow, words: tuple[str, ...]) -> None:
+def test_completion_loads_no_heavy_module(harrow: Harrow, words: tuple[str, ...]) -> None:
     ended = harrow(
         _HARROW_COMPLETE="complete_bash",
         COMP_WORDS=" ".join(("harrow", *words)),
@@ -114,7 +116,7 @@ def test_completion_is_quick_because_it_loads_little(harrow: Harrow, words: tupl
     assert not loaded & HEAVY
 
 
-def test_zsh_and_fish(harrow: Harrow) -> None:
+def test_zsh_and_fish_complete_campaigns(harrow: Harrow) -> None:
     for shell in ("zsh", "fish"):
         ended = harrow(
             _HARROW_COMPLETE=f"complete_{shell}",

@@ -1,4 +1,4 @@
-"""`harrow conform` on brokers that the model plays: what it prints, and what its exit code says."""
+"""`harrow conform` on brokers played by the model: its output and exit codes."""
 
 import json
 import signal
@@ -48,7 +48,7 @@ swarm: {brokers: 1..3}
 
 
 class PlayedBrokers:
-    """Brokers of 2.4.1, played by the model with seeds of its own."""
+    """Brokers of 2.4.1, played by the model with other seeds."""
 
     release: KafkaRelease = release_of("2.4.1")
 
@@ -69,7 +69,7 @@ class PlayedBrokers:
         return draw_for_seed(plan, seed).plan
 
     def as_modelled(self, plan: Plan) -> Plan:
-        assert plan.swarm is None, "the model runs what the seed has drawn"
+        assert plan.swarm is None, "the model runs the drawn plan"
         return plan
 
 
@@ -92,7 +92,7 @@ class InterruptedBrokers(PlayedBrokers):
         return replace(run_plan(plan, seed, check=press_and_check), target=target)
 
 
-def test_an_interrupted_run_on_brokers_is_written_as_far_as_it_got(
+def test_an_interrupted_run_on_brokers_is_written_up_to_the_interrupt(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @contextmanager
@@ -103,17 +103,17 @@ def test_an_interrupted_run_on_brokers_is_written_as_far_as_it_got(
     monkeypatch.setattr(run, "real_brokers", played)
     campaign = tmp_path / "mine.yaml"
     campaign.write_text(GENERATED, encoding="utf-8")
-    given: dict[str, Any] = {"campaigns": [str(campaign)], "target": "kafka:2.4.1", "quiet": True}
+    options: dict[str, Any] = {"campaigns": [str(campaign)], "target": "kafka:2.4.1", "quiet": True}
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         commands: list[tuple[Any, Any]] = [(conform, ConformRequest), (run, RunRequest)]
         for command, request in commands:
             results = tmp_path / command.__name__
-            code = command.session(request(results=results, output=tmp_path / "output", **given))
+            code = command.session(request(results=results, output=tmp_path / "output", **options))
             assert code == exit_code.INTERRUPTED
             (file,) = results.glob("generated/*/run.json")
-            told = json.loads(file.read_text(encoding="utf-8"))
-            assert "the run was given up after an interrupt" in told["reasons"]
+            document = json.loads(file.read_text(encoding="utf-8"))
+            assert "the run was given up after an interrupt" in document["reasons"]
             assert (file.parent / "trace.jsonl").is_file()
     finally:
         signal.signal(signal.SIGINT, before)
@@ -127,7 +127,7 @@ def conformed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
 
     monkeypatch.setattr(conform, "real_brokers", played)
 
-    def session(text: str, **given: Any) -> tuple[int, str]:
+    def session(text: str, **options: Any) -> tuple[int, str]:
         campaign, output = tmp_path / "mine.yaml", tmp_path / "output"
         campaign.write_text(text, encoding="utf-8")
         request = ConformRequest(
@@ -137,14 +137,14 @@ def conformed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
             no_results=True,
             output=output,
             quiet=True,
-            **given,
+            **options,
         )
         return conform.session(request), output.read_text(encoding="utf-8")
 
     return session
 
 
-def test_each_seed_of_a_swarm_is_compared_by_itself(
+def test_each_seed_of_a_swarm_is_compared_separately(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
     code, printed = conformed(SWARM, times=2, output_format="json")
@@ -157,30 +157,30 @@ def test_each_seed_of_a_swarm_is_compared_by_itself(
     assert "agreed    open seed 1\n" in table
 
 
-def test_the_service_on_brokers_is_shown_beside_that_on_the_model(
+def test_the_service_levels_of_brokers_and_model_are_shown_side_by_side(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
     code, printed = conformed(GENERATED, times=2)
     lines = [line.split() for line in printed.splitlines()]
     assert (code, lines[0]) == (exit_code.OK, ["agreed", "generated"])
-    # Two runs, and the least and the most of the model.
+    # Two runs, and the minimum and maximum of the model.
     assert ["acked", "100%,", "100%", "(model", "100%", "to", "100%)"] in lines
     named = [" ".join(line[:4]) for line in lines]
     assert {"time to ack, p50", "time to ack, p99", "longest without an ack"} <= set(named)
 
 
-def test_a_script_reports_no_service(conformed: Callable[..., tuple[int, str]]) -> None:
+def test_a_script_reports_no_service_levels(conformed: Callable[..., tuple[int, str]]) -> None:
     code, printed = conformed(SCRIPTED)
     assert (code, "time to ack" in printed) == (exit_code.OK, False)
 
 
-def test_json_says_what_was_set_when_each_run_began_and_how_many_of_the_model_came_to_the_same(
+def test_json_has_the_settings_the_start_of_each_run_and_the_equal_model_runs(
     conformed: Callable[..., tuple[int, str]],
 ) -> None:
     _, printed = conformed(GENERATED, output_format="json", overrides=["acks=all"])
-    told = json.loads(printed)
-    assert told["set"] == ["acks=all"]
-    (comparison,) = told["comparisons"]
+    document = json.loads(printed)
+    assert document["set"] == ["acks=all"]
+    (comparison,) = document["comparisons"]
     (run,) = comparison["real"]
     assert (run["began"], run["alike"], comparison["modelled"]) == ("20260101T000000", 5, 5)
     service = comparison["service"]

@@ -216,13 +216,13 @@ def test_a_broker_that_dies_during_shrinking_keeps_the_difference(
 def test_comparisons_before_an_interrupt_are_reported(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made: list[ModelBroker] = []
+    brokers: list[ModelBroker] = []
 
     def interrupted() -> ModelBroker:
-        if len(made) == 2:
+        if len(brokers) == 2:
             raise KeyboardInterrupt
-        made.append(broker())
-        return made[-1]
+        brokers.append(broker())
+        return brokers[-1]
 
     assert session(interrupted) == exit_code.INTERRUPTED
     assert " in 2 sequences on kafka:2.4.1: agreed\n" in capsys.readouterr().out

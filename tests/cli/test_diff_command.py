@@ -69,7 +69,7 @@ def test_the_start_of_a_cluster_before_time_zero_can_be_shown(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nope",), "nope: no folder, and no run below results has this id"),
+        (("nope",), "nope: there is no such folder, and no run in results has this id"),
         (("results/latest", "--at", "99999"), "--at 99999: the run has the events 1 to "),
         (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
         (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
@@ -408,11 +408,11 @@ def test_an_unknown_release_beside_a_known_one_is_reported(harrow: Harrow, named
     ended = harrow("diff", *named)
     assert ended.returncode == 2
     assert "release `9.9` is not modelled; there are 0.10.2, " in ended.stderr
-    assert "no folder" not in ended.stderr
+    assert "no such folder" not in ended.stderr
 
 
 def test_an_argument_that_does_not_look_like_a_release_is_a_run(harrow: Harrow) -> None:
-    assert "4.0: no folder" in harrow("diff", "4.0", "unclean").stderr
+    assert "4.0: there is no such folder" in harrow("diff", "4.0", "unclean").stderr
 
 
 def test_removed_settings_are_listed_between_releases(harrow: Harrow) -> None:

@@ -1,8 +1,7 @@
-"""Every command that README.md and the pages of docs/ show is run, in order, in a folder for each
-page.
+"""Every command in README.md and the pages of docs/ runs in order, in one folder for each page.
 
-It has to end as the page says, and print what the page shows. What cannot be run here, or only in a
-smaller form, stands in `docs_exceptions.py`, with the reason.
+Its exit code and output have to match the page. `docs_exceptions.py` lists the commands that cannot
+run here, or only in a smaller form, with reasons.
 """
 
 import shlex
@@ -24,19 +23,19 @@ PAGES = [
     read_page(path, ROOT)
     for path in (ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 ]
-OF_ITS_OWN = ("--engine hypothesis", "|", "&&", ";")
-"""What needs a shell, or libraries that a fork does not bear."""
+NEED_A_SHELL = ("--engine hypothesis", "|", "&&", ";")
+"""Signs of commands that need a shell, or libraries that do not survive a fork."""
 
 
 def run(command: Command, folder: Path) -> tuple[int, str]:
-    """Run a command in a folder; return its exit code and what is to be seen."""
+    """Run a command in a folder and return its exit code and output."""
     text = command.text
     for longer, shorter in SMALLER:
         text = text.replace(longer, shorter)
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, "PYTHON": sys.executable}
     if command.columns is not None:
         environment["COLUMNS"] = str(command.columns)
-    if text.startswith("harrow ") and not any(sign in text for sign in OF_ITS_OWN):
+    if text.startswith("harrow ") and not any(sign in text for sign in NEED_A_SHELL):
         ended = warm_process.run(shlex.split(text)[1:], folder, environment, PATIENCE_S)
     else:
         ended = run_in_a_shell(text, folder, environment)
@@ -67,7 +66,7 @@ def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subp
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name not in TYPED], ids=lambda page: page.name
 )
-def test_the_commands_of_a_page_do_what_it_shows(page: Page, tmp_path: Path) -> None:
+def test_every_command_of_a_page_prints_what_the_page_shows(page: Page, tmp_path: Path) -> None:
     for name, text in {**page.files, **PREPARED.get(page.name, {})}.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -95,8 +94,8 @@ def test_every_command_that_the_docs_mention_exists(mention: Command) -> None:
     commands = typer.main.get_group(app)
     name, *rest = [word.strip("[],") for word in mention.text.split()[1:]]
     assert name in commands.commands, mention.where
-    known = {option for parameter in commands.commands[name].params for option in parameter.opts}
-    assert {word for word in rest if word.startswith("-")} <= known, mention.where
+    options = {option for parameter in commands.commands[name].params for option in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= options, mention.where
 
 
 def test_every_page_is_checked() -> None:
@@ -112,10 +111,10 @@ def test_every_page_is_checked() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_ci_command_hides_in_unusual_places(page: Page) -> None:
+def test_no_command_of_a_page_escapes_the_check(page: Page) -> None:
     typed = [line.strip() for line in page.text.splitlines() if line.strip().startswith("$ ")]
-    found = [command.text for command in page.commands if not command.inline]
-    missed = [line for line in typed if not any(line.startswith(f"$ {text}") for text in found)]
+    recognised = [command.text for command in page.commands if not command.inline]
+    missed = [line for line in typed if not any(line.startswith(f"$ {text}") for text in recognised)]
     assert missed == []
     blocks = other_blocks(page.text)
     assert not [line for block in blocks for line in block.splitlines() if line.startswith("harrow ")]
@@ -123,13 +122,13 @@ def test_no_ci_command_hides_in_unusual_places(page: Page) -> None:
 
 @pytest.mark.parametrize("command", NOT_RUN)
 def test_every_exempt_command_is_in_a_page(command: str) -> None:
-    assert any(command == known.text for page in PAGES for known in page.commands)
+    assert any(command == shown.text for page in PAGES for shown in page.commands)
 
 
 def test_every_command_that_needs_brokers_is_in_a_page() -> None:
-    assert any(NEEDS_BROKERS in known.text for page in PAGES for known in page.commands)
+    assert any(NEEDS_BROKERS in shown.text for page in PAGES for shown in page.commands)
 
 
 @pytest.mark.parametrize("longer", [longer for longer, _ in SMALLER])
 def test_every_smaller_example_is_in_a_page(longer: str) -> None:
-    assert any(longer in known.text for page in PAGES for known in page.commands)
+    assert any(longer in shown.text for page in PAGES for shown in page.commands)

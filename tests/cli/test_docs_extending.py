@@ -1,5 +1,4 @@
-"""The examples of docs/how-to/extending*.md work as the pages say, once they are registered as it
-says."""
+"""The examples of docs/how-to/extending*.md work once they are registered as the pages explain."""
 
 import json
 import subprocess
@@ -24,10 +23,10 @@ import importlib.util, sys
 
 def module(name, path):
     spec = importlib.util.spec_from_file_location(name, path)
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found
-    spec.loader.exec_module(found)
-    return found
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
 
 from harrow.faults.catalogue import FAULTS
 from harrow.checks.rules.catalogue import RULES
@@ -72,7 +71,7 @@ def runs(project: Path, *arguments: str) -> list[dict[str, Any]]:
     return list(json.loads(harrow(project, "run", *arguments, "--format", "json"))["runs"])
 
 
-def test_the_fault_strikes(project: Path) -> None:
+def test_the_example_fault_strikes(project: Path) -> None:
     base, power_loss = runs(project, "outages.yaml")
     for run in (base, power_loss):
         assert [fault["fault"] for fault in run["faults"]] == ["outage"]
@@ -84,24 +83,24 @@ def test_the_fault_strikes(project: Path) -> None:
     assert [event["broker"] for event in stopped] == [0, 1, 2]
 
 
-def test_the_fault_is_explained(project: Path) -> None:
+def test_the_example_fault_is_explained(project: Path) -> None:
     assert "How long until they are started." in harrow(project, "explain", "outage")
 
 
-def test_the_key_and_the_setting_are_known(project: Path) -> None:
+def test_the_example_key_and_setting_are_accepted(project: Path) -> None:
     options = ("--set", "cluster.disk.seek=2ms", "--set", "compression.level=3")
     assert runs(project, "outages.yaml", *options)[0]["expected"]
     assert "How hard a producer compresses." in harrow(project, "explain", "compression.level")
     assert "How long a head moves." in harrow(project, "schema")
 
 
-def test_the_rule_is_permitted_where_it_is_enabled(project: Path) -> None:
+def test_the_example_rule_is_permitted_if_its_setting_is_enabled(project: Path) -> None:
     base, clean, *_ = runs(project, "unclean-election")
     assert base["rules"]["elected-outside-isr"]["status"] == "permitted"
     assert clean["rules"]["elected-outside-isr"]["status"] == "held"
 
 
-def test_the_rule_is_violated_by_the_mutant(project: Path) -> None:
+def test_the_example_rule_is_violated_by_the_mutant(project: Path) -> None:
     setting = "behaviours.unclean_election_only_if_enabled=false"
     options = ("--variant", "clean-election", "--set", setting)
     (run,) = runs(project, "unclean-election", *options)
@@ -111,7 +110,7 @@ def test_the_rule_is_violated_by_the_mutant(project: Path) -> None:
 @pytest.mark.parametrize(
     "tool", [("check", "--ignore", "INP001"), ("format", "--check")], ids=lambda tool: tool[0]
 )
-def test_the_examples_are_as_clean_as_the_rest(project: Path, tool: tuple[str, ...]) -> None:
+def test_the_examples_pass_the_linter_and_the_formatter(project: Path, tool: tuple[str, ...]) -> None:
     names = [name for name in FILES if name.endswith(".py")]
     ended = subprocess.run(
         [sys.executable, "-m", "ruff", *tool, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *names],

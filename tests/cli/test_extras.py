@@ -1,4 +1,4 @@
-"""Each command where harrow is installed without its extras."""
+"""Every command without the extras of harrow."""
 
 import subprocess
 import sys
@@ -51,8 +51,7 @@ HISTORY = '{"process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0
 def without(
     *arguments: str, folder: Path, hidden: tuple[str, ...] = ALL, program: str = COMMAND
 ) -> tuple[int, str]:
-    """Run the command where none of the *hidden* modules can be imported; return its exit code and
-    messages."""
+    """Run a command without the *hidden* modules and return its exit code and messages."""
     variables = {"HARROW_CACHE": str(folder / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         [sys.executable, "-c", f"{WITHOUT}{program}", ",".join(hidden), *arguments],
@@ -92,13 +91,13 @@ NEEDS = {
 
 
 @pytest.mark.parametrize(("command", "extra"), NEEDS.items())
-def test_a_command_without_its_extra_says_in_one_line_what_to_install(
+def test_a_command_without_its_extra_names_the_install_command_in_one_line(
     folder: Path, command: str, extra: str
 ) -> None:
-    code, said = without(*command.split(), folder=folder)
+    code, message = without(*command.split(), folder=folder)
     assert code == 2
-    assert said.count("\n") == 1
-    assert said.endswith(f" is not installed: pip install 'kafka-harrow[{extra}]'\n")
+    assert message.count("\n") == 1
+    assert message.endswith(f" is not installed: pip install 'kafka-harrow[{extra}]'\n")
     assert not (folder / "results").exists()
 
 
@@ -107,9 +106,9 @@ def test_a_command_without_its_extra_says_in_one_line_what_to_install(
 )
 def test_a_missing_module_is_reported_before_any_work(folder: Path, extra: str, module: str) -> None:
     command = next(command for command, needed in NEEDS.items() if needed == extra)
-    code, said = without(*command.split(), folder=folder, hidden=(module,))
+    code, message = without(*command.split(), folder=folder, hidden=(module,))
     advice = f"harrow: {module} is not installed: pip install 'kafka-harrow[{extra}]'\n"
-    assert (code, said) == (2, advice)
+    assert (code, message) == (2, advice)
 
 
 WORKS = (
@@ -135,10 +134,10 @@ WORKS = (
 
 def test_every_other_command_works_without_any_extra(folder: Path) -> None:
     for command in WORKS:
-        code, said = without(*command.split(), folder=folder)
-        assert code in {0, 1, 3} or "nothing to shrink" in said, (command, said)
-        assert "internal error" not in said
-        assert "is not installed" not in said
+        code, message = without(*command.split(), folder=folder)
+        assert code in {0, 1, 3} or "nothing to shrink" in message, (command, message)
+        assert "internal error" not in message
+        assert "is not installed" not in message
 
 
 def test_the_pytest_plugin_works_without_any_extra(folder: Path) -> None:
@@ -147,7 +146,7 @@ def test_the_pytest_plugin_works_without_any_extra(folder: Path) -> None:
 
 
 MODULES = {module for modules in EXTRAS.values() for module in modules}
-"""What the extras add. A distribution may bring more modules than harrow imports."""
+"""Modules of the extras. A distribution may contain more modules than harrow imports."""
 
 
 def test_every_command_is_tried_without_extras() -> None:
@@ -155,8 +154,9 @@ def test_every_command_is_tried_without_extras() -> None:
 
 
 def test_the_extras_are_those_of_the_project() -> None:
-    """A library that only pyproject.toml adds to an extra would end in an internal error; one that
-    only `EXTRAS` adds, in bad advice."""
+    """A library only in pyproject.toml would cause an internal error, and one only in `EXTRAS` bad
+    advice.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     brings: dict[str, set[str]] = {}
     for module, distributions in packages_distributions().items():

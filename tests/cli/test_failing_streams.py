@@ -1,5 +1,6 @@
-"""Standard streams that are closed or full, and disks that are: a clear line, the right exit code,
-and no half of a file."""
+"""Closed and full streams and disks cause a clear message, the right exit code, and no partial
+file.
+"""
 
 import errno
 import os
@@ -22,7 +23,7 @@ CLOSED = "harrow: standard output is closed: send it to a file, or to /dev/null\
 def by_a_shell(
     line: str, folder: Path, environment: dict[str, str], limit: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command line of harrow by a shell, after a *limit* of the shell's."""
+    """Run a command line of harrow in a shell with a *limit*."""
     return subprocess.run(
         ["/bin/sh", "-c", f'{limit}\nexec "{sys.executable}" -m harrow {line}'],
         cwd=folder,
@@ -76,7 +77,7 @@ def test_a_closed_stdin_has_no_history(folder: Path, environment: dict[str, str]
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("line", ["run calm.yaml", "list faults", "--help", "--version"])
-def test_a_full_stdout_is_one_line(line: str, folder: Path, environment: dict[str, str]) -> None:
+def test_a_full_stdout_is_reported_in_one_line(line: str, folder: Path, environment: dict[str, str]) -> None:
     ended = by_a_shell(f"{line} >{FULL}", folder, environment)
     assert (ended.returncode, ended.stderr) == (
         2,
@@ -114,10 +115,10 @@ WRITING = [
 
 
 @pytest.mark.parametrize("line", WRITING)
-def test_on_a_full_disk_no_file_has_its_final_name(
+def test_a_full_disk_leaves_no_file_under_its_final_name(
     line: str, folder: Path, environment: dict[str, str]
 ) -> None:
-    """A limit on the size of files fails like a full disk, at the first byte."""
+    """A limit on file sizes fails at the first byte, like a full disk."""
     if line.startswith("sweep"):
         pytest.importorskip("pyarrow")
     (folder / "losing.yaml").write_text(LOSING, encoding="utf-8")
@@ -128,10 +129,10 @@ def test_on_a_full_disk_no_file_has_its_final_name(
     assert [path for path in set(folder.rglob("*")) - before if path.is_file() and path.name != ".lock"] == []
 
 
-def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
+def test_an_error_after_an_upgrade_of_harrow_mentions_the_upgrade(
     folder: Path, environment: dict[str, str]
 ) -> None:
-    """What is imported then comes from other sources than what is there."""
+    """Later imports would come from other sources than earlier ones."""
     script = (
         "import harrow.cli.commands.list as command, sys, types\n"
         "from pathlib import Path\n"
@@ -146,9 +147,9 @@ def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
     )
     Path(folder, "old.py").touch()
     time.sleep(0.05)
-    for asked, says_so in (("faults", False), ("releases", True)):
+    for catalogue, is_reported in (("faults", False), ("releases", True)):
         ended = subprocess.run(
-            [sys.executable, "-c", script, "list", asked],
+            [sys.executable, "-c", script, "list", catalogue],
             env={**environment, "TMPDIR": str(folder)},
             cwd=folder,
             capture_output=True,
@@ -156,7 +157,7 @@ def test_an_upgrade_under_a_running_command_is_named_beside_the_error(
             check=False,
         )
         assert ended.returncode == 4
-        assert ("harrow changed on disk while it ran" in ended.stderr) is says_so, ended.stderr
+        assert ("harrow changed on disk while it ran" in ended.stderr) is is_reported, ended.stderr
 
 
 def test_an_exception_that_click_calls_aborted_is_an_internal_error(

@@ -1,4 +1,4 @@
-"""The help: every command in a group, with examples that are true, and mistakes with a way out."""
+"""The help groups every command, its examples work, and mistakes get suggestions."""
 
 import re
 import shlex
@@ -28,14 +28,14 @@ def test_the_help_lists_every_command_in_its_group_without_cutting_its_summary(h
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_examples_as_one_types_them(harrow: Harrow, command: str) -> None:
-    told = harrow(command, "--help").stdout
-    assert "  Examples:\n" in told
+def test_the_help_of_every_command_has_examples(harrow: Harrow, command: str) -> None:
+    help_text = harrow(command, "--help").stdout
+    assert "  Examples:\n" in help_text
     for typed, meaning in EXAMPLES[command]:
         assert typed.split()[:2] == ["harrow", command]
-        assert f"    {typed}\n        {meaning}\n" in told
+        assert f"    {typed}\n        {meaning}\n" in help_text
         options = [word for word in shlex.split(typed) if word.startswith("-")]
-        assert all(re.search(rf"(^|[ ,]){option}\b", told, re.MULTILINE) for option in options)
+        assert all(re.search(rf"(^|[ ,]){option}\b", help_text, re.MULTILINE) for option in options)
 
 
 @pytest.mark.parametrize(
@@ -47,23 +47,23 @@ def test_every_command_has_examples_as_one_types_them(harrow: Harrow, command: s
         if not re.search(r"mine|campaigns/ |>|--watch|--target|cluster\.yaml", typed)
     ],
 )
-def test_examples_that_need_nothing_run(harrow: Harrow, typed: str) -> None:
+def test_examples_that_need_no_files_run(harrow: Harrow, typed: str) -> None:
     assert harrow(*shlex.split(typed)[1:]).returncode == 0
 
 
-def test_every_catalogue_of_names_that_a_campaign_can_use_shows_how() -> None:
+def test_every_entry_of_a_catalogue_shows_its_use() -> None:
     for kind in set(get_args(Kind)) - {"terms", "tickets"}:
         for entry in entries(kind):
             has_no_run = kind == "behaviours" and not SWITCHES[entry.name].is_met
             assert entry.parts.keys() & {"in a campaign", "try"} or has_no_run, entry.name
 
 
-def test_every_ticket_says_what_is_about_it() -> None:
+def test_every_ticket_names_its_declarations_or_campaigns() -> None:
     for entry in entries("tickets"):
         assert entry.parts, entry.name
 
 
-def test_every_run_that_an_explanation_advises_can_be_loaded() -> None:
+def test_every_run_that_an_explanation_suggests_can_be_loaded() -> None:
     advised = [
         entry.parts["try"]["run"]
         for kind in get_args(Kind)
@@ -77,7 +77,7 @@ def test_every_run_that_an_explanation_advises_can_be_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "suggestion"),
     [
         (("list", "fautls"), "there is no `fautls`; did you mean `faults`? known: faults, actions, "),
         (("run", "calm.yaml", "--format", "junti"), "did you mean `junit`?"),
@@ -87,10 +87,10 @@ def test_every_run_that_an_explanation_advises_can_be_loaded() -> None:
         (("run", "permitted.yaml", "--variant", "acks-al"), "did you mean `acks-all`?"),
     ],
 )
-def test_mistakes_come_with_a_suggestion(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_come_with_a_suggestion(harrow: Harrow, arguments: tuple[str, ...], suggestion: str) -> None:
     ended = harrow(*arguments)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert suggestion in ended.stderr
     assert "Value error" not in ended.stderr
 
 

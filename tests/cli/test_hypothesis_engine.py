@@ -36,14 +36,14 @@ def test_hypothesis_finds_the_smallest_campaign_that_fails(harrow: Harrow, folde
     assert "despite acks=all" in again.stdout
 
 
-def test_hypothesis_says_how_many_examples_held(harrow: Harrow, folder: Path) -> None:
+def test_hypothesis_reports_the_number_of_examples_without_a_failure(harrow: Harrow, folder: Path) -> None:
     sound = OPEN.replace("ack_waits_for_hw: false, ", "")
     (folder / "sound.yaml").write_text(sound, encoding="utf-8")
     ended = harrow("run", "sound.yaml", "--engine", "hypothesis", "--max-examples", "10")
     assert ended.returncode == 0, ended.stderr
     assert "open: no failure in 10 examples" in ended.stdout
-    told = harrow("run", "sound.yaml", "--engine", "hypothesis", "--max-examples", "10", "--format", "json")
-    (searched,) = json.loads(told.stdout)["searches"]
+    ended = harrow("run", "sound.yaml", "--engine", "hypothesis", "--max-examples", "10", "--format", "json")
+    (searched,) = json.loads(ended.stdout)["searches"]
     assert (searched["examples"], searched["found"]) == (10, None)
 
 

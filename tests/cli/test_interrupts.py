@@ -1,4 +1,4 @@
-"""Ctrl-C, whenever it comes."""
+"""Ctrl-C at any moment."""
 
 import gc
 import os
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX mat
 
 
 @pytest.fixture(autouse=True)
-def as_python_has_it() -> Iterator[None]:
-    """Leave the process as it was."""
+def default_handler() -> Iterator[None]:
+    """Restore the signal handler of the process."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -59,7 +59,7 @@ def test_after_hold_an_interrupt_waits_until_the_end() -> None:
             pass
 
 
-def test_code_in_a_noted_block_ends_by_itself() -> None:
+def test_code_in_a_noted_block_can_poll_for_interrupts() -> None:
     with Interrupts() as interrupts:
         with interrupts.noted():
             assert not interrupts.is_waiting()
@@ -81,7 +81,7 @@ def test_a_background_process_with_brokers_obeys_interrupts() -> None:
 
 
 def test_a_lost_interrupt_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is raised in a callback of the garbage collector gets lost."""
+    """Python drops an exception that is raised in a callback of the garbage collector."""
 
     def pressing(_phase: str, _info: object) -> None:
         press()
@@ -106,7 +106,7 @@ def test_a_process_that_ignores_interrupts_keeps_ignoring_them() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_before_anything_runs_an_interrupt_ends_silently(environment: dict[str, str]) -> None:
+def test_an_interrupt_before_the_first_run_ends_silently(environment: dict[str, str]) -> None:
     script = (
         "import harrow.cli.__main__, harrow.cli.interrupts, os, signal\n"
         "harrow.cli.interrupts.end_at_once_when_interrupted()\n"
@@ -120,7 +120,7 @@ def test_before_anything_runs_an_interrupt_ends_silently(environment: dict[str, 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks at the signals of another process")
 def test_workers_of_a_sweep_ignore_interrupts(environment: dict[str, str]) -> None:
-    """Neither the process that they are forked from, not even while that starts."""
+    """An interrupt of their fork server has no effect either, even while it starts."""
     script = (
         "import os, signal, time\n"
         "from multiprocessing import forkserver\n"
@@ -149,7 +149,7 @@ def test_a_sweep_interrupted_before_its_first_run_prints_one_line(
     script = (
         "import harrow.campaigns.sweep.process_engine as e, signal, sys, threading\n"
         "from harrow.cli.main import main\n"
-        # Several threads hand out chunks; whoever presses the keys twice does not want to wait.
+        # Several threads hand out chunks, but a second interrupt would not wait.
         "pressed = threading.Lock()\n"
         "def press(self, chunk):\n"
         "    if pressed.acquire(blocking=False):\n"
@@ -172,7 +172,7 @@ def test_a_sweep_interrupted_before_its_first_run_prints_one_line(
     assert ended.stderr == "harrow: interrupted before a run finished\n"
 
 
-def test_a_search_by_hypothesis_ends(folder: Path, environment: dict[str, str]) -> None:
+def test_an_interrupt_ends_a_search_by_hypothesis(folder: Path, environment: dict[str, str]) -> None:
     search = ("run", "swarm", "--engine", "hypothesis", "--max-examples", "100000")
     code, _, stderr = interrupted_in_a_run(search, folder, environment, campaign="swarm", run=50)
     assert code == 130
@@ -189,7 +189,7 @@ def test_heeded_signals_are_interrupts_until_the_context_closes() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_signal_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
     interrupts = Interrupts()
     interrupts.heed(signal.SIGHUP)

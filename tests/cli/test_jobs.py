@@ -1,4 +1,4 @@
-"""Many runs at once print what one after the other prints."""
+"""Parallel runs print the same as sequential runs."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,10 @@ WALL = re.compile(r"(?<= in )[\d.]+ m?s$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("output_format", ["table", "ndjson"])
-def test_the_number_of_jobs_changes_nothing(harrow: Harrow, output_format: str) -> None:
+def test_the_number_of_jobs_does_not_change_the_output(harrow: Harrow, output_format: str) -> None:
     words = ("run", "permitted.yaml", "endless.yaml", "--no-results", "--format", output_format)
     outputs = []
-    # The second campaign takes so long that the third of its seeds is run by a process.
+    # The second campaign takes long enough for a process to run its third seed.
     for jobs in ("1", "3"):
         ended = harrow(*words, "--seeds", "12", "-j", jobs)
         assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,4 @@
-"""`harrow kafka`: what it says of releases that are here, that come, and that do not."""
+"""`harrow kafka` lists, downloads and removes releases."""
 
 import json
 from pathlib import Path

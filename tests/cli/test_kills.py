@@ -1,9 +1,7 @@
-"""Kills at any moment, of every process that a command is made of: nothing stays behind, and no
-exit code says what is not true.
+"""A kill of any process of a command leaves no process, no partial file and no wrong exit code.
 
-A moment is a number of things that the command has done to files and heard from other processes, so
-it is the same one on a slow machine. What is killed is drawn from the number of the test; `make
-soak` draws thirty.
+A moment is a number of file operations and messages of the command, so it does not depend on the
+speed of the machine. The number of the test decides the victim; `make soak` draws thirty.
 """
 
 import json
@@ -23,7 +21,7 @@ import pytest
 import yaml
 
 from tests.cli.test_failing_streams import LOSING
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -56,33 +54,33 @@ from pathlib import Path
 tally, moment, victim, number = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 del sys.argv[1:5]
 sys.argv[0] = "harrow"
-seen, is_busy, own = 0, False, os.getpid()
+events_seen, is_busy, own = 0, False, os.getpid()
 
 def processes():
-    found = {{}}
+    commands_by_pid = {{}}
     for place in os.listdir("/proc"):
         if place.isdigit():
             try:
                 with open(f"/proc/{{place}}/stat", "rb") as stat, open(f"/proc/{{place}}/cmdline", "rb") as command:
                     parent = int(stat.read().rpartition(b")")[2].split()[1])
-                    found[int(place)] = parent, command.read().decode(errors="replace")
+                    commands_by_pid[int(place)] = parent, command.read().decode(errors="replace")
             except OSError:
                 pass
-    return found
+    return commands_by_pid
 
 def victims():
     if victim == {PARENT!r}:
         return [own]
-    found = processes()
+    commands_by_pid = processes()
     below = {{own}}
-    while more := {{pid for pid, (parent, _) in found.items() if parent in below}} - below:
+    while more := {{pid for pid, (parent, _) in commands_by_pid.items() if parent in below}} - below:
         below |= more
-    servers = [pid for pid in below if {FORK_SERVER!r} in found.get(pid, (0, ""))[1] and found[pid][0] == own]
+    servers = [pid for pid in below if {FORK_SERVER!r} in commands_by_pid.get(pid, (0, ""))[1] and commands_by_pid[pid][0] == own]
     if victim == {WORKER!r}:
-        return [pid for pid in below if pid in found and found[pid][0] in servers]
+        return [pid for pid in below if pid in commands_by_pid and commands_by_pid[pid][0] in servers]
     if victim == {FORK_SERVER!r}:
         return servers
-    commands = {{pid: found[pid][1] for pid in below - {{own}} if pid in found}}
+    commands = {{pid: commands_by_pid[pid][1] for pid in below - {{own}} if pid in commands_by_pid}}
     is_java = {{pid: command.partition(chr(0))[0].endswith("java") for pid, command in commands.items()}}
     return [pid for pid, command in commands.items() if is_java[pid] == (victim == {JAVA!r}) and {SPARK_WORKER!r} in command]
 
@@ -92,13 +90,13 @@ def counts(event, args):
     return event in ("os.rename", "os.remove", "os.mkdir", "os.link", "os.symlink", "pickle.find_class", "socket.connect")
 
 def hook(event, args):
-    global seen, is_busy, moment
+    global events_seen, is_busy, moment
     if is_busy or not counts(event, args):
         return
-    seen += 1
+    events_seen += 1
     if not moment:
         return
-    if seen >= moment:
+    if events_seen >= moment:
         is_busy = True
         try:
             for pid in victims()[:1]:
@@ -116,19 +114,19 @@ if __name__ == "__main__":
         main()
     finally:
         is_busy = True
-        tally.write_text(str(seen))
+        tally.write_text(str(events_seen))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line, and what it is made of besides its own process."""
+    """A command line with the kinds of its other processes."""
 
     line: str
     victims: tuple[str, ...] = ()
 
     @property
-    def can_go_on(self) -> bool:
+    def can_resume(self) -> bool:
         return self.line.startswith("sweep")
 
 
@@ -169,7 +167,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 @cache
 def undisturbed(command: Command) -> tuple[int, int]:
-    """Return the exit code of a command that nobody kills, and how many moments it has."""
+    """Return the exit code of an undisturbed command and its number of moments."""
     with TemporaryDirectory() as place:
         folder = Path(place)
         ended = subprocess.run(
@@ -186,7 +184,7 @@ def undisturbed(command: Command) -> tuple[int, int]:
 
 
 def assert_whole(folder: Path) -> None:
-    """Read every file that has its final name."""
+    """Read every file under its final name."""
     for path in folder.rglob("*"):
         if any(part.startswith(".") for part in path.relative_to(folder).parts) or not path.is_file():
             continue
@@ -203,11 +201,11 @@ def assert_whole(folder: Path) -> None:
 
 
 def codes(code: int, victim: str, number: signal.Signals) -> set[int]:
-    """Return the exit codes that a command may have."""
+    """Return the permitted exit codes of a command."""
     if victim == PARENT:
         return {130, code} if number == signal.SIGINT else {-number}
     if victim == JAVA:
-        return {2, 3}  # Spark cannot be had, or is gone, and harrow says so.
+        return {2, 3}  # Spark does not start or has ended, and harrow reports it.
     return {code}
 
 
@@ -217,8 +215,8 @@ def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) ->
     victim = chance.choice((PARENT, *command.victims))
     number = chance.choice(SIGNALS if victim == PARENT else SIGNALS[:2])
     moment = chance.randint(1, moments)
-    what = f"{command.line}: {victim} gets {number.name} at {moment} of {moments}"
-    process = put(
+    attack = f"{command.line}: {victim} gets {number.name} at {moment} of {moments}"
+    process = kill_after_test(
         processes,
         subprocess.Popen(
             begin(folder, ".tally", command.line, moment, victim, number),
@@ -231,17 +229,17 @@ def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) ->
         ),
     )
     _, messages = process.communicate(timeout=PATIENCE_S)
-    # A moment that nobody's process lived to see is none.
+    # A kill at a moment after the victim's end has no effect.
     assert process.returncode in codes(code, victim, number) | ({code} if victim != PARENT else set()), (
-        f"{what}\n{messages}"
+        f"{attack}\n{messages}"
     )
-    assert "Traceback" not in messages, f"{what}\n{messages}"
+    assert "Traceback" not in messages, f"{attack}\n{messages}"
     end_s = time.monotonic() + PATIENCE_S
     while marked_processes(folder) and time.monotonic() < end_s:
         time.sleep(0.1)
-    assert marked_processes(folder) == [], what
+    assert marked_processes(folder) == [], attack
     assert_whole(folder)
-    if command.can_go_on:
+    if command.can_resume:
         again = subprocess.run(
             [sys.executable, "-m", "harrow", *command.line.split(), "--resume", "--engine", "process"],
             cwd=folder,
@@ -251,24 +249,24 @@ def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) ->
             check=False,
             timeout=PATIENCE_S,
         )
-        assert again.returncode == code, f"{what}\n{again.stderr}"
+        assert again.returncode == code, f"{attack}\n{again.stderr}"
         seeds = [
             row["seed"]
             for part in folder.glob("swept/runs/*/*.parquet")
             for row in pq.ParquetFile(part).read().to_pylist()
         ]
-        assert sorted(seeds) == list(range(SWEPT)), what
+        assert sorted(seeds) == list(range(SWEPT)), attack
 
 
-@pytest.mark.soak(size=1, test=4, soak=30)
-def test_a_kill_leaves_nothing_behind_and_no_half_of_a_file(
+@pytest.mark.soak(size=1, rounds_in_test=4, rounds_in_soak=30)
+def test_a_kill_leaves_no_process_and_no_partial_file(
     processes: ExitStack, tmp_path: Path, numbers: range
 ) -> None:
     kill_one(processes, tmp_path, COMMANDS[numbers.start % len(COMMANDS)], numbers.start)
 
 
-@pytest.mark.soak(size=1, test=0, soak=6)
-def test_a_kill_of_a_sweep_on_spark_leaves_nothing_behind(
+@pytest.mark.soak(size=1, rounds_in_test=0, rounds_in_soak=6)
+def test_a_kill_of_a_sweep_on_spark_leaves_no_process_and_no_partial_file(
     processes: ExitStack, tmp_path: Path, numbers: range
 ) -> None:
     from harrow.campaigns.sweep.spark_availability import what_is_missing

@@ -12,7 +12,7 @@ from harrow.cluster_model.release.profiles import NEWEST_RELEASE
 from tests.cli.conftest import ROOT, Harrow
 
 
-def test_validate_finds_all_mistakes_of_all_files(harrow: Harrow, folder: Path) -> None:
+def test_validate_reports_every_mistake_of_every_file(harrow: Harrow, folder: Path) -> None:
     (folder / "broken.yaml").write_text("cluster: [", encoding="utf-8")
     ended = harrow("validate", "wrong.yaml", "broken.yaml", "calm.yaml", "missing.yaml")
     assert ended.returncode == 2
@@ -27,13 +27,13 @@ def test_validate_finds_all_mistakes_of_all_files(harrow: Harrow, folder: Path) 
     assert not any(line.startswith("calm.yaml") for line in lines)
 
 
-def test_validate_says_how_many_are_right(harrow: Harrow) -> None:
+def test_validate_counts_the_valid_campaigns(harrow: Harrow) -> None:
     assert harrow("validate", "calm.yaml").stdout == "1 campaign is valid\n"
     assert harrow("validate", "calm.yaml", "permitted.yaml").stdout == "2 campaigns are valid\n"
     assert harrow("validate", "calm.yaml", "--quiet").stdout == ""
 
 
-def test_validate_for_programs(harrow: Harrow) -> None:
+def test_validate_prints_json(harrow: Harrow) -> None:
     ended = harrow("validate", "wrong.yaml", "calm.yaml", "--format", "json")
     assert ended.returncode == 2
     document = json.loads(ended.stdout)
@@ -80,29 +80,31 @@ def test_wrapped_source_text_becomes_one_paragraph(harrow: Harrow) -> None:
     assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)
 
 
-def test_a_behaviour_is_tried_where_runs_read_it_with_a_value_that_they_do_not_have(harrow: Harrow) -> None:
-    told = harrow("explain", "election_backoff", COLUMNS="60").stdout
-    assert "    run  harrow run swarm-kraft --seeds 0..20 --set behaviours.election_backoff=capped\n" in told
+def test_an_explained_behaviour_suggests_a_run_with_another_value(harrow: Harrow) -> None:
+    output = harrow("explain", "election_backoff", COLUMNS="60").stdout
+    assert (
+        "    run  harrow run swarm-kraft --seeds 0..20 --set behaviours.election_backoff=capped\n" in output
+    )
 
 
-def test_a_behaviour_that_no_campaign_meets_advises_no_run(harrow: Harrow) -> None:
+def test_a_behaviour_that_no_campaign_exercises_suggests_no_run(harrow: Harrow) -> None:
     assert "no library campaign exercises it" in harrow("explain", "shutdown_awaits_controller").stdout
 
 
 def test_a_setting_is_explained_with_its_defaults(harrow: Harrow) -> None:
-    told = harrow("explain", "unclean.leader.election.enable").stdout
-    assert "true, false since 0.11" in told
-    assert "broker" in told
-    assert "topic" in told
+    output = harrow("explain", "unclean.leader.election.enable").stdout
+    assert "true, false since 0.11" in output
+    assert "broker" in output
+    assert "topic" in output
 
 
 def test_the_latest_release_is_explained_as_the_newest_one(harrow: Harrow) -> None:
-    told = harrow("explain", "latest")
-    assert (told.returncode, told.stdout) == (0, harrow("explain", NEWEST_RELEASE).stdout)
-    assert told.stdout.startswith(f"{NEWEST_RELEASE}  release")
+    output = harrow("explain", "latest")
+    assert (output.returncode, output.stdout) == (0, harrow("explain", NEWEST_RELEASE).stdout)
+    assert output.stdout.startswith(f"{NEWEST_RELEASE}  release")
 
 
-def test_explain_for_programs(harrow: Harrow) -> None:
+def test_explain_prints_json(harrow: Harrow) -> None:
     document = json.loads(harrow("explain", "LOST-WRITE", "--format", "json").stdout)
     assert document["schema"] == "harrow.explain/1"
     assert [(entry["kind"], entry["name"]) for entry in document["entries"]] == [("rule", "lost-write")]
@@ -121,13 +123,13 @@ def test_an_unknown_catalogue_is_wrong_usage(harrow: Harrow) -> None:
     assert "faults" in ended.stderr
 
 
-def test_a_misspelt_library_name_gets_the_nearest(harrow: Harrow) -> None:
+def test_a_misspelt_library_name_gets_the_nearest_suggestion(harrow: Harrow) -> None:
     ended = harrow("run", "loss-by-hw-truncatoin")
     assert ended.returncode == 2
     assert "loss-by-hw-truncation" in ended.stderr
 
 
-def test_the_schema_is_a_json_schema_that_campaigns_meet(harrow: Harrow) -> None:
+def test_library_campaigns_match_the_json_schema(harrow: Harrow) -> None:
     import yaml
 
     schema = json.loads(harrow("schema").stdout)
@@ -136,7 +138,7 @@ def test_the_schema_is_a_json_schema_that_campaigns_meet(harrow: Harrow) -> None
     campaign = yaml.safe_load(
         (ROOT / "campaigns/library/loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
     )
-    # JSON has no keys but strings; an editor's YAML server sees broker ids so, too.
+    # JSON has only string keys, and an editor's YAML server also sees broker ids as strings.
     validator(schema).validate(json.loads(json.dumps(campaign)))
 
 
@@ -152,7 +154,7 @@ def test_new_writes_a_campaign_that_runs(harrow: Harrow, folder: Path) -> None:
     assert harrow("run", "mine.yaml").returncode == 0
 
 
-def test_new_overwrites_nothing(harrow: Harrow, folder: Path) -> None:
+def test_new_does_not_overwrite_a_file(harrow: Harrow, folder: Path) -> None:
     before = (folder / "calm.yaml").read_text(encoding="utf-8")
     for name in ("calm", "calm.yaml"):
         ended = harrow("new", name)
@@ -162,14 +164,14 @@ def test_new_overwrites_nothing(harrow: Harrow, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no/such/folder/mine", ""])
-def test_new_where_nothing_can_be_written(harrow: Harrow, name: str) -> None:
+def test_new_into_an_unwritable_place_is_a_usage_error(harrow: Harrow, name: str) -> None:
     ended = harrow("new", name)
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("command", ["explain", "run"])
-def test_a_former_name_of_a_setting_is_answered_with_the_present_one(
+def test_a_former_name_of_a_setting_suggests_the_current_one(
     harrow: Harrow, folder: Path, command: str
 ) -> None:
     former = "request.required.acks"
@@ -179,5 +181,5 @@ def test_a_former_name_of_a_setting_is_answered_with_the_present_one(
     assert "it is called `acks` now" in ended.stderr
     file = folder / "former.yaml"
     file.write_text("name: former\nsettings: {request.required.acks: 1}\n", encoding="utf-8")
-    assert "former.yaml:2:12" in (told := harrow("validate", "former.yaml").stdout)
-    assert "it is called `acks` now" in told
+    assert "former.yaml:2:12" in (output := harrow("validate", "former.yaml").stdout)
+    assert "it is called `acks` now" in output

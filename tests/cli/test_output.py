@@ -1,5 +1,6 @@
-"""How output looks: plain and whole on pipes, readable in 80 columns, colours only where they are
-wanted."""
+"""Output is plain and complete on pipes, fits 80 columns, and has colours only on request or
+terminals.
+"""
 
 import re
 from collections.abc import Callable
@@ -46,18 +47,18 @@ def test_long_lines_are_not_broken_on_a_pipe(harrow: Harrow) -> None:
     assert line.endswith("(KIP-106).")
 
 
-def test_columns_are_honoured_on_a_pipe(harrow: Harrow) -> None:
+def test_columns_limits_the_width_on_a_pipe(harrow: Harrow) -> None:
     for arguments in (("list", "settings"), ("run", "permitted.yaml", "failing.yaml")):
         ended = harrow(*arguments, COLUMNS="60")
         lines = [line for line in ended.stdout.splitlines() if "results/" not in line]
-        assert max(map(len, lines)) <= 60, "but for what is to be copied"
+        assert max(map(len, lines)) <= 60, "except text to copy"
 
 
 @pytest.mark.parametrize("arguments", COMMANDS[:8], ids=" ".join)
-def test_eighty_columns_are_enough(on_terminal: Terminal, arguments: tuple[str, ...]) -> None:
+def test_output_fits_eighty_columns(on_terminal: Terminal, arguments: tuple[str, ...]) -> None:
     _, shown = on_terminal(*arguments, columns=80)
     for line in ESCAPE.sub("", shown).splitlines():
-        # Paths, messages and commands to be copied may be longer: the terminal breaks them.
+        # Paths, messages and commands to copy may be longer; the terminal breaks them.
         if "harrow run" not in line and "results/" not in line and ".yaml:" not in line:
             assert len(line) <= 80
 
@@ -76,7 +77,7 @@ def test_no_color_turns_colours_off(on_terminal: Terminal, variables: dict[str, 
     assert "UNEXPECTED" in shown
 
 
-def test_no_color_is_an_option_too(on_terminal: Terminal) -> None:
+def test_the_option_no_color_turns_colours_off(on_terminal: Terminal) -> None:
     _, shown = on_terminal("run", "failing.yaml", "--no-color")
     assert not COLOUR.search(shown)
 
@@ -86,11 +87,11 @@ def test_a_pipe_gets_colours_with_force_color(harrow: Harrow, variables: dict[st
     assert COLOUR.search(harrow("run", "failing.yaml", **variables).stdout)
 
 
-def test_json_has_no_colours_ever(harrow: Harrow) -> None:
+def test_json_never_has_colours(harrow: Harrow) -> None:
     assert "\x1b" not in harrow("run", "failing.yaml", "--format", "json", FORCE_COLOR="1").stdout
 
 
-def test_a_wrong_line_is_shown_on_a_terminal(on_terminal: Terminal) -> None:
+def test_a_terminal_shows_the_wrong_line_of_a_file(on_terminal: Terminal) -> None:
     code, shown = on_terminal("validate", "wrong.yaml")
     assert code == 2
     lines = ESCAPE.sub("", shown).splitlines()
@@ -105,7 +106,7 @@ def test_an_ascii_encoding_gets_ascii_marks(harrow: Harrow) -> None:
     assert "+ held" in ended.stdout
 
 
-def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
+def test_help_loads_no_heavy_module(harrow: Harrow) -> None:
     for arguments in (("--help",), ("run", "--help")):
         ended = harrow(*arguments, PYTHONPROFILEIMPORTTIME="1")
         assert ended.returncode == 0
@@ -119,14 +120,14 @@ def test_help_is_quick_because_it_loads_little(harrow: Harrow) -> None:
         }
 
 
-def test_version(harrow: Harrow) -> None:
+def test_version_is_printed_with_the_kind_of_build(harrow: Harrow) -> None:
     from harrow.campaigns.version import version
     from harrow.compilation import compilation
 
     assert harrow("--version").stdout == f"harrow {version()} ({compilation()[0]})\n"
 
 
-def test_without_arguments_there_is_help(harrow: Harrow) -> None:
+def test_without_arguments_the_help_is_printed(harrow: Harrow) -> None:
     ended = harrow()
     assert ended.returncode == 2
     assert "Run campaigns:" in ended.stdout + ended.stderr

@@ -1,4 +1,4 @@
-"""README.md is short, and what it says about releases, findings and limits is true."""
+"""README.md is short, and its statements about releases, findings and limits are true."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ WORDS_MAX: Final = 900
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def test_readme_is_read_in_a_few_minutes() -> None:
+def test_readme_has_a_limited_number_of_words() -> None:
     prose = re.sub(r"^```.*?^```$", "", PAGE, flags=re.DOTALL | re.MULTILINE)
     assert len(prose.split()) <= WORDS_MAX
 
@@ -28,7 +28,7 @@ def test_readme_counts_the_findings() -> None:
     assert f"It has found {NUMBERS[len(pages)]} that had no ticket" in PAGE
 
 
-def test_harrow_does_not_have_what_readme_says_it_does_not_have(harrow: Harrow) -> None:
+def test_the_limits_that_readme_names_are_real(harrow: Harrow) -> None:
     section = PAGE.partition("## What it does not do\n")[2].partition("\n## ")[0]
     names = re.findall(r"\(`([\w.]+)`\)", section)
     assert len(names) == 7

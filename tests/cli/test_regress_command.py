@@ -1,4 +1,4 @@
-"""`harrow regress`: the corpus, what its entries came to, and how one is put in."""
+"""`harrow regress` runs the entries of a corpus and adds entries."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def corpus(folder: Path) -> Path:
 
 
 def outcome(harrow: Harrow, corpus: Path, name: str, text: str, code: int) -> tuple[str, str]:
-    """Return what an entry with this text comes to, and why."""
+    """Return the outcome of an entry with this text and its reason."""
     (corpus / name).write_text(text, encoding="utf-8")
     ended = harrow("regress", str(corpus), "--format", "json")
     assert ended.returncode == code, ended.stderr
@@ -57,7 +57,7 @@ def outcome(harrow: Harrow, corpus: Path, name: str, text: str, code: int) -> tu
     return entry["outcome"], entry["why"]
 
 
-def test_a_corpus_as_recorded(harrow: Harrow, corpus: Path) -> None:
+def test_a_corpus_that_is_as_recorded_succeeds(harrow: Harrow, corpus: Path) -> None:
     ended = harrow("regress", "corpus")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines() == [
@@ -105,7 +105,7 @@ def test_an_entry_with_another_failure_is_changed(
     harrow: Harrow, corpus: Path, old: str, new: str, why: str
 ) -> None:
     text = f"{LOSS.replace(old, new)}limits: {{script: 30s}}\n"
-    if not why:  # What is violated need not be named twice.
+    if not why:  # A violated rule need not be listed under `expect` too.
         assert outcome(harrow, corpus, "entry.yaml", text, 0)[0] == "STILL FAILING"
         return
     what, because = outcome(harrow, corpus, "entry.yaml", text, 1)
@@ -208,7 +208,7 @@ def test_an_interrupt_keeps_the_entries_that_ran(
         assert len(document["entries"]) == 2
 
 
-def test_no_corpus(harrow: Harrow, folder: Path) -> None:
+def test_a_missing_or_empty_corpus_is_reported(harrow: Harrow, folder: Path) -> None:
     ended = harrow("regress")
     assert ended.returncode == 2
     assert "tests/regressions: no such file or folder" in ended.stderr
@@ -224,8 +224,8 @@ def test_add_puts_a_failing_campaign_into_the_corpus(harrow: Harrow, folder: Pat
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("STILL FAILING  open    corpus/first.yaml  lost-write: lost m0")
     text = (folder / "corpus" / "first.yaml").read_text(encoding="utf-8")
-    found = yaml.safe_load(text)["found"]
-    assert (found["rule"], found["seed"], found["status"]) == ("lost-write", 4, "open")
+    recorded = yaml.safe_load(text)["found"]
+    assert (recorded["rule"], recorded["seed"], recorded["status"]) == ("lost-write", 4, "open")
     assert "lost: [m0]" in text
     assert harrow("validate", "corpus").returncode == 0
     assert harrow("regress", "corpus").returncode == 0

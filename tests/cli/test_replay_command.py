@@ -1,4 +1,4 @@
-"""`harrow replay`: the same run again, or where it parts from what was recorded."""
+"""`harrow replay` repeats a run or reports where it diverges from the record."""
 
 import json
 import re
@@ -17,7 +17,7 @@ def run(harrow: Harrow, folder: Path) -> Path:
 
 
 def changed_trace(run: Path, line: int, old: str, new: str) -> None:
-    """Change a line of the trace, and the digest with it: the record of some other model."""
+    """Change a line of the trace and its digest, as if another model had recorded it."""
     from harrow.campaigns.record.recorded_run import _read_trace
     from harrow.cluster_model.packed_log import digest
 
@@ -31,7 +31,7 @@ def changed_trace(run: Path, line: int, old: str, new: str) -> None:
     (run / "run.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def test_the_same_run_says_so_in_a_line(harrow: Harrow, run: Path) -> None:
+def test_an_equal_replay_prints_one_line(harrow: Harrow, run: Path) -> None:
     for name in ("results/latest", str(run), run.name, f"calm/{run.name}", f"{run}/run.json"):
         ended = harrow("replay", name)
         assert (ended.returncode, ended.stderr) == (0, ""), name
@@ -63,14 +63,13 @@ def test_results_may_be_in_another_folder(harrow: Harrow, run: Path, folder: Pat
     ],
 )
 def test_every_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tuple[str, ...]) -> None:
-    """Variants, options and what a swarm drew are in the folder, not in the command that made
-    it."""
+    """The folder of a run has its variant, its options and the drawn values."""
     harrow("run", *arguments)
     for file in folder.glob("*.yaml"):
         file.write_text("name: something else by now\n", encoding="utf-8")
     ended = harrow("replay", "results/latest")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "was" not in ended.stdout, "neither the plan nor the verdict is another"
+    assert "was" not in ended.stdout, "the plan and the verdict are the same"
 
 
 def test_both_sides_are_shown_where_runs_diverge(harrow: Harrow, run: Path) -> None:
@@ -92,7 +91,7 @@ def test_both_sides_are_shown_where_runs_diverge(harrow: Harrow, run: Path) -> N
     assert len(part["before"]) == 5
 
 
-def test_another_plan_or_harrow_is_named(harrow: Harrow, run: Path) -> None:
+def test_a_replay_of_another_plan_or_harrow_names_it(harrow: Harrow, run: Path) -> None:
     about = json.loads((run / "run.json").read_text(encoding="utf-8"))
     (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0123456789abcdef"}))
     campaign = run / "campaign.yaml"
@@ -106,7 +105,7 @@ def test_another_plan_or_harrow_is_named(harrow: Harrow, run: Path) -> None:
     assert "plan digest: recorded" in ended.stdout
 
 
-def test_the_same_run_by_another_harrow_says_so(harrow: Harrow, run: Path) -> None:
+def test_an_equal_replay_of_another_harrow_names_it(harrow: Harrow, run: Path) -> None:
     about = json.loads((run / "run.json").read_text(encoding="utf-8"))
     (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0" * 16}))
     ended = harrow("replay", str(run))
@@ -119,7 +118,7 @@ def test_the_same_run_by_another_harrow_says_so(harrow: Harrow, run: Path) -> No
 def test_the_beginning_of_an_id_names_a_run(harrow: Harrow, run: Path) -> None:
     beginning = "-".join(run.name.split("-")[:2])
     assert harrow("replay", beginning).stdout == harrow("replay", run.name).stdout
-    assert "no run below" in harrow("replay", beginning[:-1]).stderr
+    assert "no run in" in harrow("replay", beginning[:-1]).stderr
     others = [run.with_name(f"{beginning}-0.2.99-{model}") for model in ("00000000", "11111111")]
     for other in others:
         other.mkdir()
@@ -194,7 +193,7 @@ def test_damage_is_reported_with_file_and_line(
     assert "Traceback" not in ended.stderr
 
 
-def test_events_that_are_missing_are_missed_after_the_last_line(harrow: Harrow, run: Path) -> None:
+def test_missing_events_are_reported_after_the_last_line(harrow: Harrow, run: Path) -> None:
     trace = run / "trace.jsonl"
     lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
     trace.write_text("".join(lines[:7]), encoding="utf-8")
@@ -202,7 +201,7 @@ def test_events_that_are_missing_are_missed_after_the_last_line(harrow: Harrow, 
 
 
 def test_damage_in_the_trace_of_a_replaced_run_has_no_line(harrow: Harrow, run: Path) -> None:
-    """Which line is wrong nobody can tell any more."""
+    """The wrong line cannot be identified any more."""
     for file, old, new in (("trace.jsonl", "0", "1"), ("campaign.yaml", "brokers: 1", "brokers: 2")):
         text = (run / file).read_text(encoding="utf-8")
         assert old in text
@@ -212,7 +211,7 @@ def test_damage_in_the_trace_of_a_replaced_run_has_no_line(harrow: Harrow, run: 
     assert "trace.jsonl: its events do not have the digest in run.json" in ended.stderr
 
 
-def test_any_file_of_a_run_stands_for_it(harrow: Harrow, run: Path) -> None:
+def test_any_file_of_a_run_names_the_run(harrow: Harrow, run: Path) -> None:
     for file in run.iterdir():
         assert harrow("replay", str(file)).returncode == 0, file
 
@@ -224,7 +223,7 @@ def test_a_folder_of_runs_is_not_a_run(harrow: Harrow, run: Path) -> None:
 
 
 @pytest.mark.parametrize("output_format", ["table", "json"])
-def test_findings_go_to_a_file(harrow: Harrow, run: Path, folder: Path, output_format: str) -> None:
+def test_the_report_goes_to_a_file(harrow: Harrow, run: Path, folder: Path, output_format: str) -> None:
     shown = harrow("replay", run.name, "--format", output_format).stdout
     ended = harrow("replay", run.name, "--format", output_format, "--output", "out")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "harrow: wrote out\n")
@@ -235,7 +234,7 @@ def test_findings_go_to_a_file(harrow: Harrow, run: Path, folder: Path, output_f
 
 
 def test_a_run_of_a_mutated_model_is_replayed_with_its_flaw(harrow: Harrow) -> None:
-    """The flaw stands in the copy of the campaign, so what it broke is broken again."""
+    """The campaign copy includes the flaw, so the replay breaks the same promise."""
     flawed = ("--set", "behaviours.follower_truncation=high_watermark")
     harrow("run", "loss-by-hw-truncation", "--variant", "0.11", *flawed)
     document = json.loads(harrow("replay", "results/latest", "--format", "json").stdout)

@@ -1,4 +1,4 @@
-"""What cannot be written is refused before anything runs."""
+"""Unwritable places for results are refused before the first run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `harrow run` leaves in results/."""
+"""The files that `harrow run` writes into results/."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_each_run_has_its_folder(harrow: Harrow, folder: Path) -> None:
+def test_each_run_has_a_folder_with_all_files(harrow: Harrow, folder: Path) -> None:
     runs = json.loads(harrow("run", "permitted.yaml", "--format", "json").stdout)["runs"]
     for run in runs:
         place = (
@@ -33,7 +33,7 @@ def test_each_run_has_its_folder(harrow: Harrow, folder: Path) -> None:
     assert lines(latest / "run.json") == [runs[-1]]
 
 
-def test_the_history_is_as_the_interface_says(harrow: Harrow, folder: Path) -> None:
+def test_the_history_follows_the_interface(harrow: Harrow, folder: Path) -> None:
     harrow("run", "calm.yaml")
     invoked, acked = lines(folder / "results/latest/history.jsonl")[:2]
     assert {key: invoked[key] for key in ("index", "process", "type", "f", "value")} == {
@@ -48,15 +48,15 @@ def test_the_history_is_as_the_interface_says(harrow: Harrow, folder: Path) -> N
     assert acked["time"] % 1_000 == 0
 
 
-def test_the_same_run_replaces_itself(harrow: Harrow, folder: Path) -> None:
+def test_a_repeated_run_replaces_its_folder(harrow: Harrow, folder: Path) -> None:
     for _ in range(2):
         harrow("run", "calm.yaml")
     assert len(list((folder / "results" / "calm").iterdir())) == 1
     assert not [path for path in folder.rglob(".*") if path.name != "."]
 
 
-def test_the_campaign_beside_a_run_runs_it_again(harrow: Harrow, folder: Path) -> None:
-    """With variants and options merged in it is the same run."""
+def test_the_campaign_copy_repeats_the_run(harrow: Harrow, folder: Path) -> None:
+    """The copy has the variant and the options merged in."""
     cases: tuple[tuple[str, ...], ...] = (
         ("calm.yaml",),
         ("permitted.yaml", "--variant", "base"),
@@ -76,14 +76,14 @@ def test_the_campaign_beside_a_run_runs_it_again(harrow: Harrow, folder: Path) -
             assert again[0]["plan_digest"] == first["plan_digest"]
 
 
-def test_results_can_go_elsewhere_or_nowhere(harrow: Harrow, folder: Path) -> None:
+def test_results_can_be_redirected_or_omitted(harrow: Harrow, folder: Path) -> None:
     assert harrow("run", "calm.yaml", "--no-results").returncode == 0
     assert not (folder / "results").exists()
     assert harrow("run", "calm.yaml", "--results", "deep/down").returncode == 0
     assert (folder / "deep" / "down" / "latest" / "run.json").exists()
 
 
-def test_results_that_cannot_be_written(harrow: Harrow, folder: Path) -> None:
+def test_unwritable_results_are_a_usage_error(harrow: Harrow, folder: Path) -> None:
     (folder / "results").write_text("in the way", encoding="utf-8")
     ended = harrow("run", "calm.yaml")
     assert ended.returncode == 2

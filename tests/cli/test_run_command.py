@@ -1,4 +1,4 @@
-"""`harrow run` as a process, against the interface that users and CI jobs rely on."""
+"""`harrow run` as a process follows the interface for users and CI jobs."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 
 from harrow.campaigns.version import version
 from tests.cli.conftest import ROOT, Harrow
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 
 RUN_KEYS = {
@@ -57,7 +57,7 @@ RUN_KEYS = {
         (("calm.yaml", "--max-time", "0s"), 3),
     ],
 )
-def test_exit_codes(harrow: Harrow, arguments: tuple[str, ...], code: int) -> None:
+def test_the_exit_code_follows_the_outcome(harrow: Harrow, arguments: tuple[str, ...], code: int) -> None:
     ended = harrow("run", *arguments)
     assert ended.returncode == code, ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
@@ -94,7 +94,7 @@ def test_json_has_the_keys_of_the_interface(harrow: Harrow) -> None:
     assert variant["reproduce"] == "harrow run permitted.yaml --seed 0 --variant acks-all"
 
 
-def test_required_probes_that_one_run_misses(harrow: Harrow) -> None:
+def test_a_run_that_misses_a_required_probe_is_inconclusive(harrow: Harrow) -> None:
     document = json.loads(harrow("run", "unreached.yaml", "--variant", "base", "--format", "json").stdout)
     (run,) = document["runs"]
     assert (document["verdict"], run["verdict"], document["reasons"]) == ("inconclusive", "inconclusive", [])
@@ -102,7 +102,7 @@ def test_required_probes_that_one_run_misses(harrow: Harrow) -> None:
     assert run["probes_missed"] == ["unclean-election"]
 
 
-def test_required_probes_that_several_runs_miss(harrow: Harrow) -> None:
+def test_runs_that_together_miss_a_required_probe_are_inconclusive(harrow: Harrow) -> None:
     ended = harrow("run", "unreached.yaml", "--seeds", "0..2", "--format", "json")
     document = json.loads(ended.stdout)
     assert document["verdict"] == "inconclusive"
@@ -116,13 +116,13 @@ def test_required_probes_that_several_runs_miss(harrow: Harrow) -> None:
 
 
 def test_unreached_probes_are_listed_for_several_seeds(harrow: Harrow) -> None:
-    told = "rare states never reached: controller-changed"
-    assert told in harrow("run", "calm.yaml", "--seeds", "0..2").stdout
-    assert told in harrow("run", "calm.yaml", "--verbose").stdout
-    assert told not in harrow("run", "calm.yaml").stdout
+    output = "rare states never reached: controller-changed"
+    assert output in harrow("run", "calm.yaml", "--seeds", "0..2").stdout
+    assert output in harrow("run", "calm.yaml", "--verbose").stdout
+    assert output not in harrow("run", "calm.yaml").stdout
 
 
-def test_ndjson_is_a_run_a_line(harrow: Harrow) -> None:
+def test_ndjson_has_one_line_for_each_run(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "calm.yaml", "--format", "ndjson", "--seeds", "3..5")
     runs = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [(run["campaign"], run["variant"], run["seed"]) for run in runs] == [
@@ -136,7 +136,7 @@ def test_ndjson_is_a_run_a_line(harrow: Harrow) -> None:
     assert all(run.keys() >= RUN_KEYS for run in runs)
 
 
-def test_a_variant_alone(harrow: Harrow) -> None:
+def test_a_named_variant_runs_alone(harrow: Harrow) -> None:
     names = {}
     for name in ("base", "acks-all"):
         ended = harrow("run", "permitted.yaml", "--variant", name, "--format", "ndjson")
@@ -154,7 +154,7 @@ def test_the_command_of_a_failure_reproduces_it(harrow: Harrow) -> None:
     assert {**first, "wall_ms": 0} == {**again, "wall_ms": 0}
 
 
-def test_the_same_run_in_processes_with_different_hash_seeds(harrow: Harrow) -> None:
+def test_a_run_does_not_depend_on_the_hash_seed(harrow: Harrow) -> None:
     digests = {
         json.loads(harrow("run", "permitted.yaml", "--format", "json", PYTHONHASHSEED=seed).stdout)["runs"][
             0
@@ -180,13 +180,13 @@ def test_an_expected_loss_is_no_failure(harrow: Harrow) -> None:
     assert "lost m0, permitted by acks=0" in ended.stdout
 
 
-def test_an_inconclusive_run_says_why(harrow: Harrow) -> None:
+def test_an_inconclusive_run_prints_its_reason(harrow: Harrow) -> None:
     ended = harrow("run", "undecided.yaml")
     assert "inconclusive" in ended.stdout
     assert "m1 is not acked" in ended.stdout
 
 
-def test_several_seeds_are_summed_up(harrow: Harrow) -> None:
+def test_several_seeds_are_summarised(harrow: Harrow) -> None:
     ended = harrow("run", "permitted.yaml", "--seeds", "0..20")
     assert "20 seeds: 0..20" in ended.stdout
     assert len(ended.stdout.splitlines()) < 10
@@ -194,26 +194,26 @@ def test_several_seeds_are_summed_up(harrow: Harrow) -> None:
 
 def test_quiet_prints_only_failures(harrow: Harrow) -> None:
     assert harrow("run", "calm.yaml", "permitted.yaml", "--quiet").stdout == ""
-    told = harrow("run", "calm.yaml", "failing.yaml", "--quiet").stdout
-    assert "failing" in told
-    assert "calm" not in told
+    output = harrow("run", "calm.yaml", "failing.yaml", "--quiet").stdout
+    assert "failing" in output
+    assert "calm" not in output
 
 
-def test_verbose_has_rules_faults_and_replicas(harrow: Harrow) -> None:
-    told = harrow("run", "permitted.yaml", "--verbose").stdout
-    assert re.search(r"(?m)^at most [0-9]+ MiB of memory$", told)
-    for wanted in (
-        "With acks=0 nobody waits",
+def test_verbose_prints_rules_faults_and_replicas(harrow: Harrow) -> None:
+    output = harrow("run", "permitted.yaml", "--verbose").stdout
+    assert re.search(r"(?m)^at most [0-9]+ MiB of memory$", output)
+    for phrase in (
+        "With acks=0 no client waits",
         "lost-write",
         "held",
         "broker_crash",
         "epoch@start",
         "trace",
     ):
-        assert wanted in told
+        assert phrase in output
 
 
-def test_max_failures_stops(harrow: Harrow) -> None:
+def test_max_failures_stops_further_runs(harrow: Harrow) -> None:
     ended = harrow(
         "run", "failing.yaml", "calm.yaml", "--seeds", "0..9", "--max-failures", "2", "--format", "ndjson"
     )
@@ -235,7 +235,7 @@ def test_an_option_applies_to_every_run(harrow: Harrow) -> None:
     assert json.loads(ended.stdout)["kafka"] == "0.11"
 
 
-def test_a_folder_is_all_campaigns_in_it(harrow: Harrow, folder: Path) -> None:
+def test_a_folder_runs_all_its_campaigns(harrow: Harrow, folder: Path) -> None:
     some = folder / "some"
     some.mkdir()
     for name in ("calm", "permitted"):
@@ -254,7 +254,7 @@ def test_a_campaign_named_twice_runs_once(harrow: Harrow, folder: Path) -> None:
 def started(
     processes: ExitStack, folder: Path, environment: dict[str, str], *words: str
 ) -> subprocess.Popen[str]:
-    """Start harrow; the process ends with the test."""
+    """Start harrow until the end of the test."""
     process = subprocess.Popen(
         [sys.executable, "-m", "harrow", *words],
         cwd=folder,
@@ -263,7 +263,7 @@ def started(
         stderr=subprocess.PIPE,
         text=True,
     )
-    return put(processes, process)
+    return kill_after_test(processes, process)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
@@ -340,7 +340,7 @@ def test_an_internal_error_is_one_clear_message(folder: Path, environment: dict[
     assert "Traceback" in ended.stderr
 
 
-def test_an_inconclusive_run_that_is_expected_says_why_it_is_inconclusive(harrow: Harrow) -> None:
+def test_an_expected_inconclusive_run_prints_its_reason(harrow: Harrow) -> None:
     ended = harrow("run", "epoch-without-records", "--no-results")
     assert "? inconclusive  as expected  base   the ISR of t-0 was [2, 0] at the end" in ended.stdout
 
@@ -357,8 +357,8 @@ def test_an_expectation_for_another_release_is_shown_but_fails_nothing(harrow: H
     assert ended.returncode == 0
     assert re.search(r"held +otherwise +base", ended.stdout)
     assert "written for Kafka 3.9, run as of Kafka 4.0" in ended.stdout
-    told = " ".join(ended.stdout.split())
-    assert "KIP-890, since 4.0 (tried: with behaviours.transactions_v2=false it is as in 3.9)" in told
+    output = " ".join(ended.stdout.split())
+    assert "KIP-890, since 4.0 (tried: with behaviours.transactions_v2=false it is as in 3.9)" in output
     assert "1 otherwise than written for another release" in ended.stdout
 
 
@@ -372,7 +372,7 @@ def test_a_promise_broken_as_of_another_release_is_a_failure(harrow: Harrow, fol
     assert "UNEXPECTED" in ended.stdout
 
 
-def test_a_campaign_that_does_not_suit_the_release_is_left_out_or_alone_an_error(
+def test_a_campaign_that_does_not_suit_the_release_is_left_out_unless_it_is_alone(
     harrow: Harrow,
 ) -> None:
     unsuited = "isr-change-notification.yaml:36:41: left out: message rule `notified` never matches"

@@ -18,7 +18,7 @@ SEED = first_failing_seed("no-dedup", "duplicate")
 FLAWED = ("swarm", "--seed", str(SEED), "--set", "behaviours.producer_batches_retained=0")
 
 
-def test_the_printed_and_written_campaign_fails_by_itself(harrow: Harrow, folder: Path) -> None:
+def test_the_shrunk_campaign_is_printed_written_and_fails(harrow: Harrow, folder: Path) -> None:
     ended = harrow("shrink", *FLAWED, "-o", "small.yaml")
     assert ended.returncode == 0, ended.stderr
     text = (folder / "small.yaml").read_text(encoding="utf-8")
@@ -32,14 +32,14 @@ def test_the_printed_and_written_campaign_fails_by_itself(harrow: Harrow, folder
     assert "doubled m0" in again.stdout
 
 
-def test_a_scripted_campaign_that_expects_its_failure(harrow: Harrow, folder: Path) -> None:
+def test_a_scripted_campaign_is_shrunk_without_its_expectations(harrow: Harrow, folder: Path) -> None:
     ended = harrow("shrink", "loss-by-hw-truncation", "--seed", "0", "-o", "small.yaml", "--quiet")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "expect:" not in ended.stdout
     assert harrow("run", "small.yaml", "--no-results").returncode == 1
 
 
-def test_nothing_to_shrink(harrow: Harrow) -> None:
+def test_a_run_without_a_broken_promise_has_nothing_to_shrink(harrow: Harrow) -> None:
     for campaign, status, code in (
         ("calm", "held", 2),
         ("permitted", "permitted", 2),
@@ -64,7 +64,7 @@ def test_nothing_to_shrink(harrow: Harrow) -> None:
         ((*FLAWED, "-o", "nowhere/small.yaml"), "cannot write"),
     ],
 )
-def test_wrong_usage(harrow: Harrow, arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_of_shrink_is_reported(harrow: Harrow, arguments: tuple[str, ...], message: str) -> None:
     ended = harrow("shrink", *arguments)
     assert ended.returncode == 2
     assert message in ended.stdout + ended.stderr
@@ -110,7 +110,7 @@ def test_max_time_keeps_the_best_candidate(harrow: Harrow) -> None:
     assert "stopped before nothing more could be left out" in ended.stdout.replace("\n# ", " ")
 
 
-def test_an_interrupt_keeps_the_best_so_far(
+def test_an_interrupt_keeps_the_best_candidate(
     harrow: Harrow, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_: ProgressLine, runs: int, _doing: str) -> None:

@@ -1,4 +1,4 @@
-"""Commands start fast because they load little. No times here: they depend on the machine."""
+"""Commands load few modules and so start fast; times would depend on the machine."""
 
 from importlib.util import find_spec
 
@@ -48,12 +48,12 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
             | {"pydantic", "harrow.checks.rules.catalogue", "harrow.faults.catalogue"},
         ),
         (("run", "--help"), RUNS | LIBRARIES | RENDERING),
-        # It asks the targets what they can do.
+        # The list includes the reach of each target.
         (("list", "faults"), {"pyspark", "hypothesis", "duckdb"}),
         (("list", "settings"), RUNS | LIBRARIES),
         (("explain", "lost-write"), RUNS | LIBRARIES),
         (("clean",), RUNS | LIBRARIES),
-        # Without a bound it starts workers as soon as its runs take long.
+        # Without a limit, long runs would start workers.
         (("run", "ack-lost", "--jobs", "1"), LIBRARIES | PROCESSES | OTHER_COMMANDS),
         # Defaults and plain words are taken as they are.
         (("run", "ack-lost"), LIBRARIES | {"pydantic"}),
@@ -61,7 +61,7 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_command_loads_what_it_needs(
+def test_a_command_loads_only_the_modules_that_it_needs(
     harrow: Harrow, arguments: tuple[str, ...], not_loaded: set[str]
 ) -> None:
     ended = harrow(*arguments, PYTHONPROFILEIMPORTTIME="1")
@@ -73,5 +73,5 @@ def test_a_command_loads_what_it_needs(
 
 @pytest.mark.parametrize("name", sorted(OTHER_COMMANDS | PROCESSES))
 def test_every_module_that_a_run_must_not_load_exists(name: str) -> None:
-    """A name that nothing has any more would hold commands to nothing."""
+    """A module that no longer exists would weaken the test above."""
     assert find_spec(name)

@@ -1,4 +1,4 @@
-"""`harrow sweep` by a pool of processes: what it prints, leaves behind, and ends with."""
+"""`harrow sweep` in a pool of processes: its output, files and exit codes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from harrow.cli.commands.sweep import is_for_spark
 from tests.cli.conftest import Harrow
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 
 SMALL = """
@@ -32,7 +32,7 @@ BROKEN = f"{SMALL}behaviours: {{hw_counts_whole_isr: false}}\n"
 
 @pytest.fixture
 def small(folder: Path) -> Path:
-    """Return a folder with a campaign that loses a record now and then."""
+    """Return a folder with a campaign that sometimes loses a record."""
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
     (folder / "broken.yaml").write_text(BROKEN.replace("name: small", "name: broken"), encoding="utf-8")
     return folder
@@ -40,13 +40,13 @@ def small(folder: Path) -> Path:
 
 def rows(folder: Path) -> list[dict[str, object]]:
     """Return the rows of a sweep by cell and seed."""
-    found = [
+    unsorted = [
         row for part in folder.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
     ]
-    return sorted(found, key=lambda row: (row["cell"], row["seed"]))
+    return sorted(unsorted, key=lambda row: (row["cell"], row["seed"]))
 
 
-def test_a_grid_of_settings(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_prints_a_rate_for_each_cell_of_its_grid(harrow: Harrow, small: Path) -> None:
     ended = harrow(
         "sweep", "small.yaml", "--seeds", "0..40", "--vary", "acks=1,all", "--engine", "process", "--out", "s"
     )
@@ -100,7 +100,7 @@ def test_the_shortest_failure_is_shrunk_on_request(harrow: Harrow, small: Path) 
     assert any("# Shrunk by harrow" in file.read_text(encoding="utf-8") for file in files)
 
 
-def test_the_report_again(harrow: Harrow, small: Path) -> None:
+def test_a_report_prints_the_same_as_its_sweep(harrow: Harrow, small: Path) -> None:
     first = harrow("sweep", "broken.yaml", "--seeds", "0..20", "--engine", "process", "--out", "s")
     again = harrow("sweep", "--report", "s", "--engine", "process")
     assert again.returncode == first.returncode == 1
@@ -112,8 +112,8 @@ def test_sweeps_are_written_below_a_folder_of_results(harrow: Harrow, small: Pat
         harrow("sweep", "small.yaml", "--seeds", "0..2", "--engine", "process", "--results", "r").returncode
         == 0
     )
-    (found,) = (small / "r").iterdir()
-    assert [row["seed"] for row in rows(found)] == [0, 1]
+    (swept,) = (small / "r").iterdir()
+    assert [row["seed"] for row in rows(swept)] == [0, 1]
 
 
 def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -> None:
@@ -155,7 +155,9 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
         (("small.yaml", "--report", "s"), "omit campaigns, seeds, settings and folders"),
     ],
 )
-def test_wrong_usage(harrow: Harrow, small: Path, words: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_of_sweep_is_reported(
+    harrow: Harrow, small: Path, words: tuple[str, ...], message: str
+) -> None:
     ended = harrow("sweep", *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
@@ -163,7 +165,7 @@ def test_wrong_usage(harrow: Harrow, small: Path, words: tuple[str, ...], messag
     assert ended.stdout == ""
 
 
-def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_without_java_runs_in_a_pool_unless_spark_is_demanded(harrow: Harrow, small: Path) -> None:
     no_java = {"JAVA_HOME": str(small / "no-java")}
     words = ("sweep", "small.yaml", "--seeds", "0..3")
     refused = harrow(*words, "--engine", "spark", **no_java)
@@ -177,7 +179,7 @@ def test_without_java_spark_is_refused_and_a_pool_taken_by_itself(harrow: Harrow
     assert "running in a pool of processes" in by_itself.stderr
 
 
-def test_spark_sql_answers_for_large_sweeps() -> None:
+def test_spark_sql_reads_only_large_sweeps() -> None:
     assert [is_for_spark(state) for state in ({}, {"rows": 999_999}, {"rows": 1_000_000})] == [
         False,
         False,
@@ -185,7 +187,7 @@ def test_spark_sql_answers_for_large_sweeps() -> None:
     ]
 
 
-def test_a_java_that_is_too_old(harrow: Harrow, small: Path) -> None:
+def test_an_old_java_is_refused_for_spark(harrow: Harrow, small: Path) -> None:
     java = small / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
@@ -208,10 +210,10 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # As a job of a shell: signals for it alone.
+        # Its own session, as for a job of a shell, so that signals reach only it.
         start_new_session=True,
     )
-    return put(processes, process)
+    return kill_after_test(processes, process)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -245,15 +247,15 @@ def test_an_interrupt_keeps_the_finished_entries(
 
 
 def children(of: int) -> list[int]:
-    found = []
+    pids = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == of:
-            found.append(int(status.parent.name))
-    return found
+            pids.append(int(status.parent.name))
+    return pids
 
 
 def descendants(of: int) -> list[int]:
@@ -261,8 +263,7 @@ def descendants(of: int) -> list[int]:
 
 
 def workers(of: int) -> list[int]:
-    """The children of the fork server: they live as long as the sweep, unlike a `git` of the
-    sweep."""
+    """Return the children of the fork server, which live as long as the sweep."""
     return [pid for child in children(of) for pid in children(child)]
 
 
@@ -275,7 +276,7 @@ def fork_server(of: int) -> list[int]:
 
 @linux
 @pytest.mark.parametrize("victims", [workers, fork_server])
-def test_a_worker_or_a_fork_server_that_is_killed_costs_no_row(
+def test_a_killed_worker_or_fork_server_costs_no_row(
     processes: ExitStack, small: Path, environment: dict[str, str], victims: Callable[[int], list[int]]
 ) -> None:
     words = ("small.yaml", "--seeds", "0..600", "--engine", "process", "--out", "s")

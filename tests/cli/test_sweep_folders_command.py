@@ -1,4 +1,4 @@
-"""`harrow sweep` and its folder: going on, printing again, and what stands in the way."""
+"""`harrow sweep` resumes its folder, reports it again, and refuses foreign folders."""
 
 import hashlib
 import json
@@ -30,11 +30,11 @@ def small(folder: Path) -> Path:
 
 
 def state(small: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((small / "s" / "sweep.json").read_text(encoding="utf-8"))
-    return found
+    document: dict[str, Any] = json.loads((small / "s" / "sweep.json").read_text(encoding="utf-8"))
+    return document
 
 
-def test_a_sweep_by_another_model_is_not_continued_but_printed(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_by_another_model_is_not_resumed_but_reported(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     (small / "s" / "sweep.json").write_text(
@@ -49,7 +49,7 @@ def test_a_sweep_by_another_model_is_not_continued_but_printed(harrow: Harrow, s
     assert "s was recorded by another harrow (0.0.1, model 00000000; this is " in again.stderr
 
 
-def test_a_sweep_by_another_version_with_the_same_model_goes_on(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_by_another_version_with_the_same_model_is_resumed(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     (small / "s" / "sweep.json").write_text(json.dumps({**state(small), "version": "0.0.1"}))
@@ -58,7 +58,7 @@ def test_a_sweep_by_another_version_with_the_same_model_goes_on(harrow: Harrow, 
     assert "another harrow" not in ended.stderr
 
 
-def test_a_sweep_that_predates_digests_of_the_model_is_by_another_harrow(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_without_a_model_digest_is_by_another_harrow(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     (small / "s" / "sweep.json").write_text(
@@ -75,8 +75,8 @@ def test_resume_names_the_same_sweep_by_another_model(harrow: Harrow, small: Pat
     (folder,) = (small / "results").glob("sweep-*")
     other = folder.with_name(f"{folder.name.rpartition('-')[0]}-00000000")
     folder.rename(other)
-    said = json.loads((other / "sweep.json").read_text(encoding="utf-8"))
-    (other / "sweep.json").write_text(json.dumps({**said, "model": "0" * 16}))
+    recorded = json.loads((other / "sweep.json").read_text(encoding="utf-8"))
+    (other / "sweep.json").write_text(json.dumps({**recorded, "model": "0" * 16}))
     ended = harrow(*words)
     assert ended.returncode == 0
     assert f"{other.relative_to(small)} was recorded by another harrow (" in ended.stderr
@@ -86,13 +86,13 @@ def test_resume_names_the_same_sweep_by_another_model(harrow: Harrow, small: Pat
 def test_a_sweep_with_a_changed_plan_cannot_be_resumed(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
-    said = state(small)
-    said["cells"][0]["plan_digest"] = "0" * 16
-    (small / "s" / "sweep.json").write_text(json.dumps(said))
+    sweep = state(small)
+    sweep["cells"][0]["plan_digest"] = "0" * 16
+    (small / "s" / "sweep.json").write_text(json.dumps(sweep))
     assert harrow(*words, "--resume").returncode == 2
 
 
-def test_a_sweep_that_was_killed_before_it_had_a_row_is_begun_again(harrow: Harrow, small: Path) -> None:
+def test_a_sweep_killed_before_its_first_row_starts_again(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "small.yaml", "--seeds", "0..4", *BY_PROCESSES)
     assert harrow(*words).returncode == 0
     for part in parts(small):
@@ -102,7 +102,7 @@ def test_a_sweep_that_was_killed_before_it_had_a_row_is_begun_again(harrow: Harr
     assert [row["seed"] for row in rows(small / "s")] == [0, 1, 2, 3]
 
 
-def test_the_report_needs_no_spark_and_keeps_what_was_shrunk(harrow: Harrow, small: Path) -> None:
+def test_a_report_needs_no_spark_and_keeps_shrunk_campaigns(harrow: Harrow, small: Path) -> None:
     words = ("sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES, "--shrink", "--shrink-time", "2s")
     assert harrow(*words).returncode == 1
     files = {path: path.read_text() for path in (small / "s" / "failures").glob("*/campaign.yaml")}
@@ -111,12 +111,12 @@ def test_the_report_needs_no_spark_and_keeps_what_was_shrunk(harrow: Harrow, sma
     assert again.stderr == "harrow: the rows are in s\n"
     assert {path: path.read_text() for path in files} == files
     assert "shrunk    s/failures/" in again.stdout
-    wanted = harrow("sweep", "--report", "s", "--engine", "spark", JAVA_HOME=str(small / "no-java"))
-    assert wanted.returncode == 2
+    on_spark = harrow("sweep", "--report", "s", "--engine", "spark", JAVA_HOME=str(small / "no-java"))
+    assert on_spark.returncode == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
-def test_the_report_of_a_folder_that_cannot_be_written(harrow: Harrow, small: Path) -> None:
+def test_a_report_of_an_unwritable_folder_is_printed(harrow: Harrow, small: Path) -> None:
     assert harrow("sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES).returncode == 1
     (small / "s" / "failures").chmod(0o555)
     ended = harrow("sweep", "--report", "s")
@@ -124,7 +124,7 @@ def test_the_report_of_a_folder_that_cannot_be_written(harrow: Harrow, small: Pa
     assert "4 runs" in ended.stdout
 
 
-def test_an_interrupt_from_a_keyboard_reaches_every_process_of_the_one_sweep_that_has_a_folder(
+def test_one_sweep_owns_a_folder_and_an_interrupt_ends_all_its_processes(
     processes: ExitStack, harrow: Harrow, small: Path, environment: dict[str, str]
 ) -> None:
     pytest.importorskip("fcntl")
@@ -157,9 +157,7 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_while_failures_are_shrunk_prints_the_report(
-    small: Path, environment: dict[str, str]
-) -> None:
+def test_an_interrupt_during_shrinking_prints_the_report(small: Path, environment: dict[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, "sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES],
         cwd=small,
@@ -173,13 +171,13 @@ def test_an_interrupt_while_failures_are_shrunk_prints_the_report(
     assert "Traceback" not in ended.stderr
 
 
-def test_the_folder_may_have_a_name_that_looks_like_a_pattern(harrow: Harrow, small: Path) -> None:
+def test_a_folder_may_have_a_name_that_looks_like_a_pattern(harrow: Harrow, small: Path) -> None:
     ended = harrow("sweep", "small.yaml", "--seeds", "0..4", "--engine", "process", "--out", "s[1]*")
     assert ended.returncode == 0, ended.stderr
     assert "4 runs" in ended.stdout
 
 
-def test_several_campaigns_with_variants_expectations_and_required_probes(
+def test_a_sweep_reports_several_campaigns_with_variants_and_expectations(
     harrow: Harrow, small: Path
 ) -> None:
     ended = harrow(
@@ -200,23 +198,23 @@ def test_several_campaigns_with_variants_expectations_and_required_probes(
     assert document["runs"] == 3 * len(cells) == 18
 
 
-def test_one_worker_repeats_its_own_runs_and_says_so(harrow: Harrow, small: Path) -> None:
+def test_a_sole_worker_repeats_its_own_runs_and_the_report_says_so(harrow: Harrow, small: Path) -> None:
     ended = harrow("sweep", "small.yaml", "--seeds", "0..200", "--workers", "1", *BY_PROCESSES)
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"\d+ runs? repeated by the same worker: all equal", ended.stdout)
     assert state(small)["repeated_elsewhere"] == 0 < state(small)["repeated"]
 
 
-def test_rows_are_the_same_whatever_the_order_of_hashes(harrow: Harrow, small: Path) -> None:
+def test_rows_do_not_depend_on_the_hash_seed(harrow: Harrow, small: Path) -> None:
     digests = set()
     for seed in ("0", "77"):
         out = f"s{seed}"
         words = ("sweep", "broken.yaml", "--seeds", "0..6", "--engine", "process", "--out", out)
         assert harrow(*words, PYTHONHASHSEED=seed).returncode == 1
-        found = rows(small / out)
-        for row in found:
+        sweep_rows = rows(small / out)
+        for row in sweep_rows:
             del row["wall_us"]
-        digests.add(hashlib.sha256(repr(found).encode()).hexdigest())
+        digests.add(hashlib.sha256(repr(sweep_rows).encode()).hexdigest())
     assert len(digests) == 1
 
 
@@ -227,11 +225,11 @@ def test_a_sweep_stopped_by_a_limit_can_be_resumed(harrow: Harrow, small: Path) 
     assert ended.stderr.splitlines()[0] == "harrow: --max-failures 1 reached"
     assert "finished runs are written; to continue: " in ended.stderr.splitlines()[1]
     assert "not complete" in ended.stdout
-    said = state(small)
-    assert (said["complete"], said["stopped"]) == (False, "--max-failures 1 reached")
+    sweep = state(small)
+    assert (sweep["complete"], sweep["stopped"]) == (False, "--max-failures 1 reached")
     no_time = harrow(*words, "--resume", "--max-time", "1ms")
     assert "--max-time reached" in no_time.stderr
-    assert state(small)["rows"] == said["rows"]
+    assert state(small)["rows"] == sweep["rows"]
 
 
 def test_an_empty_report_is_not_written(harrow: Harrow, small: Path) -> None:
@@ -245,7 +243,7 @@ def test_an_empty_report_is_not_written(harrow: Harrow, small: Path) -> None:
     assert not (small / "report.txt").exists()
 
 
-def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., tuple[int, str]]) -> None:
+def test_a_report_fits_eighty_columns(small: Path, on_terminal: Callable[..., tuple[int, str]]) -> None:
     code, shown = on_terminal(
         *("sweep", "broken.yaml", "--seeds", "0..20", "--vary", "acks=1,all"),
         *("--vary", "min.insync.replicas=1,2", *BY_PROCESSES),
@@ -263,17 +261,17 @@ def test_eighty_columns_hold_the_report(small: Path, on_terminal: Callable[..., 
 
 
 @pytest.mark.parametrize("words", [("--variant", "base"), ("--out", "x"), ("--resume",), ("--seeds", "0..3")])
-def test_a_report_takes_no_other_sweep(harrow: Harrow, words: tuple[str, ...]) -> None:
+def test_a_report_refuses_options_of_a_new_sweep(harrow: Harrow, words: tuple[str, ...]) -> None:
     ended = harrow("sweep", "--report", "s", *words)
     assert ended.returncode == 2
     assert "omit campaigns, seeds, settings and folders" in ended.stderr
 
 
-def test_help_shows_what_one_types(harrow: Harrow) -> None:
-    told = harrow("sweep", "--help").stdout
-    for line in re.findall(r"(?m)^ +(harrow sweep .*)$", told):
+def test_the_help_of_sweep_shows_complete_commands(harrow: Harrow) -> None:
+    help_text = harrow("sweep", "--help").stdout
+    for line in re.findall(r"(?m)^ +(harrow sweep .*)$", help_text):
         assert "--seeds" in line or "--report" in line
-    assert "harrow sweep swarm --seeds 0..500 --vary acks=1,all" in told
+    assert "harrow sweep swarm --seeds 0..500 --vary acks=1,all" in help_text
     assert "harrow sweep swarm --seeds 0..1000" in " ".join(harrow("sweep").stderr.split())
 
 
@@ -283,7 +281,7 @@ def shown_queries(language: str, word: str) -> list[str]:
     return [block for block in blocks if word in block]
 
 
-def asked(script: str, folder: Path) -> str:
+def output_of(script: str, folder: Path) -> str:
     ended = subprocess.run(
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -298,13 +296,15 @@ def test_the_queries_in_the_docs_run(harrow: Harrow, small: Path) -> None:
     runs = [row for part in out.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()]
     cells = sorted({row["cell"] for row in runs})
     answers = [
-        json.loads(asked(f"import duckdb, json; print(json.dumps(duckdb.sql({sql!r}).fetchall()))", small))
+        json.loads(
+            output_of(f"import duckdb, json; print(json.dumps(duckdb.sql({sql!r}).fetchall()))", small)
+        )
         for sql in shown_queries("sql", "read_parquet")
     ]
     verdicts, anomalies, service = answers
-    told = [row for row in runs if row["verdict"] not in {"error", "inconclusive"}]
+    decided = [row for row in runs if row["verdict"] not in {"error", "inconclusive"}]
     assert [row[0] for row in verdicts] == cells
-    here = [row["verdict"] for row in told if row["cell"] == cells[0]]
+    here = [row["verdict"] for row in decided if row["cell"] == cells[0]]
     shares = [here.count("violated") / len(here), here.count("permitted") / len(here)]
     assert verdicts[0][1:] == [len(here), *shares]
     assert {(row[0], row[1], row[2]) for row in anomalies} == {
@@ -315,4 +315,4 @@ def test_the_queries_in_the_docs_run(harrow: Harrow, small: Path) -> None:
     assert worst[cells[0]] == max(row["outage_us"] for row in runs if row["cell"] == cells[0]) / 1e6
     (script,) = shown_queries("python", "pandas")
     script = script.replace("results/sweep-1f0c35ab-5d07c3e1", str(out))
-    assert re.search(r"base acks=1 +\w+ +\d", asked(script, small))
+    assert re.search(r"base acks=1 +\w+ +\d", output_of(script, small))

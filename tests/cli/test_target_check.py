@@ -1,5 +1,4 @@
-"""What `harrow target check` looks through where no campaign is named: as much of the library as
-the options suit."""
+"""`harrow target check` without arguments covers every library campaign that suits its options."""
 
 import io
 
@@ -21,7 +20,7 @@ def test_without_arguments_target_check_covers_the_whole_library() -> None:
 
 
 def test_campaigns_that_an_option_does_not_suit_are_left_out() -> None:
-    """Kafka 2.4 has no settings of KRaft, which some have."""
+    """Kafka 2.4 lacks the KRaft settings of some campaigns."""
     names = {selection.campaign.name for selection in _library(["kafka=2.4"])}
     assert "ack-lost" in names
     assert "metadata-snapshot" not in names
@@ -57,7 +56,7 @@ def test_at_least_twenty_plans_of_the_library_are_for_a_cluster_of_any_release()
 
 
 @pytest.mark.parametrize("name", OF_ANY_CLUSTER)
-def test_campaigns_for_any_cluster_are_as_of_each_release_from_2_4_on(name: str) -> None:
+def test_campaigns_for_any_cluster_load_for_every_release_from_2_4_on(name: str) -> None:
     (path,) = resolve(name)
     for release in RELEASES.values():
         for metadata in release.modes:

@@ -1,4 +1,4 @@
-"""`harrow run --target`: what it refuses before anything is started."""
+"""`harrow run --target` refuses impossible targets before it starts any process."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_an_invalid_target_is_a_usage_error(
 
 
 @pytest.mark.parametrize("seeds", [(), ("--seeds", "2")])
-def test_a_campaign_about_another_release_is_skipped_without_java_and_without_a_download(
+def test_a_campaign_about_another_release_is_skipped_without_java_or_download(
     harrow: Harrow, tmp_path: Path, seeds: tuple[str, ...]
 ) -> None:
     words = ("run", "acks-all-degrades", "--target", "kafka:3.9.2", "--variant", "base", *seeds)
@@ -51,7 +51,7 @@ def test_a_campaign_about_another_release_is_skipped_without_java_and_without_a_
     assert not (tmp_path / "cache").exists()
 
 
-def test_brokers_that_would_start_need_java(harrow: Harrow, tmp_path: Path) -> None:
+def test_starting_brokers_needs_java(harrow: Harrow, tmp_path: Path) -> None:
     words = ("run", "calm.yaml", "--target", "kafka:2.4.1", "--set", "kafka=2.4")
     ended = harrow(*words, HARROW_CACHE=str(tmp_path / "cache"), PATH="", JAVA_HOME="")
     assert ended.returncode == 2

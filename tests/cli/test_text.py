@@ -1,5 +1,4 @@
-"""Text on a console: nothing that comes from data begins a line, moves the cursor or is a command
-to a CI system."""
+"""Data on a console never begins a line, moves the cursor, or becomes a command to a CI system."""
 
 from io import StringIO
 
@@ -36,7 +35,7 @@ def test_a_message_is_one_line_whatever_it_quotes() -> None:
     assert stream.getvalue() == f"harrow: {HARMLESS}\n"
 
 
-def test_lines_keeps_the_line_breaks_of_a_layout() -> None:
+def test_a_layout_keeps_its_line_breaks() -> None:
     assert plain_text(lines(["a", Text("b\nc")])) == "a\nb\\nc\n"
 
 

@@ -16,7 +16,7 @@ from tests.written_runs import written_run
 
 @pytest.fixture
 def lost(folder: Path) -> Path:
-    """Return the folder of a run that lost m1, which is ``results/latest`` as well."""
+    """Return the folder of a run that lost m1; ``results/latest`` points to it."""
     return written_run(folder / "results", "loss-by-hw-truncation")
 
 
@@ -30,16 +30,16 @@ def test_a_run_is_found_by_folder_id_and_campaign(harrow: Harrow, lost: Path) ->
     assert "TRUNCATED from 2 to 1 (high watermark), removing m1" in story
 
 
-def test_piped_is_plain_and_whole(harrow: Harrow, lost: Path) -> None:
+def test_a_piped_story_is_plain_and_complete(harrow: Harrow, lost: Path) -> None:
     story = harrow("trace", "results/latest").stdout
     assert "\x1b" not in story
     assert any(len(line) > 130 for line in story.splitlines())
     assert [line for line in story.splitlines() if line.endswith(" ")] == []
-    # Nothing but what is routine is missing, and it is counted.
+    # Only routine events are missing, and they are counted.
     assert "2 checkpoints, 2 flushes, 1 fetch\n" in story
 
 
-def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
+def test_a_terminal_gets_lanes_and_colours_unless_they_are_turned_off(
     on_terminal: Callable[..., tuple[int, str]], lost: Path
 ) -> None:
     code, wide = on_terminal("trace", "results/latest", columns=200)
@@ -55,7 +55,7 @@ def test_a_terminal_gets_lanes_and_colours_unless_it_wants_none(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nowhere",), ["no folder, and no run below results has this id", "harrow run"]),
+        (("nowhere",), ["there is no such folder, and no run in results has this id", "harrow run"]),
         (("results/latest", "--record", "m7"), ["no record `m7` in this run", "its records are m0, m1"]),
         (
             ("results/latest", "--around", "lost-wrte"),
@@ -94,14 +94,14 @@ def test_a_page_goes_to_a_pipe_but_not_to_a_terminal(
     assert "<html" not in shown
 
 
-def test_a_run_without_findings_says_so(harrow: Harrow, folder: Path) -> None:
+def test_a_run_without_findings_is_reported(harrow: Harrow, folder: Path) -> None:
     written_run(folder / "results", "loss-by-hw-truncation", "0.11")
     ended = harrow("trace", "results/latest", "--around", "lost-write")
     assert ended.returncode == 2
     assert "this run has no findings; its verdict is held" in ended.stderr
 
 
-def test_a_damaged_run_is_named_with_its_line(harrow: Harrow, lost: Path) -> None:
+def test_a_damaged_run_is_reported_with_its_line(harrow: Harrow, lost: Path) -> None:
     history = lost / "history.jsonl"
     history.write_text("{}\n" + history.read_text(encoding="utf-8"), encoding="utf-8")
     ended = harrow("trace", str(lost))
@@ -115,7 +115,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def test_an_event_of_another_version_is_named_with_its_line(harrow: Harrow, lost: Path) -> None:
+def test_an_event_of_another_version_is_reported_with_its_line(harrow: Harrow, lost: Path) -> None:
     trace, run = lost / "trace.jsonl", lost / "run.json"
     text = trace.read_text(encoding="utf-8") + '{"at_us":99000000,"event":"group_rebalanced","broker":1}\n'
     trace.write_text(text, encoding="utf-8")
@@ -129,7 +129,7 @@ def test_an_event_of_another_version_is_named_with_its_line(harrow: Harrow, lost
         assert "`group_rebalanced`, which this version does not have" in ended.stderr
 
 
-def test_json_has_events_findings_and_what_is_folded(harrow: Harrow, lost: Path) -> None:
+def test_json_has_events_findings_and_folded_counts(harrow: Harrow, lost: Path) -> None:
     document = json.loads(harrow("trace", "results/latest", "--around", "1", "--format", "json").stdout)
     assert document["schema"] == "harrow.trace/1"
     assert document["run"]["campaign"] == "loss-by-hw-truncation"
@@ -155,7 +155,7 @@ def test_trace_all_shows_every_line_of_the_trace(harrow: Harrow, lost: Path) -> 
     }
 
 
-def test_times_make_a_window(harrow: Harrow, lost: Path) -> None:
+def test_two_times_limit_the_story(harrow: Harrow, lost: Path) -> None:
     document = json.loads(
         harrow("trace", "results/latest", "--from", "25s", "--to", "26s", "--all", "--format", "json").stdout
     )
@@ -167,26 +167,26 @@ def test_times_make_a_window(harrow: Harrow, lost: Path) -> None:
     assert "nothing happened" in harrow("trace", "results/latest", "--from", "23h").stdout
 
 
-def test_a_story_does_not_need_the_campaign_of_the_library(harrow: Harrow, lost: Path) -> None:
-    """A run can be looked at wherever its folder has come to."""
+def test_a_story_needs_only_the_folder_of_its_run(harrow: Harrow, lost: Path) -> None:
+    """The folder of a run can be moved."""
     assert harrow("trace", ".", "--record", "m1").returncode == 2
     moved = lost.parent.parent / "elsewhere"
     shutil.copytree(lost, moved)
     assert "in no log" in harrow("trace", str(moved), "--record", "m1").stdout
 
 
-def test_a_mermaid_diagram_that_is_too_long_says_how_to_shorten_it(harrow: Harrow, folder: Path) -> None:
+def test_a_long_mermaid_diagram_suggests_options_that_shorten_it(harrow: Harrow, folder: Path) -> None:
     written_run(folder / "results", "standard")
     ended = harrow("trace", "results/latest", "--format", "mermaid", "--all", "--to", "10s")
     assert ended.stdout.startswith("sequenceDiagram\n")
     assert "--record or --around" in ended.stderr
 
 
-def test_the_docs_about_watch_show_its_real_output(harrow: Harrow, lost: Path) -> None:
+def test_the_docs_show_the_real_output_of_trace(harrow: Harrow, lost: Path) -> None:
     text = (ROOT / "docs" / "how-to" / "trace.md").read_text(encoding="utf-8")
     for command in ("--around lost-write", "--record m1"):
         shown = text.partition(f"$ harrow trace results/latest {command}\n")[2].partition("```")[0]
-        told = harrow("trace", "results/latest", *command.split(), COLUMNS="120").stdout
+        output = harrow("trace", "results/latest", *command.split(), COLUMNS="120").stdout
         assert shown
         for part in shown.split("...\n"):
-            assert part in told
+            assert part in output

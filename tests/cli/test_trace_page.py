@@ -1,4 +1,4 @@
-"""The page of a story: what is in it, and what becomes of it in a real browser."""
+"""The HTML page of a trace: what it contains, and how a browser renders it."""
 
 import json
 import re
@@ -35,7 +35,7 @@ _VOID = frozenset({"meta", "input", "link", "br", "img"})
 
 
 class Page(HTMLParser):
-    """A page taken apart: its tags, and the text of its scripts."""
+    """A parsed page: its tags and the text of its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ def on_disk(story: TraceStory, folder: Path, more: str = "") -> Path:
 
 
 def texts_of(events: dict[str, Any]) -> list[str]:
-    """Return the texts of the events, as the page puts them together."""
+    """Return the texts of the events as the page assembles them."""
     numbers = iter(events["numbers"])
     texts = []
     for number in events["text"]:
@@ -95,13 +95,13 @@ def texts_of(events: dict[str, Any]) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("topic", TOPICS)
-def test_a_page_has_a_light_and_a_dark_colour_for_every_topic(topic: str) -> None:
+@pytest.mark.parametrize("category", TOPICS)
+def test_a_page_has_a_light_and_a_dark_colour_for_every_category_of_events(category: str) -> None:
     style = (Path(str(cli_page.__file__)).parent / "trace.css").read_text(encoding="utf-8")
-    assert len(re.findall(rf"--{topic}: #[0-9a-f]{{6}};", style)) == 2
+    assert len(re.findall(rf"--{category}: #[0-9a-f]{{6}};", style)) == 2
 
 
-def test_a_page_of_a_run_with_groups_names_the_topic_of_each_event(tmp_path: Path) -> None:
+def test_a_page_of_a_run_with_groups_names_the_category_of_each_event(tmp_path: Path) -> None:
     data = page_data(read_story(written_run(tmp_path, "commit-during-rebalance")), Window())
     columns = data["events"]
     for column, values in (("kind", "kinds"), ("lane", "lanes")):
@@ -109,7 +109,7 @@ def test_a_page_of_a_run_with_groups_names_the_topic_of_each_event(tmp_path: Pat
     assert {"group", "commit"} <= {data["kinds"][kind][0] for kind in columns["kind"]}
 
 
-def test_a_page_is_whole_and_loads_nothing(lost: TraceStory) -> None:
+def test_a_page_is_complete_and_loads_nothing(lost: TraceStory) -> None:
     page = Page(trace_page(lost, Window()))
     assert page.open == []
     for tag, attributes in page.tags:
@@ -123,7 +123,7 @@ def test_a_page_is_whole_and_loads_nothing(lost: TraceStory) -> None:
     assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest|innerHTML|document\.write", text)
 
 
-def test_the_data_of_a_page_says_what_the_story_says(standard: TraceStory) -> None:
+def test_a_page_contains_every_event_of_the_trace(standard: TraceStory) -> None:
     data = json.loads(Page(trace_page(standard, Window())).scripts[0])
     assert texts_of(data["events"]) == [event.narration.text for event in standard.events]
     at_us = 0
@@ -144,10 +144,10 @@ def test_the_data_of_a_page_says_what_the_story_says(standard: TraceStory) -> No
         ("standard", None),
     ],
 )
-def test_the_changes_of_a_page_add_up_to_the_cluster(
+def test_the_changes_of_a_page_yield_the_state_of_the_cluster(
     campaign: str, variant: str | None, tmp_path: Path
 ) -> None:
-    """Replayed as the page does, they are the state of the cluster after each event."""
+    """The page's replay yields the state of the cluster after each event."""
     story = read_story(written_run(tmp_path, campaign, variant))
     data = page_data(story, Window())
     shown = Accumulated(data)
@@ -156,8 +156,8 @@ def test_the_changes_of_a_page_add_up_to_the_cluster(
     for position, event in enumerate(happened.events):
         state.advance(event, happened.numbers[position])
         shown.advance(position)
-        for broker, known in state.brokers.items():
-            life = (2 if known.is_paused else 1) if known.is_live else 0
+        for broker, process in state.brokers.items():
+            life = (2 if process.is_paused else 1) if process.is_live else 0
             assert shown.lives.get(broker, 0) == life, (position, event)
         for name, partition in state.partitions.items():
             znode = [partition.leader, partition.leader_epoch, list(partition.isr)]
@@ -168,13 +168,13 @@ def test_the_changes_of_a_page_add_up_to_the_cluster(
 
 
 class Accumulated:
-    """What a page knows at a moment: all changes up to it, put together as its script does."""
+    """The state of a page at a moment: all earlier changes, applied as by its script."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.lives: dict[int, int] = {}
         self.znodes: dict[str, list[Any]] = {}
         self.logs: dict[tuple[str, int], list[list[int]]] = {}
-        self.known: dict[tuple[str, int], list[Any]] = {}
+        self.replicas: dict[tuple[str, int], list[Any]] = {}
         self._partitions: list[str] = data["partitions"]
         self._values: list[str] = data["values"]
         self._changes = list(reversed(data["changes"]))
@@ -187,23 +187,35 @@ class Accumulated:
                 continue
             name = self._partitions[number]
             self.znodes[name] = what.get("z", self.znodes.get(name))
-            for broker, found in what.get("r", {}).items():
+            for broker, change in what.get("r", {}).items():
                 log = self.logs.setdefault((name, int(broker)), [])
-                del log[found.get("c", len(log)) :]
-                log.extend(found.get("a", []))
-                known = self.known.get((name, int(broker)), [0, 0, 0, "", -1])
-                self.known[name, int(broker)] = found.get("s") or [*found.get("w", known[:2]), *known[2:]]
+                del log[change.get("c", len(log)) :]
+                log.extend(change.get("a", []))
+                fields = self.replicas.get((name, int(broker)), [0, 0, 0, "", -1])
+                self.replicas[name, int(broker)] = change.get("s") or [
+                    *change.get("w", fields[:2]),
+                    *fields[2:],
+                ]
 
     def compare(self, replica: ReplicaState, key: tuple[str, int], where: object, *, whole: bool) -> None:
-        known = [replica.high_watermark, replica.flushed, replica.is_open, replica.role, replica.leader_epoch]
-        assert self.known.get(key, [0, 0, 0, "", -1]) == known, (key, where)
+        fields = [
+            replica.high_watermark,
+            replica.flushed,
+            replica.is_open,
+            replica.role,
+            replica.leader_epoch,
+        ]
+        assert self.replicas.get(key, [0, 0, 0, "", -1]) == fields, (key, where)
         log = self.logs.get(key, [])
         assert len(log) == replica.leo, (key, where)
         for entry, shown in zip(
             replica.log if whole else replica.log[-1:], log if whole else log[-1:], strict=True
         ):
-            found = [self._values[shown[0]], *shown[1:]]
-            assert found == [entry.value, entry.leader_epoch, entry.producer_id, entry.sequence], (key, where)
+            record = [self._values[shown[0]], *shown[1:]]
+            assert record == [entry.value, entry.leader_epoch, entry.producer_id, entry.sequence], (
+                key,
+                where,
+            )
 
     def compare_logs(self, state: ClusterState) -> None:
         for name, partition in state.partitions.items():
@@ -217,7 +229,7 @@ def test_the_page_of_a_run_of_standard_is_small(standard: TraceStory) -> None:
 
 
 @pytest.mark.parametrize("name", ["standard", "lost", "hostile"])
-def test_a_page_is_written_as_it_is(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_output_guard_does_not_change_a_page(name: str, request: pytest.FixtureRequest) -> None:
     page = trace_page(request.getfixturevalue(name), Window())
     written = StringIO()
     OutputStream(written).write(page)
@@ -231,7 +243,7 @@ def test_no_value_can_end_the_script(hostile: TraceStory) -> None:
     assert embedded(["</script>", "<!--", "\u2028"]) == '["\\u003c/script\\u003e","\\u003c!--","\\u2028"]'
 
 
-def test_a_value_that_looks_like_a_part_of_the_template_stays_as_it_is(lost: TraceStory) -> None:
+def test_a_value_that_looks_like_a_placeholder_is_not_replaced(lost: TraceStory) -> None:
     odd = page_data(lost, Window())
     odd["title"] = "{{js}}"
     assert "{{js}}" in embedded(odd)
@@ -250,13 +262,13 @@ def test_only_visible_events_are_laid_out(standard: TraceStory, tmp_path: Path) 
     needs_chromium()
     page = on_disk(standard, tmp_path)
     for words in ("", "broker 1", "producer-0:45", "truncated"):
-        found = dom(page, tmp_path / "profile", f"filter={words}&routine=1")
+        document = dom(page, tmp_path / "profile", f"filter={words}&routine=1")
         expected = [
             event for event in standard.events if matches(event.narration.lane, event.narration.text, words)
         ]
-        assert measured(found, "shown") >= len(expected)
-        # What makes it quick: of all that is shown, only the rows that can be seen are in the page.
-        assert 0 < found.count('role="option"') < 120
+        assert measured(document, "shown") >= len(expected)
+        # For speed the page contains only the visible rows.
+        assert 0 < document.count('role="option"') < 120
 
 
 def matches(lane: str, text: str, words: str) -> bool:
@@ -267,16 +279,16 @@ def test_the_address_of_the_page_holds_its_view(lost: TraceStory, tmp_path: Path
     needs_chromium()
     page = on_disk(lost, tmp_path)
     truncation = next(event for event in lost.events if event.event == "truncate")
-    found = dom(page, tmp_path / "profile", f"finding=1&event={truncation.position}")
-    assert 'data-ready="1"' in found
-    (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', found)
+    document = dom(page, tmp_path / "profile", f"finding=1&event={truncation.position}")
+    assert 'data-ready="1"' in document
+    (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', document)
     assert int(chosen) == truncation.position
-    # The replicas at this moment: the leader has m1, its follower had it.
-    table = found.partition('<table class="replicas">')[2].partition("</table>")[0]
+    # At this moment the leader has m1, and its follower has lost it.
+    table = document.partition('<table class="replicas">')[2].partition("</table>")[0]
     assert "LEO 2 · HW 2" in table
     assert "LEO 1 · HW 1" in table
     assert table.count("<s>m1</s>") == 1
-    assert found.count('class="row chain') + found.count('class="row chosen chain') >= 5
+    assert document.count('class="row chain') + document.count('class="row chosen chain') >= 5
     only = dom(page, tmp_path / "profile", "filter=broker 2&without=faults")
     assert measured(only, "shown") < 12
     assert "broker 0</span>" not in only.partition('id="rows"')[2].partition("</section>")[0]
@@ -295,8 +307,8 @@ def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
         presses = "".join(f'dispatchEvent(new KeyboardEvent("keydown",{{key:"{key}"}}));' for key in keys)
         script = f"<script>{presses.replace('dispatchEvent', 'document.body.dispatchEvent')}</script>"
         script = script.replace("{key:", "{bubbles:true,key:")
-        found = dom(on_disk(lost, tmp_path, script), tmp_path / "profile")
-        (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', found)
+        document = dom(on_disk(lost, tmp_path, script), tmp_path / "profile")
+        (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', document)
         if keys == "jj":
             assert int(chosen) >= (expected or 0)
         else:
@@ -306,8 +318,8 @@ def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
 def test_hostile_values_are_text(hostile: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
     send = next(event for event in hostile.events if event.event == "append")
-    found = dom(on_disk(hostile, tmp_path), tmp_path / "profile", f"event={send.position}")
-    assert 'data-ready="1"' in found
-    assert "data-broken" not in found.partition(">")[0] + found.partition("<html")[2].partition(">")[0]
-    assert "&lt;/script&gt;&lt;script&gt;" in found
-    assert "<img" not in found
+    document = dom(on_disk(hostile, tmp_path), tmp_path / "profile", f"event={send.position}")
+    assert 'data-ready="1"' in document
+    assert "data-broken" not in document.partition(">")[0] + document.partition("<html")[2].partition(">")[0]
+    assert "&lt;/script&gt;&lt;script&gt;" in document
+    assert "<img" not in document

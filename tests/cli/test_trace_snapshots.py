@@ -1,4 +1,4 @@
-"""What a story looks like: the losses and divergences of the library at several widths, and piped.
+"""Stories of losses and divergences match their snapshots at several widths and piped.
 
 If you change the output on purpose, ``HARROW_WRITE_SNAPSHOTS=1`` rewrites them; read them
 before you commit them.
@@ -27,7 +27,7 @@ LOSSES = (
 )
 
 
-def told(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, **options: str) -> str:
+def story_text(results: Path, monkeypatch: pytest.MonkeyPatch, run: Path, width: str, **options: str) -> str:
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     if width != PIPED:
@@ -52,8 +52,8 @@ def test_a_story_matches_its_snapshot(
 ) -> None:
     run = written_run(tmp_path, campaign, variant)
     texts = [
-        told(tmp_path, monkeypatch, run, width, around="lost-write"),
-        told(tmp_path, monkeypatch, run, width, record=lost),
+        story_text(tmp_path, monkeypatch, run, width, around="lost-write"),
+        story_text(tmp_path, monkeypatch, run, width, record=lost),
     ]
     text = "\n".join(texts)
     assert text.isprintable() or "\x1b" not in text
@@ -67,31 +67,29 @@ def test_a_story_matches_its_snapshot(
 
 
 def body(text: str) -> list[str]:
-    """Return the lines but those of titles, which are not broken."""
+    """Return the lines without titles, which are not wrapped."""
     return [line for line in text.splitlines() if not line.startswith("  finding ")]
 
 
-def test_the_diff_shows_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who acknowledged the record, whose high watermark was behind, who truncated, who then led."""
+def test_the_story_shows_every_cause_of_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The story names the ack, the truncation and the election behind the loss."""
     run = written_run(tmp_path, "loss-by-hw-truncation")
-    lines = told(tmp_path, monkeypatch, run, PIPED, around="lost-write").splitlines()
+    lines = story_text(tmp_path, monkeypatch, run, PIPED, around="lost-write").splitlines()
     marked = [line.split("▶", 1)[1].split(maxsplit=2) for line in lines if "▶" in line]
-    said = [(f"{kind} {number}", text) for kind, number, text in marked]
-    assert ("broker 0", "acked m1: all of the ISR [0, 1] had it") in said
-    assert ("broker 1", "truncated to its own high watermark, 1, removing m1") in said
-    assert ("broker 1", "was elected from the ISR [0, 1], without m1 (epoch 1)") in said
+    marked_links = [(f"{kind} {number}", text) for kind, number, text in marked]
+    assert ("broker 0", "acked m1: all of the ISR [0, 1] had it") in marked_links
+    assert ("broker 1", "truncated to its own high watermark, 1, removing m1") in marked_links
+    assert ("broker 1", "was elected from the ISR [0, 1], without m1 (epoch 1)") in marked_links
     assert any("KIP-101" in line for line in lines)
-    record = told(tmp_path, monkeypatch, run, PIPED, record="m1")
+    record = story_text(tmp_path, monkeypatch, run, PIPED, record="m1")
     assert "at the end: in no log" in record
     assert "never below its HW, truncated (high watermark) at 32.040s" in record
     assert "judged: lost-write, violated, despite acks=all (--around 1)" in record
 
 
-def test_a_record_that_only_a_follower_has_is_not_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_that_only_a_follower_has_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = written_run(tmp_path, "divergence-by-hw", "unclean-election")
-    story = told(tmp_path, monkeypatch, run, PIPED, record="m2")
+    story = story_text(tmp_path, monkeypatch, run, PIPED, record="m2")
     assert (
         "in the log of broker 0, but not of its leader, broker 1, which has m3 at offset 1 instead" in story
     )

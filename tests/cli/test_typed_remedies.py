@@ -1,4 +1,4 @@
-"""What a run names as having prevented a finding shows when it is typed after the same command."""
+"""The remedies that a run prints work when they are typed after the same command."""
 
 import json
 import re
@@ -40,9 +40,7 @@ def run_of(harrow: Harrow, *words: str) -> dict[str, Any]:
         ("swarm", "base", "--then"),
     ],
 )
-def test_a_remedy_that_is_typed_shows_its_trial(
-    harrow: Harrow, campaign: str, variant: str, option: str
-) -> None:
+def test_a_typed_remedy_repeats_its_trial(harrow: Harrow, campaign: str, variant: str, option: str) -> None:
     words = (campaign, "--variant", variant, "--seed", "0")
     run = run_of(harrow, *words)
     typed = 0
@@ -69,7 +67,7 @@ WIDE = ("loss-by-hw-truncation", "--variant", "base")
 
 
 def commands_of(shown: str) -> list[list[str]]:
-    """Return the lines that can be copied, as a shell takes them apart."""
+    """Return the lines to copy, split as by a shell."""
     lines = (line.strip(" #-`") for line in COLOURS.sub("", shown).splitlines())
     return [shlex.split(f"--{line}") for line in lines if line.startswith(("set ", "then "))]
 
@@ -88,10 +86,10 @@ def result() -> RunResult:
 
 @pytest.fixture(scope="module")
 def expected(result: RunResult) -> list[list[str]]:
-    """Return what to type against the loss of `WIDE`."""
-    found = options_of(run_as_mapping(result, ""))
-    assert max(len(shlex.join(words)) for words in found) > 70
-    return found
+    """Return the options of the remedies against the loss of `WIDE`."""
+    remedies = options_of(run_as_mapping(result, ""))
+    assert max(len(shlex.join(words)) for words in remedies) > 70
+    return remedies
 
 
 @pytest.mark.parametrize("columns", [40, 80])

@@ -1,4 +1,4 @@
-"""`harrow run --watch` and `harrow sweep --watch` on a terminal, and where there is none."""
+"""`harrow run --watch` and `harrow sweep --watch` with and without a terminal."""
 
 import json
 import re
@@ -39,8 +39,8 @@ def test_the_view_stays_above_the_report(on_terminal: Terminal, folder: Path) ->
 def test_a_run_is_played_from_start_to_end(on_terminal: Terminal) -> None:
     code, shown = on_terminal(*LOSS, "--speed", "200", "--no-results")
     assert code == 0
-    found = re.findall(rf"{TITLE} +([0-9.]+)s of 40\.273s, 200x", ESCAPE.sub("", shown))
-    times = [float(at_s) for at_s in found]
+    matches = re.findall(rf"{TITLE} +([0-9.]+)s of 40\.273s, 200x", ESCAPE.sub("", shown))
+    times = [float(at_s) for at_s in matches]
     assert times == sorted(times)
     assert times[0] < times[-1] == 40.273
     assert len(times) > 2
@@ -70,7 +70,7 @@ def test_no_color_turns_colours_off(on_terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("calm.yaml",), ("calm.yaml", "permitted.yaml")], ids=len)
-def test_ctrl_c_ends_the_playing_and_keeps_what_is_finished(
+def test_ctrl_c_ends_the_playback_and_keeps_finished_runs(
     on_terminal: Terminal, folder: Path, arguments: tuple[str, ...]
 ) -> None:
     code, shown = on_terminal(
@@ -85,7 +85,7 @@ def test_ctrl_c_ends_the_playing_and_keeps_what_is_finished(
     assert (folder / "kept" / "latest" / "run.json").exists()
 
 
-def test_data_stays_data(on_terminal: Terminal, folder: Path) -> None:
+def test_json_output_does_not_contain_the_view(on_terminal: Terminal, folder: Path) -> None:
     code, shown = on_terminal(
         "run", "calm.yaml", "--watch", "--speed", "max", "--format", "json", "-o", "out.json", "--no-results"
     )
@@ -102,14 +102,14 @@ def test_watch_without_a_terminal_is_refused(harrow: Harrow, variables: dict[str
     assert ended.stdout == ""
 
 
-def test_a_dumb_terminal_cannot_show_it(on_terminal: Terminal) -> None:
+def test_watch_on_a_dumb_terminal_is_refused(on_terminal: Terminal) -> None:
     code, shown = on_terminal("run", "calm.yaml", "--watch", TERM="dumb")
     assert code == 2
     assert "not a terminal to draw on" in shown
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--speed", "3"), "has no meaning without --watch"),
         (("--watch", "--speed", "0"), "a number above 0"),
@@ -117,13 +117,13 @@ def test_a_dumb_terminal_cannot_show_it(on_terminal: Terminal) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_contradictory_options_are_refused(harrow: Harrow, arguments: tuple[str, ...], told: str) -> None:
+def test_contradictory_options_are_refused(harrow: Harrow, arguments: tuple[str, ...], message: str) -> None:
     ended = harrow("run", "calm.yaml", *arguments)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert message in ended.stderr
 
 
-def test_a_run_without_watch_does_not_load_it(harrow: Harrow) -> None:
+def test_a_run_without_watch_does_not_load_the_view(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--no-results", PYTHONPROFILEIMPORTTIME="1")
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert not loaded & {"harrow.campaigns.story.playback", "harrow.cli.watch.watch_run", "rich.live"}
@@ -132,7 +132,7 @@ def test_a_run_without_watch_does_not_load_it(harrow: Harrow) -> None:
 SWEEP = ("sweep", "permitted.yaml", "--engine", "process", "--out", "swept", "--watch")
 
 
-def test_a_sweep_shows_what_comes_out(on_terminal: Terminal, folder: Path) -> None:
+def test_a_watched_sweep_shows_cells_failures_and_rare_states(on_terminal: Terminal, folder: Path) -> None:
     code, shown = on_terminal(*SWEEP, "--seeds", "0..40", "--vary", "retries=1,2")
     assert code == 0
     lines = shown_at_last(shown)
@@ -145,25 +145,25 @@ def test_a_sweep_shows_what_comes_out(on_terminal: Terminal, folder: Path) -> No
     assert (folder / "swept" / "sweep.json").exists()
 
 
-def test_ctrl_c_ends_a_sweep_that_is_watched(on_terminal: Terminal, folder: Path) -> None:
+def test_ctrl_c_ends_a_watched_sweep(on_terminal: Terminal, folder: Path) -> None:
     code, shown = on_terminal(*SWEEP, "--seeds", "0..3000", interrupt_at=" reached, ")
     assert code == 130
     assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
     state = json.loads((folder / "swept" / "sweep.json").read_text(encoding="utf-8"))
     assert state["interrupted"]
-    told = "finished runs are written; to continue: harrow sweep"
-    assert (told if state["rows"] else "interrupted before a run finished") in shown
+    message = "finished runs are written; to continue: harrow sweep"
+    assert (message if state["rows"] else "interrupted before a run finished") in shown
     assert state["rows"] < state["runs"] == 6000
 
 
-def test_watch_is_refused_without_a_terminal(harrow: Harrow, folder: Path) -> None:
+def test_a_sweep_cannot_be_watched_without_a_terminal(harrow: Harrow, folder: Path) -> None:
     ended = harrow(*SWEEP, "--seeds", "0..4")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "standard error is not a terminal" in ended.stderr
     assert not (folder / "swept").exists()
 
 
-def test_a_report_is_not_watched(harrow: Harrow) -> None:
+def test_a_report_cannot_be_watched(harrow: Harrow) -> None:
     ended = harrow("sweep", "--report", "swept", "--watch")
     assert ended.returncode == 2
     assert "has no meaning with --report" in ended.stderr

@@ -1,5 +1,4 @@
-"""What a live view looks like: moments of runs of the library at two sizes, with and without
-colours.
+"""Live views match their snapshots at two sizes, with and without colours.
 
 If you change the output on purpose, ``HARROW_WRITE_SNAPSHOTS=1`` rewrites them; read them
 before you commit them.
@@ -40,7 +39,7 @@ def test_a_moment_of_a_run_matches_its_snapshot(
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
-def test_colours_only_repeat_what_words_say(width: int, height: int) -> None:
+def test_colours_only_repeat_words(width: int, height: int) -> None:
     scene = scene_at(library_run("loss-by-hw-truncation"), 32_100_000)
     shown = frame(scene, Canvas(width=width, height=height))
     coloured = rendered(shown, width=width, colours=True)

@@ -1,7 +1,7 @@
-"""Processes in which harrow is imported already: most of what a short command takes is importing.
+"""Processes with harrow already imported, because a short command mostly spends time importing.
 
-A server imports it once and forks for each command, which finds an environment, a folder and
-standard streams of its own, as if it had been started by a shell.
+A server imports harrow once and forks for each command, which gets its own environment, folder and
+standard streams, as from a shell.
 """
 
 import multiprocessing
@@ -29,8 +29,9 @@ class _ForkServer:
 
     @classmethod
     def context(cls) -> multiprocessing.context.ForkServerContext:
-        """Return the context whose processes come from a warm server; one that a pool has started
-        is not."""
+        """Return a context whose processes come from a warm server, not from one that a pool
+        started.
+        """
         context = multiprocessing.get_context("forkserver")
         server: Any = multiprocessing.forkserver
         if cls.warm_pid is None or server._forkserver._forkserver_pid != cls.warm_pid:
@@ -50,8 +51,7 @@ def run(
     *,
     prepare: Callable[[], object] = bool,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, and return what it printed and its exit code; *prepare* is called
-    before it."""
+    """Run a command in a folder after *prepare*, and return its output and exit code."""
     context = _ForkServer.context()
     with TemporaryDirectory() as place:
         streams = Path(place)
@@ -78,7 +78,7 @@ def _run(
     (streams / "stdin").touch()
     for number, name in enumerate(_STREAMS):
         os.dup2(os.open(streams / name, os.O_RDWR | os.O_CREAT), number)
-    # No with: they are open for as long as the process lives.
+    # No with: the streams stay open as long as the process lives.
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - see above
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - see above
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115 - see above
@@ -86,7 +86,7 @@ def _run(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["harrow", *arguments]
-    assert _SERVER in sys.modules, "the server did not import it, and does not say why"
+    assert _SERVER in sys.modules, "the server failed to import it silently"
     prepare()
     from harrow.cli.__main__ import main
 

@@ -1,7 +1,6 @@
-"""What a process does before it is forked for each command: it imports harrow and makes the models
-of a campaign file.
+"""Imports harrow and builds the models of campaign files before the process forks for commands.
 
-All of it stays; frozen, it is not scanned by the garbage collector of every command.
+The objects are frozen, so the garbage collectors of the commands do not scan them.
 """
 
 import gc

@@ -145,7 +145,7 @@ class FakeHost(Host):
         self.sent.remove(under_way[0])
         return under_way[0]
 
-    def named(self, name: str) -> list[tuple[Any, ...]]:
+    def events_named(self, name: str) -> list[tuple[Any, ...]]:
         """Return the fields of the trace's events of one name."""
         return [event[2:] for event in self.events if event[1] == name]
 

@@ -1,4 +1,4 @@
-"""One file and one registration add a rule with its own kinds of links."""
+"""One file and one registration add a rule with its own kinds of chain links."""
 
 import json
 import subprocess
@@ -49,7 +49,7 @@ def find(index):
 
 RULE = Rule(
     name="acked-twice",
-    definition="Whoever nods, nods twice.",
+    definition="A leader that nods, nods twice.",
     source="a test",
     promise=Promise(promised_by=("good manners",)),
     find=find,

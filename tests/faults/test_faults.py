@@ -365,7 +365,7 @@ def rule_of(fault: Fault) -> MessageRule:
     return rule
 
 
-def shown(rule: MessageRule) -> dict[str, Any]:
+def special_fields(rule: MessageRule) -> dict[str, Any]:
     """Return the fields of a rule that differ from a rule for all messages."""
     plain = MessageRule(name="", action="")
     values = {item.name: getattr(rule, item.name) for item in fields(MessageRule)}
@@ -476,7 +476,7 @@ CLIENTS = frozenset({"producer-0", "consumer-0"})
     ],
 )
 def test_each_message_fault_has_its_rule(fault: Fault, expected: dict[str, Any]) -> None:
-    assert shown(rule_of(fault)) == expected
+    assert special_fields(rule_of(fault)) == expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses devices an
 PARTS: Final = 80
 
 
-@pytest.mark.soak(size=1, test=1, soak=PARTS)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=PARTS)
 def test_no_file_and_no_stream_crashes_a_command(numbers: range) -> None:
     completed = subprocess.run(
         [sys.executable, "-m", "tests.hostile.edges", "--part", f"{numbers.start}/{PARTS}"],

@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("kafka")
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 def test_commands_end_cleanly_in_hostile_cases(numbers: range) -> None:
     completed = subprocess.run(
         [sys.executable, "-m", "tests.hostile", "--first", str(numbers.start), "--cases", str(len(numbers))],

@@ -21,7 +21,7 @@ from harrow.live_cluster.users.journal import STATE_VARIABLE, journals
 from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.users.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.live.conftest import KILLS, Wait
 from tests.live.hand_started import BROKERS, HandStarted
 from tests.live.protection import PASSWORD, PASSWORD_VARIABLE, PLAIN, SCRAM
@@ -136,7 +136,7 @@ def harrow(processes: ExitStack, tmp_path: Path) -> Run:
             stderr=subprocess.PIPE,
             text=True,
         )
-        return put(processes, process)
+        return kill_after_test(processes, process)
 
     return run
 

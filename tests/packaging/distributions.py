@@ -51,7 +51,7 @@ def build(target: str, source: Path, folder: Path) -> Path:
     return file
 
 
-def unpacked(sdist: Path, folder: Path) -> Path:
+def unpack(sdist: Path, folder: Path) -> Path:
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     (top,) = folder.iterdir()

@@ -30,7 +30,7 @@ def compile_at_once(optimisation: str) -> None:
 
 def built(target: str = "wheel", version: str = "standard") -> tuple[list[str], dict[str, Any], str]:
     """Build with the hook alone; return what the build needs, its data, and what it says."""
-    said: list[str] = []
+    messages: list[str] = []
     options: Any = {
         "root": str(hatch_build.ROOT),
         "config": {},
@@ -38,7 +38,7 @@ def built(target: str = "wheel", version: str = "standard") -> tuple[list[str], 
         "metadata": SimpleNamespace(version="1.0"),
         "directory": "",
         "target_name": target,
-        "app": SimpleNamespace(display_info=said.append),
+        "app": SimpleNamespace(display_info=messages.append),
     }
     hook = BuiltHarrow(**options)
     needs, data = hook.dependencies(), {"force_include": dict[str, str]()}
@@ -46,7 +46,7 @@ def built(target: str = "wheel", version: str = "standard") -> tuple[list[str], 
         hook.initialize(version, data)
     finally:
         hook.finalize()
-    return needs, data, "\n".join(said)
+    return needs, data, "\n".join(messages)
 
 
 def is_compiled(data: dict[str, Any]) -> bool:
@@ -56,27 +56,27 @@ def is_compiled(data: dict[str, Any]) -> bool:
 
 
 def test_a_wheel_is_compiled_where_there_is_a_compiler() -> None:
-    needs, data, said = built()
+    needs, data, messages = built()
     assert [need.partition(">")[0] for need in needs] == ["mypy[mypyc]", "setuptools"]
     assert is_compiled(data)
-    assert said.endswith("the core of this wheel is compiled")
+    assert messages.endswith("the core of this wheel is compiled")
     assert not compilation.LIBRARY.exists()  # The checkout is as plain as it was.
 
 
 def test_a_wheel_stays_plain_without_a_compiler_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hatch_build, "missing_compiler", lambda: "there is no C compiler cc")
-    needs, data, said = built()
+    needs, data, messages = built()
     assert needs == []
     assert not is_compiled(data)
-    assert said == "harrow: the core of this wheel stays plain Python, for there is no C compiler cc"
+    assert messages == "harrow: the core of this wheel stays plain Python, for there is no C compiler cc"
 
 
 def test_a_wheel_stays_plain_when_the_builder_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARROW_PURE", "1")
-    needs, data, said = built()
+    needs, data, messages = built()
     assert needs == []
     assert not is_compiled(data)
-    assert "HARROW_PURE is set" in said
+    assert "HARROW_PURE is set" in messages
 
 
 def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
@@ -86,9 +86,9 @@ def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
         raise ImportError("there is no mypyc")
 
     monkeypatch.setattr(hatch_build, "compile_core", fail)
-    _, data, said = built()
+    _, data, messages = built()
     assert not is_compiled(data)
-    assert said.endswith("for it could not be compiled: there is no mypyc")
+    assert messages.endswith("for it could not be compiled: there is no mypyc")
     monkeypatch.setenv("HARROW_COMPILE", "1")
     with pytest.raises(ImportError):
         built()
@@ -96,9 +96,9 @@ def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
 
 @pytest.mark.parametrize(("target", "version"), [("sdist", "standard"), ("wheel", "editable")])
 def test_only_wheels_to_install_are_compiled(target: str, version: str) -> None:
-    _, data, said = built(target, version)
+    _, data, messages = built(target, version)
     assert not is_compiled(data)
-    assert said == ""
+    assert messages == ""
 
 
 def test_a_machine_without_headers_or_a_compiler_is_no_place_to_compile(

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.version import identity, version
-from tests.packaging.distributions import VirtualEnvironment, build, content, unpacked
+from tests.packaging.distributions import VirtualEnvironment, build, content, unpack
 from tests.plain_environment import ROOT
 
-ROOMS = ("campaigns", "checks", "cli", "cluster_model", "faults", "live_cluster", "pytest_harrow")
-EVERYDAY_NAMES = (*ROOMS, "tests", "docs", "benchmarks")
+PACKAGES = ("campaigns", "checks", "cli", "cluster_model", "faults", "live_cluster", "pytest_harrow")
+GENERIC_NAMES = (*PACKAGES, "tests", "docs", "benchmarks")
 
 ARCHIVE = """
 import sys
@@ -25,7 +25,7 @@ EXECUTOR = """
 import pickle, sys
 sys.path.insert(0, sys.argv[1])
 from harrow.campaigns.run.runner import run_plan
-assert "rooms.zip" in run_plan.__code__.co_filename
+assert "packages.zip" in run_plan.__code__.co_filename
 with open(sys.argv[2], "rb") as file:
     print(run_plan(pickle.load(file), 0).trace_digest)
 from harrow.campaigns.version import identity
@@ -47,8 +47,8 @@ print(identity())
 
 
 def sources() -> dict[str, bytes]:
-    """Return the files of the rooms by their installed names."""
-    files = [path for room in ROOMS for path in (ROOT / room).rglob("*")]
+    """Return the files of harrow's packages by their installed names."""
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*")]
     contents = {
         f"harrow/{path.relative_to(ROOT)}": path.read_bytes()
         for path in files
@@ -60,7 +60,7 @@ def sources() -> dict[str, bytes]:
     return contents
 
 
-def test_the_wheel_has_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_every_file_of_the_packages_and_nothing_else(wheel: Path) -> None:
     packed = {name: data for name, data in content(wheel).items() if ".dist-info/" not in name}
     assert packed == sources()
     for name in ("campaigns/library/standard.yaml", "cli/page/trace.js", "py.typed"):
@@ -85,12 +85,12 @@ def test_the_wheel_has_its_metadata(wheel: Path) -> None:
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    again = build("wheel", unpacked(sdist, tmp_path / "source"), tmp_path / "dist")
-    assert normalized(content(again)) == normalized(content(wheel))
+    again = build("wheel", unpack(sdist, tmp_path / "source"), tmp_path / "dist")
+    assert normalize(content(again)) == normalize(content(wheel))
     assert again.name == wheel.name
 
 
-def normalized(packed: dict[str, bytes]) -> dict[str, object]:
+def normalize(packed: dict[str, bytes]) -> dict[str, object]:
     """Return the contents of a wheel, with its file list sorted."""
     return {
         name: sorted(data.splitlines()) if name.endswith("RECORD") else data for name, data in packed.items()
@@ -98,17 +98,17 @@ def normalized(packed: dict[str, bytes]) -> dict[str, object]:
 
 
 def test_the_source_distribution_has_each_file_once(sdist: Path, tmp_path: Path) -> None:
-    source = unpacked(sdist, tmp_path / "source")
+    source = unpack(sdist, tmp_path / "source")
     assert sorted(path.name for path in (source / "src" / "harrow").iterdir()) == [
         *("__init__.py", "__main__.py", "compilation.py", "py.typed")
     ]
-    assert {path.name for path in source.iterdir() if path.is_dir()} >= set(EVERYDAY_NAMES)
+    assert {path.name for path in source.iterdir() if path.is_dir()} >= set(GENERIC_NAMES)
     assert [path.name for path in (source / "results").iterdir()] == ["README.md"]
 
 
 def archive_of(environment: VirtualEnvironment, folder: Path) -> bytes:
     """Return the code archive for Spark's executors."""
-    archive = folder / "rooms.zip"
+    archive = folder / "packages.zip"
     environment.run("python", "-c", ARCHIVE, archive, folder=folder)
     return archive.read_bytes()
 
@@ -142,7 +142,7 @@ def test_an_editable_installation_runs_the_checkout_and_copies_nothing(
     assert Path(completed.stdout.strip()).resolve() == (ROOT / "faults" / "__init__.py").resolve()
 
 
-def test_an_installed_harrow_has_the_identity_of_the_checkout(
+def test_an_installed_harrow_has_the_version_and_digest_of_the_checkout(
     wheel: Path, environment: VirtualEnvironment, elsewhere: Path
 ) -> None:
     environment.install(wheel)
@@ -154,7 +154,7 @@ def assert_it_runs(environment: VirtualEnvironment, folder: Path) -> None:
     for words in (("harrow",), ("python", "-m", "harrow")):
         completed = environment.run(*words, "run", "loss-by-hw-truncation", "--no-results", folder=folder)
         assert "as expected" in completed.stdout
-    script = f"import importlib.util as u; print([n for n in {EVERYDAY_NAMES!r} if u.find_spec(n)])"
+    script = f"import importlib.util as u; print([n for n in {GENERIC_NAMES!r} if u.find_spec(n)])"
     assert environment.run("python", "-c", script, folder=folder).stdout == "[]\n"
 
 
@@ -165,7 +165,7 @@ def test_executors_get_the_same_code_from_a_wheel_and_from_a_checkout(
     digest = environment.run("python", "-c", DRIVER, "plan", folder=elsewhere).stdout
     from_wheel = archive_of(environment, elsewhere)
     # Like an executor, with only Python and the archive.
-    script = (sys.executable, "-I", "-S", "-c", EXECUTOR, "rooms.zip", "plan")
+    script = (sys.executable, "-I", "-S", "-c", EXECUTOR, "packages.zip", "plan")
     completed = subprocess.run(script, cwd=elsewhere, capture_output=True, text=True, check=True)
     assert completed.stdout == digest
     environment.pip("uninstall", "--yes", "kafka-harrow")

@@ -52,7 +52,7 @@ def test_unmutated_campaigns_load(source: int) -> None:
     assert load_or_refuse(SOURCES[source]) is not None
 
 
-@pytest.mark.soak(size=100, test=1, soak=500)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=500)
 def test_mutated_campaigns_load_or_are_refused_with_positions(numbers: range) -> None:
     texts = mutants(Random(numbers.start))
     outcomes = [load_or_refuse(next(texts)) is not None for _ in numbers]
@@ -60,21 +60,21 @@ def test_mutated_campaigns_load_or_are_refused_with_positions(numbers: range) ->
     assert 0.02 < sum(outcomes) / len(numbers) < 0.9
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(st.text())
 def test_any_text_loads_or_is_refused_with_positions(text: str) -> None:
     load_or_refuse(text)
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(st.text(alphabet="{}[]:,-#&*!|>'\"%@`? \n\tab01"))
 def test_yaml_punctuation_loads_or_is_refused_with_positions(text: str) -> None:
     load_or_refuse(text)
 
 
-@pytest.mark.soak(size=25, test=1, soak=200)
+@pytest.mark.soak(size=25, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=25)
 @given(st.text(), st.text())
 def test_problems_of_any_option_are_printable(key: str, value: str) -> None:
@@ -89,7 +89,7 @@ def test_problems_of_any_option_are_printable(key: str, value: str) -> None:
         assert all(str(problem).isprintable() for problem in problems)
 
 
-@pytest.mark.soak(size=100, test=1, soak=50)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=50)
 @settings(max_examples=100)
 @given(content=st.binary())
 def test_problems_of_any_bytes_are_printable(

@@ -29,7 +29,7 @@ def standard_plan() -> Plan:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.soak(size=1, test=1, soak=90)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=90)
 def test_chains_of_a_mutant_are_lawful(name: str, numbers: range) -> None:
     mutant = MUTANTS[name]
     plan = standard_plan().flawed(mutant)
@@ -40,7 +40,7 @@ def test_chains_of_a_mutant_are_lawful(name: str, numbers: range) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0"])
-@pytest.mark.soak(size=3, test=1, soak=200)
+@pytest.mark.soak(size=3, rounds_in_test=1, rounds_in_soak=200)
 def test_chains_of_earlier_releases_are_lawful_and_name_a_prevention(release: str, numbers: range) -> None:
     for seed in numbers:
         for rule, result in run_plan(replace(standard_plan(), kafka=release), seed).verdict.rules.items():

@@ -64,7 +64,7 @@ SWITCHES: Final = {
 
 
 @pytest.mark.parametrize(("release", "others"), [("0.11", ""), ("2.0", ""), ("2.4", ""), ("2.4", FAILURES)])
-@pytest.mark.soak(size=4, test=1, soak=200)
+@pytest.mark.soak(size=4, rounds_in_test=1, rounds_in_soak=200)
 def test_stopping_brokers_cleanly_loses_nothing(numbers: range, release: str, others: str) -> None:
     stops = 0
     text = CAMPAIGN.format(release=release, others=others, behaviours=SWITCHES.get(release, ""))

@@ -13,7 +13,7 @@ from tests.properties.campaign_mutants import mutants
 EVENTS_MAX = 3_000
 
 
-@pytest.mark.soak(size=40, test=1, soak=600)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=600)
 def test_mutated_files_never_end_in_a_traceback(
     numbers: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

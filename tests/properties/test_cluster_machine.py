@@ -135,7 +135,7 @@ class ClusterMachine(RuleBasedStateMachine):
             raise AssertionError(campaign_text(plan))
 
 
-@pytest.mark.soak(size=10, test=1, soak=200)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=200)
 def test_any_sequence_of_actions_keeps_the_promises(numbers: range) -> None:
     @seed(numbers.start)
     class Machine(ClusterMachine):

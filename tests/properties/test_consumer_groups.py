@@ -275,7 +275,7 @@ script: [{{at: 150s}}]
 """
 
 
-def acked(result: RunResult) -> set[str]:
+def acked_values(result: RunResult) -> set[str]:
     return {
         value
         for operation in result.evidence.operations
@@ -285,7 +285,7 @@ def acked(result: RunResult) -> set[str]:
 
 
 @pytest.mark.parametrize("kafka", ["4.0", "4.3"])
-@pytest.mark.soak(size=10, test=1, soak=100)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=100)
 def test_under_faults_each_partition_has_one_owner_and_no_record_is_skipped(
     kafka: str, numbers: range
 ) -> None:
@@ -298,6 +298,6 @@ def test_under_faults_each_partition_has_one_owner_and_no_record_is_skipped(
         trace = result.evidence.trace
         assert len(list(select(trace, TargetAssigned))) > 3
         processed = {value for event in select(trace, RecordsProcessed) for value in event.values}
-        assert not acked(result) - processed, seed
+        assert not acked_values(result) - processed, seed
         *_, last = select(trace, GroupStateChanged)
         assert last.state == STABLE, seed

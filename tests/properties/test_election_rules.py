@@ -26,7 +26,7 @@ members = st.lists(st.sampled_from(BROKERS), unique=True).map(tuple)
 brokers = st.sets(st.sampled_from(BROKERS)).map(frozenset)
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(assignment=assignments, isr=members, live=brokers, unclean=st.booleans())
 def test_the_first_live_isr_member_of_the_assignment_succeeds_a_failed_leader(
@@ -44,7 +44,7 @@ def test_the_first_live_isr_member_of_the_assignment_succeeds_a_failed_leader(
         assert elected is None
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(assignment=assignments, isr=members, live=brokers, leader=st.sampled_from(BROKERS))
 def test_the_preferred_leader_is_elected_if_it_is_live_and_in_the_isr(
@@ -58,7 +58,7 @@ def test_the_preferred_leader_is_elected_if_it_is_live_and_in_the_isr(
         assert elected is None
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(assignment=assignments, isr=members, live=brokers, stopping=brokers)
 def test_a_controlled_shutdown_never_elects_uncleanly(
@@ -70,7 +70,7 @@ def test_a_controlled_shutdown_never_elects_uncleanly(
     assert elected is None or set(elected.isr) == set(isr) - stopping
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(isr=members.filter(bool), removed=st.sampled_from(BROKERS), leader=st.sampled_from((-1, *BROKERS)))
 def test_with_zookeeper_the_last_member_stays_in_the_isr(
@@ -92,7 +92,7 @@ def partitions(draw: st.DrawFn) -> PartitionRecord:
     return PartitionRecord("t-0", draw(assignments), leader, 4, isr, 9, elr, last)
 
 
-@pytest.mark.soak(size=200, test=1, soak=100)
+@pytest.mark.soak(size=200, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=200)
 @given(
     before=partitions(),
@@ -137,7 +137,7 @@ def test_a_change_in_kraft_follows_the_rules_for_leaders_epochs_and_elrs(
         assert changed.leader in {*expected_isr, *before.elr, *before.isr}
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(before=partitions(), live=brokers)
 def test_a_kraft_leader_that_may_lead_stays(before: PartitionRecord, live: frozenset[int]) -> None:
@@ -152,7 +152,7 @@ def test_a_kraft_leader_that_may_lead_stays(before: PartitionRecord, live: froze
         assert candidates or leader in (-1, before.last_known_leader)
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(
     count=st.integers(1, 7),
@@ -170,7 +170,7 @@ def test_first_replicas_rotate_and_no_broker_has_a_partition_twice(
     assert all(len(set(replicas)) == factor for replicas in assigned)
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(
     racks=st.integers(2, 4), each=st.integers(1, 3), partitions=st.integers(1, 20), factor=st.integers(1, 4)

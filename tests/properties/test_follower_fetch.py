@@ -78,7 +78,7 @@ def uncommitted_and_follower_reads(result: RunResult) -> tuple[list[RecordsServe
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.soak(size=3, test=1, soak=80)
+@pytest.mark.soak(size=3, rounds_in_test=1, rounds_in_soak=80)
 def test_followers_serve_only_committed_records_and_consumers_skip_nothing(
     release: str, numbers: range
 ) -> None:
@@ -97,7 +97,7 @@ def test_followers_serve_only_committed_records_and_consumers_skip_nothing(
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.soak(size=1, test=1, soak=40)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=40)
 def test_idle_fetches_from_followers_do_not_change_the_run(release: str, numbers: range) -> None:
     for seed in numbers:
         compare(nearby_plan(release), seed)

@@ -53,7 +53,7 @@ def check_no_findings(history: History) -> None:
     assert not (verdict.reasons and any(micro[0] == "send" for line in answered for micro in line["value"]))
 
 
-@pytest.mark.soak(size=40, test=1, soak=188)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=188)
 @settings(max_examples=40)
 @given(HISTORIES | correct_histories(min_steps=30, max_steps=80))
 def test_a_correct_log_has_no_findings(history: History) -> None:
@@ -96,7 +96,7 @@ def test_every_anomaly_can_be_planted() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTS)
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
 def test_a_planted_anomaly_is_the_only_finding(name: str, history: History, data: st.DataObject) -> None:
@@ -211,7 +211,7 @@ def maybe_with_anomaly(history: History, data: st.DataObject) -> History:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data(), seed=st.integers(0, 2**32))
 def test_an_irrelevant_change_keeps_the_findings(
@@ -222,7 +222,7 @@ def test_an_irrelevant_change_keeps_the_findings(
     assert summary(judge(change(deepcopy(history), Random(seed)))) == before
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=20)
 @given(history=HISTORIES, data=st.data())
 def test_the_spelling_of_json_does_not_matter(history: History, data: st.DataObject) -> None:

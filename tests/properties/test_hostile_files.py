@@ -73,7 +73,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.soak(size=10, test=1, soak=500)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=500)
 def test_commands_survive_damaged_files(intact: Path, tmp_path: Path, numbers: range) -> None:
     for number in numbers:
         random = Random(number)

@@ -60,7 +60,7 @@ def assert_same(idle: RunResult, stepped: RunResult) -> None:
         assert value == expected[name], name
 
 
-@pytest.mark.soak(size=10, test=1, soak=200)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=200)
 def test_idle_fetches_do_not_change_runs_of_the_swarm(numbers: range) -> None:
     for seed in numbers:
         compare(library_swarm(), seed)
@@ -79,13 +79,13 @@ def test_recording_each_fetch_does_not_change_the_run(name: str) -> None:
     assert results(plain)["history"] == results(watched)["history"]
 
 
-@pytest.mark.soak(size=3, test=1, soak=270)
+@pytest.mark.soak(size=3, rounds_in_test=1, rounds_in_soak=270)
 def test_idle_fetches_do_not_change_runs_of_standard(numbers: range) -> None:
     for seed in numbers:
         compare(LIBRARY["standard[base]"], seed)
 
 
-@pytest.mark.soak(size=1, test=1, soak=200)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=200)
 @pytest.mark.parametrize("release", ["0.10.2", "0.11", "2.0", "2.4", "3.6", "4.3"])
 def test_idle_fetches_do_not_change_runs_of_any_release(release: str, numbers: range) -> None:
     """Up to 1.0 a session belongs to a connection; from 3.6 on metadata is fetched too."""
@@ -93,7 +93,7 @@ def test_idle_fetches_do_not_change_runs_of_any_release(release: str, numbers: r
         compare(eventful_plan(release, idempotence=release not in ("0.10.2", "0.11", "2.0")), seed)
 
 
-@pytest.mark.soak(size=1, test=1, soak=300)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=300)
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_idle_fetches_do_not_change_runs_with_dense_faults(numbers: range, *, power_loss: bool) -> None:
     for seed in numbers:
@@ -128,7 +128,7 @@ faults:
 """
 
 
-@pytest.mark.soak(size=2, test=1, soak=250)
+@pytest.mark.soak(size=2, rounds_in_test=1, rounds_in_soak=250)
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
 @pytest.mark.parametrize("latency", ["200us..1ms", "1ms..1ms", "20ms..80ms"])
 def test_idle_fetches_save_steps_in_quiet_runs(release: str, latency: str, numbers: range) -> None:

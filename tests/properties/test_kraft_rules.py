@@ -174,7 +174,7 @@ def perform(checked: CheckedCluster, actions: list[tuple[Any, ...]]) -> None:
             checked.check()
 
 
-@pytest.mark.soak(size=15, test=2, soak=200)
+@pytest.mark.soak(size=15, rounds_in_test=2, rounds_in_soak=200)
 @settings(max_examples=15, deadline=None)
 @given(
     release=st.sampled_from(["3.6", "3.9", "4.0", "4.3"]),
@@ -287,7 +287,7 @@ def alteration_error(
     return errors.NONE if is_eligible else errors.INELIGIBLE_REPLICA
 
 
-@pytest.mark.soak(size=40, test=1, soak=200)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=40, deadline=None)
 @given(
     release=st.sampled_from(["3.6", "4.3"]),

@@ -44,7 +44,7 @@ from tests.properties.test_replication_rules import Step, TrackedLeader, isrs, s
 # Leaders
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(
     release=st.sampled_from(["2.4", "2.8", "3.6", "4.3"]),
@@ -74,7 +74,7 @@ def test_a_new_leader_records_its_epoch_at_its_leo_and_knows_no_follower_positio
 # Followers
 
 
-@pytest.mark.soak(size=80, test=1, soak=100)
+@pytest.mark.soak(size=80, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=80)
 @given(
     release=st.sampled_from(["2.0", "2.4"]),
@@ -122,7 +122,7 @@ def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_
 # Recovery
 
 
-@pytest.mark.soak(size=60, test=1, soak=100)
+@pytest.mark.soak(size=60, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(1, 3), max_size=8),
@@ -172,7 +172,7 @@ class NotificationLog(ZooKeeperClient):
         on_response(zk.ZooKeeperResponse(zk.OK, ()))
 
 
-@pytest.mark.soak(size=60, test=1, soak=100)
+@pytest.mark.soak(size=60, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=60)
 @given(
     changes=st.lists(st.tuples(st.integers(1, 9_000), st.sampled_from(["t-0", "t-1", "t-2"])), max_size=40)
@@ -211,7 +211,7 @@ def test_isr_changes_are_announced_together_after_five_quiet_or_sixty_seconds(
 # The controller of ZooKeeper
 
 
-@pytest.mark.soak(size=40, test=1, soak=100)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=40)
 @given(
     requests=st.lists(
@@ -246,7 +246,7 @@ def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_known
         highest = max(highest, epoch)
 
 
-@pytest.mark.soak(size=6, test=1, soak=60)
+@pytest.mark.soak(size=6, rounds_in_test=1, rounds_in_soak=60)
 def test_the_first_creator_of_the_controller_node_leads_and_each_election_raises_the_epoch(
     numbers: range,
 ) -> None:

@@ -225,7 +225,7 @@ class SteppedPlan:
 seeds = st.integers(0, 2**16)
 
 
-@pytest.mark.soak(size=25, test=1, soak=200)
+@pytest.mark.soak(size=25, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=25)
 @given(plan=plans(), seed=seeds)
 def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
@@ -247,7 +247,7 @@ def test_invariants_hold_after_every_step(plan: Plan, seed: int) -> None:
     event("records were committed" if watcher.hw_max else "no record was committed")
 
 
-@pytest.mark.soak(size=25, test=1, soak=200)
+@pytest.mark.soak(size=25, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=25)
 @given(plan=plans(power_loss=True), seed=seeds)
 def test_random_faults_break_no_promise(plan: Plan, seed: int) -> None:

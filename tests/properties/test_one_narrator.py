@@ -36,7 +36,7 @@ Fate = tuple[str, str, str | None, int | None]
 
 
 @pytest.mark.parametrize("swarm", SWARMS)
-@pytest.mark.soak(size=5, test=1, soak=100)
+@pytest.mark.soak(size=5, rounds_in_test=1, rounds_in_soak=100)
 def test_all_views_of_a_run_agree_with_the_judge(swarm: str, numbers: range, tmp_path: Path) -> None:
     for seed in numbers:
         check(swarm, seed, tmp_path)

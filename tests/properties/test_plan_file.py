@@ -25,14 +25,14 @@ def check_round_trip(plan: Plan) -> None:
     assert campaign_text(again) == text
 
 
-@pytest.mark.soak(size=10, test=1, soak=500)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=500)
 @settings(max_examples=10, suppress_health_check=SLOW)
 @given(plan=written_plans())
 def test_any_plan_survives_a_round_trip_through_its_file(plan: Plan) -> None:
     check_round_trip(plan)
 
 
-@pytest.mark.soak(size=10, test=1, soak=100)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=10)
 @given(plan=plans(power_loss=True))
 def test_random_runnable_plans_survive_a_round_trip_through_their_files(plan: Plan) -> None:
@@ -51,7 +51,7 @@ trees = st.recursive(
 )
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(tree=st.dictionaries(texts, trees, min_size=1), comments=st.lists(texts))
 def test_other_yaml_readers_load_the_same_tree(tree: dict[str, object], comments: list[str]) -> None:

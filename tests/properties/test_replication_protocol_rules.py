@@ -42,7 +42,7 @@ def until_isr_write(replicas: Replicas, steps: Iterable[T]) -> Iterator[T]:
 # The follower's high watermark
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(release=SINCE_KIP_497, answers=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=8))
 def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_leo(
@@ -65,7 +65,7 @@ def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_le
             follower.host.advance(WAIT_US)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(
     release=releases,
@@ -125,7 +125,7 @@ def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_
 # The maximal ISR, one change at a time
 
 
-@pytest.mark.soak(size=80, test=1, soak=100)
+@pytest.mark.soak(size=80, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=80)
 @given(isr=isrs, release=SINCE_KIP_497, history=steps, ineligible=st.booleans())
 def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_write_starts(
@@ -165,7 +165,7 @@ def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_wri
             assert leader.partition.isr == before, "the ISR changes when it is written"
 
 
-@pytest.mark.soak(size=40, test=1, soak=100)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=40)
 @given(isr=isrs, release=BEFORE_KIP_497, history=steps)
 def test_before_kip_497_the_isr_changes_when_written_with_one_write_at_a_time(
@@ -192,7 +192,7 @@ def log_of(common: list[int], rest: list[int], mark: str, first_epoch: int) -> l
     return log
 
 
-@pytest.mark.soak(size=80, test=1, soak=100)
+@pytest.mark.soak(size=80, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=80)
 @given(release=SINCE_KIP_497, common=histories, leader_suffix=histories, follower_suffix=histories)
 def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
@@ -247,7 +247,7 @@ def epochs_of(log: list[tuple[int, str]]) -> list[tuple[int, int]]:
 # Acks and the purgatory
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(
     release=releases,
@@ -277,7 +277,7 @@ def test_acks_0_is_never_answered_acks_1_at_once_and_acks_all_after_the_high_wat
             assert (waits in sent) == (log.high_watermark > offset)
 
 
-@pytest.mark.soak(size=40, test=1, soak=100)
+@pytest.mark.soak(size=40, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=40)
 @given(release=releases, waits_ms=st.lists(st.integers(1, 700), min_size=1, max_size=6))
 def test_an_empty_fetch_waits_for_its_timeout_or_an_append(release: str, waits_ms: list[int]) -> None:
@@ -333,7 +333,7 @@ def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points
 # The request queue
 
 
-@pytest.mark.soak(size=60, test=1, soak=200)
+@pytest.mark.soak(size=60, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=60)
 @given(
     io_threads=st.integers(1, 4),

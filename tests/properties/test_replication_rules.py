@@ -15,7 +15,7 @@ from harrow.cluster_model.log.leader_epoch_cache import (
     UNDEFINED_EPOCH_OFFSET,
     LeaderEpochCache,
 )
-from tests.cluster_model.broker.test_partition import LAG_US, LEADER, Led
+from tests.cluster_model.broker.test_partition import LAG_US, LEADER, LedPartition
 from tests.cluster_model.fakes import SECOND
 
 FOLLOWERS = (1, 2)
@@ -45,7 +45,7 @@ isrs = st.sampled_from([(0,), (0, 1), (0, 2), (0, 1, 2)])
 releases = st.sampled_from(["0.10.2", "2.0", "2.4", "2.8", "3.6", "4.3"])
 
 
-class TrackedLeader(Led):
+class TrackedLeader(LedPartition):
     """A leader with its own record of each follower's fetches and of its LEO then."""
 
     def __init__(self, isr: tuple[int, ...], release: str, min_isr: int = 1) -> None:
@@ -96,7 +96,7 @@ def after_each(leader: TrackedLeader, history: list[Step], check: Callable[[Step
         check(step)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
 def test_the_high_watermark_never_falls_and_never_passes_a_member_of_the_isr(
@@ -116,7 +116,7 @@ def test_the_high_watermark_never_falls_and_never_passes_a_member_of_the_isr(
     after_each(leader, history, check)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
 def test_the_high_watermark_is_the_smallest_leo_of_the_leader_the_isr_and_caught_up_replicas(
@@ -138,7 +138,7 @@ def test_the_high_watermark_is_the_smallest_leo_of_the_leader_the_isr_and_caught
     assert leader.hw == max(before, min([leader.leo, *counted]))
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(isr=isrs, release=releases, history=rounds)
 def test_a_replica_was_last_caught_up_when_it_fetched_from_the_leo_of_this_or_the_previous_fetch(
@@ -153,7 +153,7 @@ def test_a_replica_was_last_caught_up_when_it_fetched_from_the_leo_of_this_or_th
     after_each(leader, history, check)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
 def test_a_shrink_drops_exactly_the_replicas_that_are_not_caught_up(
@@ -171,7 +171,7 @@ def test_a_shrink_drops_exactly_the_replicas_that_are_not_caught_up(
     assert written == ([] if remaining == before else [remaining])
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, history=steps)
 def test_a_follower_joins_when_it_has_reached_the_high_watermark_and_the_start_of_the_epoch(
@@ -193,7 +193,7 @@ def test_a_follower_joins_when_it_has_reached_the_high_watermark_and_the_start_o
         assert has_joined == (offset >= hw and offset >= leader.partition.leader_epoch_start)
 
 
-@pytest.mark.soak(size=50, test=1, soak=100)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=50)
 @given(isr=isrs, release=releases, min_isr=st.integers(1, 4), history=steps)
 def test_acks_all_is_refused_before_the_append_if_the_isr_is_smaller_than_min_insync_replicas(
@@ -209,7 +209,7 @@ def test_acks_all_is_refused_before_the_append_if_the_isr_is_smaller_than_min_in
     assert leader.append(acks=1) == errors.NONE
 
 
-@pytest.mark.soak(size=100, test=1, soak=100)
+@pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=6),

@@ -52,7 +52,7 @@ def retention_plan(by: str, release: str) -> Plan:
 
 @pytest.mark.parametrize("release", ["2.4", "4.3"])
 @pytest.mark.parametrize("by", ["age", "size"])
-@pytest.mark.soak(size=10, test=1, soak=50)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=50)
 def test_records_deleted_by_retention_are_no_violation(by: str, release: str, numbers: range) -> None:
     accused, deleted, restarts = {}, 0, 0
     for seed in numbers:

@@ -54,7 +54,7 @@ def play(script: list[Any], **settings: Any) -> CorrectCluster:
     return cluster
 
 
-@pytest.mark.soak(size=50, test=1, soak=200)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=50)
 @given(LONG_SCRIPT)
 def test_safe_settings_have_no_findings(script: list[Any]) -> None:
@@ -64,7 +64,7 @@ def test_safe_settings_have_no_findings(script: list[Any]) -> None:
     assert (verdict.status == "held") == (not verdict.reasons)
 
 
-@pytest.mark.soak(size=50, test=1, soak=200)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=200)
 @settings(max_examples=50)
 @given(LONG_SCRIPT, SETTINGS)
 @example(ACKED_ABOVE_AN_OLD_WATERMARK, UNFLUSHED_ACKS_1)
@@ -205,7 +205,7 @@ def test_every_rule_that_needs_a_trace_has_a_plant() -> None:
 
 
 @pytest.mark.parametrize("rule", PLANTS)
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=20)
 @given(script=SCRIPT, data=st.data())
 def test_a_planted_anomaly_is_found(rule: str, script: list[Any], data: st.DataObject) -> None:

@@ -46,7 +46,7 @@ def open_plan() -> Plan:
     return load_campaign(resolve("swarm")[0]).plans[0]
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(plan=plans())
 def test_a_drawn_plan_has_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
@@ -55,7 +55,7 @@ def test_a_drawn_plan_has_a_campaign_file_and_keeps_its_promises(plan: Plan) -> 
     assert run_plan(plan, 0).verdict.status != "violated"
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(plan=drawn_from(open_plan()))
 def test_a_plan_from_an_open_campaign_leaves_no_choice_open(plan: Plan) -> None:
@@ -84,7 +84,7 @@ def test_an_unknown_fault_is_refused() -> None:
         faults(kinds=["meteor"])
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(plan=plans(triggered=True, steps=(1, 4)))
 def test_a_drawn_script_has_a_campaign_file_and_keeps_its_promises(plan: Plan) -> None:
@@ -106,7 +106,7 @@ def any_settings(scope: str) -> st.SearchStrategy[Chosen]:
     )
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(data=st.data())
 def test_every_plan_drawn_for_any_release_has_a_campaign_file(data: st.DataObject) -> None:
@@ -227,7 +227,7 @@ def test_shrunk_examples_are_simple() -> None:
     assert find(workloads(), lambda _: True, settings=quiet).names() == ("producer-0",)
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(producer=producers(options=None))
 def test_settings_come_from_the_catalogue(producer: ProducerSpec) -> None:
@@ -235,7 +235,7 @@ def test_settings_come_from_the_catalogue(producer: ProducerSpec) -> None:
         assert ("producer", name) in SETTINGS
 
 
-@pytest.mark.soak(size=20, test=1, soak=100)
+@pytest.mark.soak(size=20, rounds_in_test=1, rounds_in_soak=100)
 @LOOSE
 @given(data=st.data())
 def test_a_base_plan_keeps_its_cluster_and_producers(data: st.DataObject) -> None:

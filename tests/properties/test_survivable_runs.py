@@ -49,7 +49,7 @@ def test_seeds_with_earlier_losses_lose_nothing(swarm: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("swarm", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
-@pytest.mark.soak(size=10, test=1, soak=40)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=40)
 def test_survivable_runs_lose_no_acked_record(swarm: str, numbers: range) -> None:
     assert {seed: values for seed in numbers if (values := lost_records(swarm, seed))} == {}
 

@@ -231,7 +231,7 @@ def disturbed_world(seed: int, strikes: int = 25) -> World:
     return world
 
 
-@pytest.mark.soak(size=10, test=1, soak=60)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=60)
 def test_an_ensemble_keeps_its_promises_under_any_faults(numbers: range) -> None:
     for seed in numbers:
         world = disturbed_world(seed)

@@ -48,7 +48,7 @@ def test_in_2_8_the_transactional_swarm_finds_a_hanging_transaction() -> None:
     ("swarm", "variant"),
     [("swarm", None), ("swarm-kraft", None), ("swarm-eos", None), ("swarm-disks", None), ("swarm-disks", "kraft")],
 )  # fmt: skip
-@pytest.mark.soak(size=50, test=1, soak=400)
+@pytest.mark.soak(size=50, rounds_in_test=1, rounds_in_soak=400)
 def test_the_sound_model_has_no_findings(swarm: str, variant: str | None, numbers: range) -> None:
     accused = {
         run.seed: [rule for rule, result in run.verdict.rules.items() if result.status == VIOLATED]

@@ -32,7 +32,7 @@ def causes(finding: Finding) -> frozenset[str]:
     return frozenset(cause.kind.name for cause in finding.causes)
 
 
-@pytest.mark.soak(size=2, test=1, soak=120)
+@pytest.mark.soak(size=2, rounds_in_test=1, rounds_in_soak=120)
 def test_a_named_prevention_prevents_the_finding(numbers: range) -> None:
     checked = 0
     for number in numbers:

@@ -52,7 +52,7 @@ def shrunk(plan: Plan, seed: int, runs_max: int = SOME_RUNS) -> Shrinker:
 @pytest.mark.parametrize(
     "mutant", ["no-truncation", "silent-unclean-election", "ack-before-replication", "no-dedup"]
 )
-@pytest.mark.soak(size=1, test=1, soak=5)
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=5)
 def test_a_failure_shrinks(mutant: str, numbers: range) -> None:
     check_shrinks(mutant, numbers.start)
 
@@ -66,7 +66,7 @@ def test_a_failure_shrinks(mutant: str, numbers: range) -> None:
         "uncommitted-reads",
     ],
 )
-@pytest.mark.soak(size=1, test=0, soak=5)
+@pytest.mark.soak(size=1, rounds_in_test=0, rounds_in_soak=5)
 def test_a_failure_of_another_mutant_shrinks(mutant: str, numbers: range) -> None:
     check_shrinks(mutant, numbers.start)
 
@@ -75,7 +75,7 @@ def test_a_failure_of_another_mutant_shrinks(mutant: str, numbers: range) -> Non
 @pytest.mark.parametrize(
     "mutant", ["hw-truncation", "preferred-leader-outside-isr", "unconditional-isr-write"]
 )
-@pytest.mark.soak(size=1, test=0, soak=2)
+@pytest.mark.soak(size=1, rounds_in_test=0, rounds_in_soak=2)
 def test_a_failure_shrinks_in_a_long_search(mutant: str, numbers: range) -> None:
     # The limit of `harrow shrink`.
     check_shrinks(mutant, numbers.start, RUNS_MAX)

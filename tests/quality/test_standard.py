@@ -33,7 +33,7 @@ def standard_plan() -> Plan:
     return load_campaign(resolve("standard")[0]).plans[0]
 
 
-@pytest.mark.soak(size=15, test=1, soak=200)
+@pytest.mark.soak(size=15, rounds_in_test=1, rounds_in_soak=200)
 def test_a_sound_configuration_has_no_findings(numbers: range) -> None:
     accused = {}
     for seed in numbers:
@@ -54,7 +54,7 @@ def test_a_mutant_is_found_within_its_budget(name: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["2.0", "2.4"])
-@pytest.mark.soak(size=10, test=1, soak=100)
+@pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=100)
 def test_power_loss_is_never_a_violation(release: str, numbers: range) -> None:
     injection = standard_plan().faults[0]
     power_loss = BrokerCrash(
@@ -94,7 +94,7 @@ _DISK_FAULTS: tuple[tuple[Fault, ...], ...] = (
 
 
 @pytest.mark.parametrize("disk_faults", _DISK_FAULTS, ids=lambda faults: faults[0].name)
-@pytest.mark.soak(size=5, test=1, soak=50)
+@pytest.mark.soak(size=5, rounds_in_test=1, rounds_in_soak=50)
 def test_a_disk_fault_is_never_a_violation(disk_faults: tuple[Fault, ...], numbers: range) -> None:
     injection = standard_plan().faults[0]
     assert isinstance(injection.timing, Rate)

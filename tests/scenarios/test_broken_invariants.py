@@ -236,7 +236,7 @@ def test_a_single_watched_invariant_is_the_only_one_judged(invariant: str) -> No
         ),
     ],
 )
-@pytest.mark.soak(size=15, test=1, soak=40)
+@pytest.mark.soak(size=15, rounds_in_test=1, rounds_in_soak=40)
 def test_unclean_elections_and_power_loss_are_permitted_to_break_invariants(
     options: tuple[str, ...], numbers: range
 ) -> None:

@@ -50,7 +50,7 @@ def test_a_campaign_has_its_expected_outcome_on_the_newest_release(name: str) ->
     check_expected_outcome(NEWEST_PLANS[name], 0)
 
 
-@pytest.mark.soak(size=3, test=0, soak=3)
+@pytest.mark.soak(size=3, rounds_in_test=0, rounds_in_soak=3)
 @pytest.mark.parametrize("name", FREE)
 def test_a_campaign_has_its_expected_outcome_on_each_release(name: str, numbers: range) -> None:
     for release in RELEASES.values():

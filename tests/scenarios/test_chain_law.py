@@ -142,13 +142,13 @@ def test_a_broken_invariant_names_the_isr_change_that_a_leader_forgot() -> None:
     assert list(unmet(link for link in finding.chain if link.kind.name != "isr-forgotten"))
 
 
-@pytest.mark.soak(size=1, test=0, soak=len(BY_LIBRARY))
+@pytest.mark.soak(size=1, rounds_in_test=0, rounds_in_soak=len(BY_LIBRARY))
 def test_each_link_of_a_mutants_findings_follows_from_an_earlier_one(numbers: range) -> None:
     for name in list(BY_LIBRARY)[numbers.start : numbers.stop]:
         assert_all_lawful(run_mutant(PLANS[BY_LIBRARY[name][0]], name))
 
 
-@pytest.mark.soak(size=2, test=1, soak=100)
+@pytest.mark.soak(size=2, rounds_in_test=1, rounds_in_soak=100)
 def test_each_link_of_a_swarms_findings_follows_from_an_earlier_one(numbers: range) -> None:
     for name in SWARMS:
         for seed in numbers:

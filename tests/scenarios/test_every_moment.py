@@ -482,7 +482,7 @@ def test_replay_gives_the_state_of_the_model_at_every_moment(name: str) -> None:
     compare_every_moment(*RUNS[name])
 
 
-@pytest.mark.soak(size=25, test=2, soak=800)
+@pytest.mark.soak(size=25, rounds_in_test=2, rounds_in_soak=800)
 def test_replay_gives_the_state_of_the_model_at_every_moment_of_a_swarm_run(numbers: range) -> None:
     for seed in numbers:
         compare_every_moment(library_swarm(), seed)

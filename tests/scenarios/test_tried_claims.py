@@ -201,7 +201,7 @@ def test_each_finding_has_a_tried_remedy_or_a_reason_why_there_is_none(name: str
     assert unexplained(proven_library_run(name)) == []
 
 
-@pytest.mark.soak(size=3, test=1, soak=-(-len(BY_LIBRARY) // 3))
+@pytest.mark.soak(size=3, rounds_in_test=1, rounds_in_soak=-(-len(BY_LIBRARY) // 3))
 def test_each_finding_of_a_mutant_has_a_tried_remedy_or_a_reason(numbers: range) -> None:
     for mutant in list(BY_LIBRARY)[numbers.start : numbers.stop]:
         name, _ = BY_LIBRARY[mutant]

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
 
@@ -63,7 +63,7 @@ def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> 
 
 def put_with_children(processes: ExitStack, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
     """End a process with the test, and its Java and Python children, which would live longer."""
-    put(processes, process)
+    kill_after_test(processes, process)
 
     def end_children() -> None:
         for pid in descendants_of(process.pid) if process.poll() is None else ():

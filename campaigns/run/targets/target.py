@@ -38,11 +38,11 @@ class CannotDoError(Exception):
 class Patience:
     """How long to wait on a target that can only be polled, in microseconds.
 
-    A passing expectation of a script may be seen up to ``passing_us`` late, and some moments are
-    never seen. A step waits for its condition for ``step_us`` at most.
+    A transient expectation of a script may be seen up to ``transient_us`` late, and some moments
+    are never seen. A step waits for its condition for ``step_us`` at most.
     """
 
-    passing_us: int
+    transient_us: int
     step_us: int
 
 

@@ -38,7 +38,7 @@ class TraceScan:
         return pattern.matches(event)
 
 
-class LateTraceScan(TraceScan):
+class DelayedTraceScan(TraceScan):
     """Finds events in the trace of real brokers, which shows some events later than they happened.
 
     So events that were noticed while the previous step waited count for the next step too, except

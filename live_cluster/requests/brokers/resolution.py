@@ -15,18 +15,20 @@ from harrow.live_cluster.requests.answers import LOG_START, Answer
 from harrow.live_cluster.requests.brokers.broker_driver import FOLLOWER, SingleRequest, partition_name
 from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
 from harrow.live_cluster.requests.brokers.steps import (
-    EndStep,
     EpochEndStep,
-    FetchedPlace,
     FetchStep,
+    ListOffsetsStep,
     MetadataStep,
+    PartitionFetch,
     Place,
     ProducerIdStep,
     ProduceStep,
     RetryStep,
 )
 
-RequestStep = ProduceStep | RetryStep | FetchStep | EndStep | EpochEndStep | ProducerIdStep | MetadataStep
+RequestStep = (
+    ProduceStep | RetryStep | FetchStep | ListOffsetsStep | EpochEndStep | ProducerIdStep | MetadataStep
+)
 
 _FIRST_PRODUCER_ID: Final = 1_000
 _PRODUCE_TIMEOUT_US: Final = 30 * US_PER_MS
@@ -86,7 +88,7 @@ class Resolution:
             return self._produce(step.partition, sent[-1 - step.back % len(sent)], step.acks)
         if isinstance(step, FetchStep):
             return self._fetch(step)
-        if isinstance(step, EndStep):
+        if isinstance(step, ListOffsetsStep):
             return protocol.ListOffsetsRequest(
                 _replica(follower=step.follower),
                 {partition_name(step.partition): self._epoch(step.partition, step.epoch)},
@@ -139,7 +141,7 @@ class Resolution:
             rack="" if step.racks and not step.follower and self._model.knows_racks else None,
         )
 
-    def _place(self, place: FetchedPlace) -> tuple[int, int]:
+    def _place(self, place: PartitionFetch) -> tuple[int, int]:
         return self._offset(place.partition, place.place) + place.plus, self._epoch(
             place.partition, place.epoch
         )

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from harrow.live_cluster.requests.brokers.steps import (
     CLOSING,
-    EndStep,
     EpochEndStep,
-    FetchedPlace,
     FetchStep,
     FollowerStep,
+    ListOffsetsStep,
     MetadataStep,
+    PartitionFetch,
     ProducerIdStep,
     ProduceStep,
     RetryStep,
@@ -39,7 +39,7 @@ _PRODUCE: Final = st.builds(
 )
 _RETRY: Final = st.builds(RetryStep, partition=_PARTITION, back=st.integers(0, 6), acks=_ACKS)
 _PLACE: Final = st.builds(
-    FetchedPlace,
+    PartitionFetch,
     partition=_PARTITION,
     place=st.sampled_from(("start", "hw", "end", "end")),
     plus=st.sampled_from((0, 0, 0, 0, 1, -1, -2, 5)),
@@ -62,15 +62,17 @@ def _fetches(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[FetchStep]
     )
 
 
-def _ends(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[EndStep]:
-    return st.builds(EndStep, partition=_PARTITION, follower=followers, committed=st.booleans(), epoch=_EPOCH)
+def _ends(followers: st.SearchStrategy[bool]) -> st.SearchStrategy[ListOffsetsStep]:
+    return st.builds(
+        ListOffsetsStep, partition=_PARTITION, follower=followers, committed=st.booleans(), epoch=_EPOCH
+    )
 
 
 _REPLICATION: Final = st.builds(
     FetchStep,
     places=st.lists(
         st.builds(
-            FetchedPlace,
+            PartitionFetch,
             partition=st.sampled_from((0, 0, 1)),
             place=st.sampled_from(("end", "end", "hw")),
             plus=st.sampled_from((0, 0, 0, -1)),
@@ -88,7 +90,7 @@ _EPOCH_END: Final = st.builds(
 _FOLLOWER: Final = st.builds(FollowerStep, does=st.sampled_from(("comes", "comes", "goes", "leads")))
 _COMES: Final = (
     FollowerStep(does="comes"),
-    *(FetchStep(places=(FetchedPlace(partition=number),), follower=True) for number in (0, 1)),
+    *(FetchStep(places=(PartitionFetch(partition=number),), follower=True) for number in (0, 1)),
 )
 _LEADS: Final = FollowerStep(does="leads")
 _GOES: Final = FollowerStep(does="goes")

@@ -43,7 +43,7 @@ class RetryStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedPlace:
+class PartitionFetch:
     """A partition of a fetch.
 
     ``epoch`` is relative to the leader epoch, None if the fetch has none.
@@ -63,7 +63,7 @@ class FetchStep:
     """
 
     kind: Literal["fetch"] = "fetch"
-    places: tuple[FetchedPlace, ...] = (FetchedPlace(),)
+    places: tuple[PartitionFetch, ...] = (PartitionFetch(),)
     follower: bool = False
     committed: bool = False
     session: Session = "none"
@@ -74,7 +74,7 @@ class FetchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndStep:
+class ListOffsetsStep:
     """Ask for the end of a partition, as the follower or as a consumer (ListOffsets)."""
 
     kind: Literal["end"] = "end"
@@ -124,7 +124,7 @@ Step = (
     ProduceStep
     | RetryStep
     | FetchStep
-    | EndStep
+    | ListOffsetsStep
     | EpochEndStep
     | ProducerIdStep
     | MetadataStep
@@ -133,7 +133,10 @@ Step = (
 
 CLOSING: tuple[Step, ...] = (
     FollowerStep(does="goes"),
-    *(FetchStep(places=(FetchedPlace(partition=number, place="start"),), follower=True) for number in (0, 1)),
-    *(EndStep(partition=number) for number in (0, 1)),
+    *(
+        FetchStep(places=(PartitionFetch(partition=number, place="start"),), follower=True)
+        for number in (0, 1)
+    ),
+    *(ListOffsetsStep(partition=number) for number in (0, 1)),
 )
 """The end of every sequence: the broker leads, and all of its logs are read."""

@@ -368,7 +368,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "settings: {acks: 7}\nvariants: {a: {kafka: '2.0'}, b: {kafka: '0.11'}}\n",
         [("1:18", "acks: `7` is not one of 0, 1, all")],
     ),
-    "a problem that the base has in a variant only": (
+    "a key of the base that is wrong only in a variant": (
         "settings: {delivery.timeout.ms: 2m}\nvariants: {old: {kafka: '0.11'}, oldest: {kafka: '0.10.2'}}\n",
         [
             ("1:12", "Kafka 0.11 has no delivery.timeout.ms; it came with 2.1 (in variant old)"),
@@ -391,11 +391,11 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [("2:27", "id: expected a whole number, not `x`")],
     ),
-    "a broken duration is not a missing one": (
+    "a broken duration is not reported as missing": (
         "workload: {duration: 10, producers: [{rate: 1/s}]}\nfaults: [{rate: 1/s, do: controller_failover}]\n",
         [("1:22", "10 has no unit")],
     ),
-    "a broken release is not another one": (
+    "an unknown release causes no further problems": (
         "kafka: 0.12\nsettings: {enable.idempotence: true, acks: 1}\n",
         [("1:8", "release `0.12` is not modelled")],
     ),
@@ -413,7 +413,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             )
         ],
     ),
-    "what groups alone have": (
+    "keys that need group.id": (
         "workload:\n  consumers: [{commit: after, topics: [t]}]\n",
         [
             ("2:16", "`commit` applies only to consumers with the setting group.id"),

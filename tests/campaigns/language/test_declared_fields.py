@@ -83,7 +83,7 @@ def problem_of(text: str, *options: str) -> str:
     return "; ".join(map(str, error.value.problems))
 
 
-def written(plan: Plan) -> Plan:
+def round_trip(plan: Plan) -> Plan:
     return plan_of(campaign_text(plan))
 
 
@@ -141,9 +141,9 @@ def test_a_new_setting_is_drawn_by_swarms_and_strategies_and_left_out_by_the_shr
         draw_for_seed(swarm, seed).plan.producers[0].settings["compression.level"] for seed in range(20)
     }
     assert values == {2, 7}
-    assert written(swarm) == swarm
+    assert round_trip(swarm) == swarm
     plan = draw_for_seed(swarm, 0).plan
-    assert written(plan).producers == plan.producers
+    assert round_trip(plan).producers == plan.producers
     assert any(simpler.producers[0].settings == {} for simpler in with_fewer_settings(plan))
     assert find(
         strategies.settings(PRODUCER),
@@ -161,7 +161,7 @@ def test_a_new_field_is_read_and_written() -> None:
     plan = plan_of("cluster: {disk: {wear: 3, spare: 1, head: {seek: 2ms}}}")
     assert disk(plan) == FragileDisk(wear=3, spare=1, seek_us=2_000)
     assert "disk: {wear: 3, spare: 1, head: {seek: 2ms}}" in campaign_text(plan)
-    assert written(plan) == plan
+    assert round_trip(plan) == plan
     assert disk(plan_of("name: x", "cluster.disk.wear=4")).wear == 4
 
 
@@ -201,7 +201,7 @@ def test_a_swarm_draws_an_open_field_unless_an_option_sets_it() -> None:
     seeds = [draw_for_seed(swarm, seed) for seed in range(20)]
     assert {disk(made.plan).wear for made in seeds} == {2, 5}
     assert {made.values for made in seeds} == {(("wear", "2"),), (("wear", "5"),)}
-    assert written(swarm) == swarm
+    assert round_trip(swarm) == swarm
     closed = plan_of(text, "cluster.disk.wear=7")
     assert disk(draw_for_seed(closed, 0).plan).wear == 7
     assert "wear: 10 is too large" in problem_of("swarm: {wear: [2, 10]}")

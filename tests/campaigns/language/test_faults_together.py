@@ -19,7 +19,7 @@ faults:
 """
 
 
-def loaded(text: str) -> Plan:
+def plan_of(text: str) -> Plan:
     (plan,) = load_text(text, "together.yaml").plans
     return plan
 
@@ -28,7 +28,7 @@ def loaded(text: str) -> Plan:
     ("timing", "times"), [("at: 2s", [2_000_000]), ("every: 5s", [5_000_000, 10_000_000])]
 )
 def test_faults_that_strike_together_strike_at_one_time(timing: str, times: list[int]) -> None:
-    plan = loaded(TOGETHER.replace("TIMING", timing))
+    plan = plan_of(TOGETHER.replace("TIMING", timing))
     struck = [(fault.at_us, fault.fault) for fault in run_plan(plan, 0).faults]
     assert struck == [(at_us, fault) for at_us in times for fault in ("broker_crash", "broker_pause")]
 
@@ -37,10 +37,10 @@ def test_faults_that_strike_together_need_one_time() -> None:
     with pytest.raises(
         CampaignError, match="`do` takes several faults only with `every`, or with a single time in `at`"
     ):
-        loaded(TOGETHER.replace("TIMING", "at: 2s..9s"))
+        plan_of(TOGETHER.replace("TIMING", "at: 2s..9s"))
 
 
 def test_faults_that_strike_together_are_separate_injections_and_written_so() -> None:
-    plan = loaded(TOGETHER.replace("TIMING", "at: 2s"))
+    plan = plan_of(TOGETHER.replace("TIMING", "at: 2s"))
     assert [len(entry.faults) for entry in plan.faults] == [1, 1]
-    assert loaded(campaign_text(plan)).digest() == plan.digest()
+    assert plan_of(campaign_text(plan)).digest() == plan.digest()

@@ -47,7 +47,7 @@ def acting(*actions: Action) -> Plan:
     return script_of(Step(actions=actions))
 
 
-def written(plan: Plan) -> str:
+def round_trip_text(plan: Plan) -> str:
     """Return the text of a plan after a check of its round trip."""
     text = campaign_text(plan)
     again = load_text(text, "written.yaml").plans[0]
@@ -58,7 +58,7 @@ def written(plan: Plan) -> str:
 
 def part(plan: Plan, key: str) -> str:
     """Return one section as text."""
-    lines = written(plan).splitlines()
+    lines = round_trip_text(plan).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(f"{key}:"))
     rest = [number for number, line in enumerate(lines) if number > start and not line.startswith(" ")]
     return "\n".join(lines[start : rest[0] if rest else None]) + "\n"
@@ -149,7 +149,7 @@ def test_a_plan_with_every_section_has_its_recorded_text() -> None:
             final=condition(isr=(("t-0", (0, 1)),)),
         ),
     )
-    assert written(plan) == dedent("""\
+    assert round_trip_text(plan) == dedent("""\
         name: golden
         description: >-
           All kinds of things happen here, one after the other, and the reader is told
@@ -255,7 +255,7 @@ def test_a_section_has_its_shortest_form(plan: Plan, key: str, text: str) -> Non
 
 
 def test_defaults_are_left_out() -> None:
-    assert written(SMALL) == dedent("""\
+    assert round_trip_text(SMALL) == dedent("""\
         name: small
         kafka: "2.4"
         cluster:
@@ -298,10 +298,10 @@ def test_shared_settings_are_written_under_settings() -> None:
     consumer = ConsumerSpec(name="c", settings={"retry.backoff.ms": 5})
     plan = replace(SMALL, producers=(*producers, special), consumers=(consumer,))
     assert part(plan, "settings") == "settings:\n  acks: all\n"
-    assert "- {name: p0}\n" in written(plan)
-    assert "- {name: q, settings: {acks: 1, linger.ms: 5}}\n" in written(plan)
+    assert "- {name: p0}\n" in round_trip_text(plan)
+    assert "- {name: q, settings: {acks: 1, linger.ms: 5}}\n" in round_trip_text(plan)
     # Consumers have this setting like the producers, which leave it unset.
-    assert "- {name: c, settings: {retry.backoff.ms: 5}}\n" in written(plan)
+    assert "- {name: c, settings: {retry.backoff.ms: 5}}\n" in round_trip_text(plan)
 
 
 @pytest.mark.parametrize(
@@ -320,12 +320,12 @@ def test_shared_settings_are_written_under_settings() -> None:
 def test_a_rate_is_written_without_loss(interval_us: int, rate: str) -> None:
     timing = Rate(mean_us=interval_us, start_us=0, stop_us=SECOND)
     plan = replace(SMALL, faults=(Injection(timing=timing, faults=(ControllerFailover(),)),))
-    assert f"  - rate: {rate}\n" in written(plan)
+    assert f"  - rate: {rate}\n" in round_trip_text(plan)
 
 
 @pytest.mark.parametrize("probability", [0.1, 1 / 3, 0.0001234567890123456, 1e-7, 1.5e-10, 5e-324, 0.0])
 def test_a_probability_is_written_without_loss(probability: float) -> None:
-    written(acting(NetworkAckLoss(probability=probability)))
+    round_trip_text(acting(NetworkAckLoss(probability=probability)))
 
 
 def test_a_replica_with_two_conditions_has_two_tables() -> None:
@@ -337,7 +337,7 @@ def test_a_replica_with_two_conditions_has_two_tables() -> None:
     plan = replace(
         acting(Expect(condition=condition(replicas=rows))), cluster=replace(CLUSTER, topics=topics)
     )
-    assert "- {t-0: {0: {leo: 1}}, u-0: {0: {leo: 1}}}" in written(plan)
+    assert "- {t-0: {0: {leo: 1}}, u-0: {0: {leo: 1}}}" in round_trip_text(plan)
 
 
 def test_long_lists_are_filled() -> None:
@@ -376,7 +376,7 @@ def test_hostile_values_survive_a_round_trip(value: str) -> None:
         ),
         expect=Expectation(lost=(value,), duplicated=(value, value)),
     )
-    again = load_text(written(plan), "written.yaml").plans[0]
+    again = load_text(round_trip_text(plan), "written.yaml").plans[0]
     assert again.script[0].note == value
     assert again.description == value.strip()
 

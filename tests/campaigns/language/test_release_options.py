@@ -151,15 +151,15 @@ swarm:
 NO_PROTOCOL = "Kafka 3.6 has no group.protocol; it came with 4.0"
 
 
-def drawn(text: str, *overrides: str) -> list[str]:
+def swarm_settings(text: str, *overrides: str) -> list[str]:
     (plan,) = load(text, *overrides).plans
     assert plan.swarm is not None
     return [name for name, _ in plan.swarm.settings]
 
 
 def test_a_swarm_does_not_draw_a_setting_that_the_release_of_an_option_lacks() -> None:
-    assert drawn(DRAWING) == ["acks", "group.protocol"]
-    assert drawn(DRAWING, "kafka=3.6") == ["acks"]
+    assert swarm_settings(DRAWING) == ["acks", "group.protocol"]
+    assert swarm_settings(DRAWING, "kafka=3.6") == ["acks"]
     assert notes(DRAWING, "kafka=3.6") == [(5, 5, f"group.protocol is not drawn: {NO_PROTOCOL}")]
 
 
@@ -267,14 +267,14 @@ def test_a_wrong_file_and_a_wrong_option_stay_mistakes() -> None:
 
 
 def test_a_plan_records_the_release_that_it_was_written_for() -> None:
-    def written(text: str, *overrides: str) -> list[str | None]:
+    def written_for(text: str, *overrides: str) -> list[str | None]:
         return [plan.written_for for plan in load(text, *overrides).plans]
 
-    assert written(WITH_RELEASES) == [None] * 4
-    assert written(WITH_RELEASES, "kafka=4.0") == ["Kafka 2.4", "Kafka 2.4"]
-    assert written(WITH_RELEASES, "kafka=4.4") == ["Kafka 2.4", "Kafka 2.4", None]
-    assert written("expect: {verdict: held}\n", "kafka=4.0") == [None]
-    assert written('kafka: "3.9"\n', "cluster.metadata=zookeeper") == ["Kafka 3.9 with KRaft"]
+    assert written_for(WITH_RELEASES) == [None] * 4
+    assert written_for(WITH_RELEASES, "kafka=4.0") == ["Kafka 2.4", "Kafka 2.4"]
+    assert written_for(WITH_RELEASES, "kafka=4.4") == ["Kafka 2.4", "Kafka 2.4", None]
+    assert written_for("expect: {verdict: held}\n", "kafka=4.0") == [None]
+    assert written_for('kafka: "3.9"\n', "cluster.metadata=zookeeper") == ["Kafka 3.9 with KRaft"]
 
 
 def test_the_release_that_a_plan_was_written_for_does_not_change_its_digest() -> None:

@@ -108,10 +108,10 @@ def test_a_wrong_key_of_a_mapping_is_reported_at_the_key() -> None:
 
 
 def test_two_sections_with_one_name_have_separate_definitions() -> None:
-    def named(doc: str) -> Key:
+    def key(doc: str) -> Key:
         return Key(SectionShape(title="Same", doc=doc, keys={"k": Key(NAME, "")}), "")
 
-    schema = schema_of(SectionShape(title="Root", doc="", keys={"a": named("One."), "b": named("Other.")}))
+    schema = schema_of(SectionShape(title="Root", doc="", keys={"a": key("One."), "b": key("Other.")}))
     assert schema["properties"] == {"a": {"$ref": "#/$defs/Same"}, "b": {"$ref": "#/$defs/Same2"}}
     assert schema["$defs"]["Same2"]["description"] == "Other."
 

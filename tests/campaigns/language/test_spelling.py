@@ -15,6 +15,21 @@ def test_a_suggested_name_from_a_file_is_escaped() -> None:
     assert listed(["a\u2028b", 3]) == r"a\u2028b, 3"
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("okay", "did you mean `ok`?"),
+        ("inv", "did you mean `invoke`?"),
+        ("fial", "did you mean `fail`?"),
+        ("oops", "known: invoke, ok, fail, info"),
+        ("pok", "did you mean `ok`?"),
+        ("infer", "known: invoke, ok, fail, info"),
+    ],
+)
+def test_a_short_list_is_shown_unless_a_name_begins_alike_or_is_very_similar(word: str, hint: str) -> None:
+    assert suggestion(word, ("invoke", "ok", "fail", "info")) == f"; {hint}"
+
+
 def test_a_message_shortens_a_word_that_is_longer_than_usual_paths() -> None:
     path = "x/" * 2_500
     assert (

@@ -37,7 +37,7 @@ def plan(**changes: Any) -> Plan:
     return Plan(**fields)
 
 
-def tried(way: Prevention, outcome: str) -> Prevention:
+def with_trial(way: Prevention, outcome: str) -> Prevention:
     """Return a prevention with a trial that came out so."""
     return replace(way, trial=Trial(outcome=outcome, verdict=HELD, struck=("broker_crash",)))
 
@@ -50,7 +50,7 @@ def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Findin
         value=value,
         chain=CHAIN,
         permitted_by=permitted_by,
-        prevented_by=(tried(KIP_101, TRIED_HELD), tried(KIP_320, REFUTED)),
+        prevented_by=(with_trial(KIP_101, TRIED_HELD), with_trial(KIP_320, REFUTED)),
         details=(("offsets", [1, 2]),),
     )
 

@@ -104,7 +104,7 @@ def test_every_malformed_line_of_edn_is_reported_with_its_position() -> None:
     ]
 
 
-def judged(text: str) -> str:
+def status_of(text: str) -> str:
     return judge_history(read_history(lines(text), "h.edn"), StatedSettings()).status
 
 
@@ -120,7 +120,7 @@ VECTORS = {
 
 @pytest.mark.parametrize("text", VECTORS.values(), ids=list(VECTORS))
 def test_a_history_as_one_vector_equals_the_same_history_as_lines(text: str) -> None:
-    assert judged(text) == judged(TORN) == VIOLATED
+    assert status_of(text) == status_of(TORN) == VIOLATED
     assert len(read_history(lines(text), "h.edn").processes) == len(
         read_history(lines(TORN), "h.edn").processes
     )

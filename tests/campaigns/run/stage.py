@@ -67,6 +67,6 @@ class Stage:
             self.injector.check_triggers()
             self.script.advance()
 
-    def named(self, name: str) -> list[tuple[object, ...]]:
+    def events_named(self, name: str) -> list[tuple[object, ...]]:
         """Return the trace's events of one name, with their times but without the name."""
         return [(event[0], *event[2:]) for event in self.cluster.trace.events if event[1] == name]

@@ -27,7 +27,7 @@ from harrow.checks.prevention import (
 )
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.brokers import BrokerCrash
-from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, tried, verdict
+from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, verdict, with_trial
 from tests.scenarios.library_plans import library_plans
 
 POWER = "log.flush.interval.messages"
@@ -37,7 +37,7 @@ def losing(*ways: Prevention, value: str = "m1", permitted_by: str | None = None
     return replace(lost(value, permitted_by), prevented_by=ways)
 
 
-def shown(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
+def finding_and_trials(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
     """Return the first finding with its tried remedies, and the plans of the trials."""
     plans: list[Plan] = []
 
@@ -49,17 +49,17 @@ def shown(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding
     return proven(first, run).verdict.rules["lost-write"].findings[0], plans
 
 
-def flushed(plan: Plan) -> bool:
+def flushes_each_record(plan: Plan) -> bool:
     return plan.cluster.settings.get("log.flush.interval.messages") == 1
 
 
-def clean(plan: Plan) -> bool:
+def elects_cleanly(plan: Plan) -> bool:
     return plan.cluster.settings.get("unclean.leader.election.enable") is False
 
 
 def test_a_remedy_that_held_is_shown_with_the_options_to_type() -> None:
     first = run_result(losing(permitted_by=POWER))
-    finding, _ = shown(first, lambda plan: run_result() if flushed(plan) else first)
+    finding, _ = finding_and_trials(first, lambda plan: run_result() if flushes_each_record(plan) else first)
     assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (confirmed by a rerun)"]
     outcomes = {way.name: way.trial.outcome for way in finding.prevented_by if way.trial is not None}
     assert outcomes["log.flush.interval.messages"] == TRIED_HELD
@@ -71,14 +71,14 @@ def test_only_remedies_that_guard_against_the_finding_are_tried() -> None:
         losing(permitted_by="disk failure"),
         chain=(last_in_isr_lost_disk.conclude(isr=(0,), value="m1", having=()),),
     )
-    finding, _ = shown(run_result(disk), lambda _: run_result(disk))
+    finding, _ = finding_and_trials(run_result(disk), lambda _: run_result(disk))
     names = {way.name for way in finding.prevented_by if way.kind != "release"}
     assert names == {"min.insync.replicas"}
 
 
 def test_only_repairs_of_the_same_kind_are_tried() -> None:
     first = run_result(losing(KIP_101))
-    finding, _ = shown(first, lambda _: first)
+    finding, _ = finding_and_trials(first, lambda _: first)
     names = {way.name for way in finding.prevented_by if way.kind == "repair"}
     assert {"KIP-101", "KIP-320", "KIP-497"} <= names
     assert names.isdisjoint({"KIP-890", "KAFKA-14402", "KAFKA-17076", "KAFKA-13194"})
@@ -87,24 +87,24 @@ def test_only_repairs_of_the_same_kind_are_tried() -> None:
 def test_no_remedy_is_named_without_a_trial() -> None:
     (line,) = prevention_lines(losing(FLUSHING))
     assert line.text == "may be prevented by log.flush.interval.messages=1"
-    first, *_ = prevention_lines(losing(tried(FLUSHING, TRIED_HELD)))
+    first, *_ = prevention_lines(losing(with_trial(FLUSHING, TRIED_HELD)))
     assert first.text == "prevented by this (confirmed by a rerun):"
 
 
 def test_the_report_lists_remedies_that_were_tried_in_vain() -> None:
-    (line,) = prevention_lines(losing(tried(FLUSHING, REFUTED)))
+    (line,) = prevention_lines(losing(with_trial(FLUSHING, REFUTED)))
     assert line.text == "nothing that was tried prevents this: log.flush.interval.messages=1"
     assert not list(prevention_lines(losing()))
 
 
 def test_a_loss_of_another_record_by_the_same_cause_is_no_proof() -> None:
-    finding, _ = shown(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
+    finding, _ = finding_and_trials(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
     assert not list(preventions(finding))
 
 
 def test_a_loss_of_the_same_record_by_another_cause_is_no_proof() -> None:
     again = replace(losing(), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m1")), permitted_by="x")
-    finding, _ = shown(run_result(losing(FLUSHING)), lambda _: run_result(again))
+    finding, _ = finding_and_trials(run_result(losing(FLUSHING)), lambda _: run_result(again))
     assert not list(preventions(finding))
 
 
@@ -115,10 +115,10 @@ def test_a_remedy_does_not_hold_if_another_loss_replaces_the_finding(permitted_b
         chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")),
     )
     first = losing(FLUSHING, permitted_by=POWER)
-    finding, _ = shown(run_result(first), lambda _: run_result(other))
+    finding, _ = finding_and_trials(run_result(first), lambda _: run_result(other))
     assert not list(preventions(finding))
     # The remedy did not cause findings that the run had too.
-    finding, _ = shown(run_result(first, other), lambda _: run_result(other))
+    finding, _ = finding_and_trials(run_result(first, other), lambda _: run_result(other))
     assert list(preventions(finding))
 
 
@@ -133,13 +133,13 @@ def refutation(finding: Finding) -> Refutation | None:
 
 def test_the_finding_that_refutes_a_remedy_is_recorded_as_data() -> None:
     first = run_result(losing(FLUSHING))
-    finding, _ = shown(first, lambda _: first)
+    finding, _ = finding_and_trials(first, lambda _: first)
     assert refutation(finding) == Refutation(
         rule="lost-write", partition="t-0", offset=1, value="m1", causes=("committed-record-lost",)
     )
     other = replace(losing(value="m7"), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")))
     permitted = losing(FLUSHING, permitted_by=POWER)
-    finding, _ = shown(run_result(permitted), lambda _: run_result(other))
+    finding, _ = finding_and_trials(run_result(permitted), lambda _: run_result(other))
     assert refutation(finding) == Refutation(
         rule="lost-write",
         partition="t-0",
@@ -163,21 +163,21 @@ def test_a_trial_with_less_to_judge_proves_nothing() -> None:
     ]
     undecided = verdict(status=INCONCLUSIVE, reasons=("nothing was tried",))
     for again in [*lesser, run_result(given_up="it went on and on"), run_result(verdict=undecided)]:
-        finding, _ = shown(first, lambda _, again=again: again)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        finding, _ = finding_and_trials(first, lambda _, again=again: again)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         assert all("not tried" in way for way in preventions(finding))
         assert not any(way.held for way in finding.prevented_by)
 
 
 def test_a_trial_in_which_a_fault_did_not_strike_proves_nothing() -> None:
     first = run_result(losing(FLUSHING))
-    finding, _ = shown(first, lambda _: run_result(faults=()))
+    finding, _ = finding_and_trials(first, lambda _: run_result(faults=()))
     assert not any(way.held for way in finding.prevented_by)
     assert "broker_crash did not strike" in next(preventions(finding))
 
 
 def test_a_fault_after_the_damage_need_not_strike() -> None:
     late = InjectedFault(at_us=8_000_000, fault="broker_crash", details=(), origin=BrokerCrash(broker=0))
-    finding, _ = shown(
+    finding, _ = finding_and_trials(
         run_result(losing(FLUSHING), faults=(*run_result().faults, late)), lambda _: run_result()
     )
     assert any(way.held for way in finding.prevented_by)
@@ -189,24 +189,26 @@ def test_a_remedy_runs_once_for_any_number_of_findings() -> None:
     first = replace(first, verdict=replace(first.verdict, rules=rules))
     held = verdict()
     held = replace(held, rules={**held.rules, "unseen": held.rules["lost-write"]})
-    _, plans = shown(first, lambda _: run_result(verdict=held))
+    _, plans = finding_and_trials(first, lambda _: run_result(verdict=held))
     assert len(plans) == len({plan.digest() for plan in plans})
 
 
 def test_the_findings_of_a_run_cost_a_limited_number_of_trials() -> None:
     first = run_result(losing(FLUSHING))
-    _, plans = shown(first, lambda _: first)
+    _, plans = finding_and_trials(first, lambda _: first)
     assert 1 < len(plans) <= RUNS_MAX
 
 
 def test_the_first_later_release_that_holds_is_named() -> None:
     first = run_result(losing(permitted_by=POWER))
-    finding, _ = shown(first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first)
+    finding, _ = finding_and_trials(
+        first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first
+    )
     assert list(preventions(finding)) == ["--set kafka=2.0 (confirmed by a rerun)"]
 
 
 def test_a_later_repair_of_a_switch_is_not_tried_if_an_earlier_one_holds() -> None:
-    finding, _ = shown(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
+    finding, _ = finding_and_trials(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
     names = [way.name for way in finding.prevented_by if way.kind == "repair"]
     assert "KIP-101" in names
     assert "KIP-279" not in names
@@ -214,7 +216,9 @@ def test_a_later_repair_of_a_switch_is_not_tried_if_an_earlier_one_holds() -> No
 
 def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> None:
     first = run_result(losing(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
-    finding, _ = shown(first, lambda plan: run_result() if clean(plan) and flushed(plan) else first)
+    finding, _ = finding_and_trials(
+        first, lambda plan: run_result() if elects_cleanly(plan) and flushes_each_record(plan) else first
+    )
     assert list(preventions(finding)) == [
         "--set unclean.leader.election.enable=false --set log.flush.interval.messages=1 (confirmed by a rerun)"
     ]
@@ -285,5 +289,5 @@ def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
 
 def test_remedies_against_elections_are_not_tried_against_power_loss() -> None:
     finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,))))
-    proven_finding, _ = shown(run_result(finding), lambda _: run_result(finding))
+    proven_finding, _ = finding_and_trials(run_result(finding), lambda _: run_result(finding))
     assert "unclean.leader.election.enable" not in {way.name for way in proven_finding.prevented_by}

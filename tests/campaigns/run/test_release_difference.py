@@ -18,7 +18,7 @@ def plan_of(name: str, *overrides: str) -> Plan:
     return load_campaign(resolve(name)[0], overrides).plans[0]
 
 
-def tried(plan: Plan) -> tuple[RunResult, Sequence[Plan]]:
+def run_and_trials(plan: Plan) -> tuple[RunResult, Sequence[Plan]]:
     """Return a run with its difference, and the plans of the trials."""
     plans: list[Plan] = []
 
@@ -40,7 +40,7 @@ def tried(plan: Plan) -> tuple[RunResult, Sequence[Plan]]:
 def test_the_named_behaviour_restores_the_expected_outcome(
     campaign: str, release: str, switch: str, name: str
 ) -> None:
-    result, _ = tried(plan_of(campaign, f"kafka={release}"))
+    result, _ = run_and_trials(plan_of(campaign, f"kafka={release}"))
     assert result.difference is not None
     assert (result.difference.switch, result.difference.step) == (switch, None)
     assert name in reason(result)
@@ -52,7 +52,7 @@ def test_the_named_behaviour_restores_the_expected_outcome(
 
 
 def test_a_script_that_waits_for_a_repaired_failure_names_the_repair() -> None:
-    result, plans = tried(plan_of("loss-by-hw-truncation", "kafka=4.3"))
+    result, plans = run_and_trials(plan_of("loss-by-hw-truncation", "kafka=4.3"))
     assert reason(result) == (
         "nothing is lost, step 10 waits for something that does not happen: KIP-101, since 0.11 "
         "(tried: with behaviours.follower_truncation=high_watermark it happens)"
@@ -61,18 +61,18 @@ def test_a_script_that_waits_for_a_repaired_failure_names_the_repair() -> None:
 
 
 def test_a_trial_allows_the_script_the_time_that_its_steps_state() -> None:
-    result, _ = tried(plan_of("unread-partition", "kafka=4.3"))
+    result, _ = run_and_trials(plan_of("unread-partition", "kafka=4.3"))
     assert max(step.after_us or 0 for step in result.plan.script) == 300 * US_PER_SECOND
     assert result.difference is not None
     assert result.difference.switch == "static_leader_skips_assignment"
 
 
 def test_no_behaviour_is_named_if_no_single_one_is_enough() -> None:
-    result, _ = tried(plan_of("last-replica-standing", "kafka=4.3"))
+    result, _ = run_and_trials(plan_of("last-replica-standing", "kafka=4.3"))
     assert result.missed
     assert result.difference is None
 
 
 def test_a_run_on_the_campaigns_own_release_has_no_trials() -> None:
-    result, plans = tried(plan_of("loss-by-hw-truncation"))
+    result, plans = run_and_trials(plan_of("loss-by-hw-truncation"))
     assert (result.difference, plans) == (None, [])

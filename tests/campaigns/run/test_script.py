@@ -106,7 +106,7 @@ def test_a_step_can_wait_for_a_row_of_the_replica_table() -> None:
     wanted = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=1, hw=0),))
     stage = Stage(step(send("a")), step(send("b"), when=wanted))
     stage.run(2 * SECOND)
-    appended = [at_us for at_us, *_ in stage.named("append")]
+    appended = [at_us for at_us, *_ in stage.events_named("append")]
     assert sends(stage)[1][0] == appended[0]
 
 

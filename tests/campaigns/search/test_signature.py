@@ -25,7 +25,7 @@ def concluding(value: str, *conclusions: Link) -> Finding:
     return replace(lost(value), chain=conclusions)
 
 
-def committed(value: str) -> Link:
+def committed_loss(value: str) -> Link:
     return committed_record_lost.conclude(value=value)
 
 
@@ -102,14 +102,14 @@ def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
 @pytest.mark.parametrize(
     ("given", "other", "same"),
     [
-        ((committed("producer-0:17"),), (committed("m0"),), True),
-        ((committed("m0"),), (acked_before_commit.conclude(value="m0"),), False),
-        ((committed("m0"), DEPOSED), (committed("m0"),), True),
-        ((committed("m0"),), (committed("m0"), DEPOSED), False),
-        ((committed("m0"),), (), False),
-        ((), (committed("m0"),), False),
+        ((committed_loss("producer-0:17"),), (committed_loss("m0"),), True),
+        ((committed_loss("m0"),), (acked_before_commit.conclude(value="m0"),), False),
+        ((committed_loss("m0"), DEPOSED), (committed_loss("m0"),), True),
+        ((committed_loss("m0"),), (committed_loss("m0"), DEPOSED), False),
+        ((committed_loss("m0"),), (), False),
+        ((), (committed_loss("m0"),), False),
         # Names of brokers are no part of the cause.
-        ((committed("m0"), says(3, "m0")), (committed("m2"), says(0, "m2")), True),
+        ((committed_loss("m0"), says(3, "m0")), (committed_loss("m2"), says(0, "m2")), True),
         # Neither are their numbers.
         ((behind(2, 0, 1),), (behind(1, 0),), True),
         ((standing(("0", 3), ("1", 3)),), (standing(("2", 0)),), True),

@@ -43,7 +43,7 @@ script:
 _FINDING = Finding(partition="t-0", chain=(elected(11 * US_PER_SECOND, 0, leader_epoch=1),))
 
 
-def paused() -> Plan:
+def paused_plan() -> Plan:
     return load_text(_PAUSED, "paused.yaml").plans[0]
 
 
@@ -57,7 +57,7 @@ def fixed_networks(plans: list[Plan]) -> set[int]:
 
 
 def test_a_few_records_are_sent_between_events_or_just_before_a_fault() -> None:
-    plans = list(with_few_records(paused(), _FINDING))
+    plans = list(with_few_records(paused_plan(), _FINDING))
     counts = [len(sent_at(plan)) for plan in plans]
     assert set(counts) == {0, 1, 2}
     # Plans without records cost only a handful of runs.
@@ -69,11 +69,11 @@ def test_a_few_records_are_sent_between_events_or_just_before_a_fault() -> None:
     single = [sent_at(plan)[0] for plan in fixed if len(sent_at(plan)) == 1]
     assert {5 * US_PER_SECOND - US_PER_MS, 8 * US_PER_SECOND, 12 * US_PER_SECOND} <= set(single)
     # Everything else stays.
-    assert all([m for m in timeline(p) if m.is_fault()] == [timeline(paused())[-1]] for p in plans)
+    assert all([m for m in timeline(p) if m.is_fault()] == [timeline(paused_plan())[-1]] for p in plans)
 
 
 def test_a_pause_becomes_a_crash_but_a_crash_stays() -> None:
-    with_restart, for_good = with_crashes(paused())
+    with_restart, for_good = with_crashes(paused_plan())
     assert timeline(with_restart)[-1].action == BrokerCrash(
         broker=0, restart_after=(8 * US_PER_SECOND, 8 * US_PER_SECOND)
     )
@@ -82,14 +82,14 @@ def test_a_pause_becomes_a_crash_but_a_crash_stays() -> None:
 
 
 def test_moving_the_end_into_the_script_does_not_change_the_run() -> None:
-    (plan,) = with_end_in_script(paused())
+    (plan,) = with_end_in_script(paused_plan())
     assert (plan.duration_us, plan.script[-1].note) == (0, HEALED)
-    assert run_plan(plan, 0).trace_digest == run_plan(paused(), 0).trace_digest
+    assert run_plan(plan, 0).trace_digest == run_plan(paused_plan(), 0).trace_digest
     assert not list(with_end_in_script(plan))
 
 
 def test_acks_is_removed_after_the_settings_that_imply_it() -> None:
-    _, without_idempotence, without_acks, *_ = with_fewer_settings(paused())
+    _, without_idempotence, without_acks, *_ = with_fewer_settings(paused_plan())
     assert "acks" in without_idempotence.producers[0].settings
     assert "acks" not in without_acks.producers[0].settings
 

@@ -58,23 +58,23 @@ def test_ranges_include_both_ends_and_reach_them() -> None:
     plan = open_plan(
         brokers=(2, 4), partitions=(1, 3), replication_factor=(1, 3), duration_us=(2_000_000, 3_000_000)
     )
-    made = [draw_for_seed(plan, seed).plan for seed in range(200)]
-    assert {len(p.cluster.brokers) for p in made} == {2, 3, 4}
-    assert {p.cluster.topics[0].partitions for p in made} == {1, 2, 3}
-    assert {p.cluster.topics[0].replication_factor for p in made} == {1, 2, 3}
-    assert all(p.cluster.topics[0].replication_factor <= len(p.cluster.brokers) for p in made)
-    assert all(2_000_000 <= p.duration_us <= 3_000_000 for p in made)
-    assert all(p.producers[0].stop_us == p.duration_us for p in made)
+    seed_plans = [draw_for_seed(plan, seed).plan for seed in range(200)]
+    assert {len(p.cluster.brokers) for p in seed_plans} == {2, 3, 4}
+    assert {p.cluster.topics[0].partitions for p in seed_plans} == {1, 2, 3}
+    assert {p.cluster.topics[0].replication_factor for p in seed_plans} == {1, 2, 3}
+    assert all(p.cluster.topics[0].replication_factor <= len(p.cluster.brokers) for p in seed_plans)
+    assert all(2_000_000 <= p.duration_us <= 3_000_000 for p in seed_plans)
+    assert all(p.producers[0].stop_us == p.duration_us for p in seed_plans)
 
 
 def test_drawn_settings_go_to_the_scopes_that_have_them() -> None:
     plan = open_plan(
         settings=(("acks", ("1",)), ("min.insync.replicas", (2,)), ("auto.offset.reset", ("latest",)))
     )
-    made = draw_for_seed(plan, 0).plan
-    assert made.producers[0].settings == {"acks": "1"}
-    assert made.cluster.settings == {"min.insync.replicas": 2}
-    assert made.cluster.topics[0].settings == {}
+    seed_plan = draw_for_seed(plan, 0).plan
+    assert seed_plan.producers[0].settings == {"acks": "1"}
+    assert seed_plan.cluster.settings == {"min.insync.replicas": 2}
+    assert seed_plan.cluster.topics[0].settings == {}
 
 
 def test_settings_that_kafka_would_reject_together_are_reconciled() -> None:
@@ -86,23 +86,23 @@ def test_settings_that_kafka_would_reject_together_are_reconciled() -> None:
     )
     plan = open_plan(releases=("0.10.2", "0.11", "2.4"), replication_factor=(1, 3), settings=settings)
     for seed in range(200):
-        made = draw_for_seed(plan, seed).plan
-        producer_settings = made.producers[0].settings
+        seed_plan = draw_for_seed(plan, seed).plan
+        producer_settings = seed_plan.producers[0].settings
         if producer_settings.get("enable.idempotence"):
             assert producer_settings["acks"] == "all"
             assert int(producer_settings["max.in.flight.requests.per.connection"]) <= (
-                1 if made.kafka == "0.11" else 5
+                1 if seed_plan.kafka == "0.11" else 5
             )
-        assert "enable.idempotence" not in producer_settings or made.kafka != "0.10.2"
-        least = int(made.cluster.settings["min.insync.replicas"])
-        assert least <= made.cluster.topics[0].replication_factor
+        assert "enable.idempotence" not in producer_settings or seed_plan.kafka != "0.10.2"
+        least = int(seed_plan.cluster.settings["min.insync.replicas"])
+        assert least <= seed_plan.cluster.topics[0].replication_factor
 
 
 def test_each_seed_draws_which_faults_are_in_play() -> None:
     faults = SwarmFaults(kinds=KINDS, in_play=(0, 2), mean_us=(500_000, 5_000_000), together=(1, 2))
-    made = [draw_for_seed(open_plan(faults=faults), seed).plan.faults for seed in range(100)]
-    assert {len(injections[0].faults) if injections else 0 for injections in made} == {0, 1, 2}
-    for (injection,) in (injections for injections in made if injections):
+    fault_lists = [draw_for_seed(open_plan(faults=faults), seed).plan.faults for seed in range(100)]
+    assert {len(injections[0].faults) if injections else 0 for injections in fault_lists} == {0, 1, 2}
+    for (injection,) in (injections for injections in fault_lists if injections):
         assert isinstance(injection.timing, Rate)
         assert 500_000 <= injection.timing.mean_us <= 5_000_000
         assert injection.together in (1, 2)
@@ -112,9 +112,9 @@ def test_each_seed_draws_which_faults_are_in_play() -> None:
 def test_every_drawn_plan_is_a_campaign_that_loads() -> None:
     plan = library_swarm()
     for seed in range(100):
-        made = draw_for_seed(plan, seed).plan
-        text = campaign_text(made)
-        assert load_text(text, "drawn.yaml").plans[0].digest() == made.digest()
+        seed_plan = draw_for_seed(plan, seed).plan
+        text = campaign_text(seed_plan)
+        assert load_text(text, "drawn.yaml").plans[0].digest() == seed_plan.digest()
 
 
 def test_a_run_lists_its_drawn_values_and_has_the_digest_of_the_campaign() -> None:

@@ -30,7 +30,7 @@ def table(of: Definition, seeds: range) -> pa.Table:
     return pa.Table.from_batches([as_batch(run_task(cells, Task(cell=0, seeds=seeds)))])
 
 
-def written(path: Path, of: Definition, seeds: range) -> SweepFolder:
+def write_sweep(path: Path, of: Definition, seeds: range) -> SweepFolder:
     folder = SweepFolder(path, of)
     folder.begin()
     folder.write(of.cells[0].campaign, table(of, seeds), [(0, seeds)])
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(
 
 def test_a_file_lists_the_rare_states_of_its_rows(tmp_path: Path) -> None:
     of = definition(4)
-    written(tmp_path, of, range(4))
+    write_sweep(tmp_path, of, range(4))
     again = SweepFolder(tmp_path, of)
     assert again.missing() == []
     (part,) = again.parts()
@@ -106,7 +106,7 @@ def test_a_truncated_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
     assert list(folder.repeated()) == [run, run]
 
 
-def asked(*folders: Path) -> list[list[list[Any]]]:
+def query_verdicts(*folders: Path) -> list[list[list[Any]]]:
     """Query the verdicts of sweeps with DuckDB.
 
     DuckDB runs in its own process, because it reports leaks at the end of pytest.
@@ -126,23 +126,23 @@ def test_the_name_of_a_campaign_stays_text(tmp_path: Path) -> None:
     names = ["2024", "007", "2024-01-01", "1e5", "null", "true", "a.b", "Small"]
     for name in names:
         of = define([(campaign(TEXT.replace("name: small", f"name: '{name}'")), "x.yaml")], range(2))
-        written(tmp_path / name, of, range(2))
-    answers = asked(*(tmp_path / name for name in names))
+        write_sweep(tmp_path / name, of, range(2))
+    answers = query_verdicts(*(tmp_path / name for name in names))
     assert [{row[0] for row in rows} for rows in answers] == [{name} for name in names]
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     names = ["s[1]", "s*", "s?", "a b'c", "{a,b}", "date=2024"]
     for name in names:
-        written(tmp_path / name, definition(2), range(2))
-    answers = asked(*(tmp_path / name for name in names))
+        write_sweep(tmp_path / name, definition(2), range(2))
+    answers = query_verdicts(*(tmp_path / name for name in names))
     assert [sum(row[4] for row in rows) for rows in answers] == [2] * len(names)
 
 
 def test_the_largest_seeds_are_kept_exactly(tmp_path: Path) -> None:
     last = 2**63 - 1
     of = define([(campaign(), "small.yaml")], range(last - 2, last + 1))
-    folder = written(tmp_path, of, range(last - 2, last + 1))
+    folder = write_sweep(tmp_path, of, range(last - 2, last + 1))
     assert folder.missing() == []
     assert read_definition(tmp_path).seeds == of.seeds
 
@@ -167,7 +167,7 @@ def test_a_missing_campaign_is_reported_by_name(tmp_path: Path) -> None:
 def part_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFolder:
     """Write a sweep of three runs, and change the metadata of its file of rows."""
     of = definition(3)
-    folder = written(path, of, range(3))
+    folder = write_sweep(path, of, range(3))
     (part,) = folder.parts()
     rows = pq.ParquetFile(part).read()
     pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **metadata}), part)
@@ -207,7 +207,7 @@ def test_a_file_of_rows_with_damaged_probes_is_rejected(tmp_path: Path, metadata
     ],
 )
 def test_a_foreign_file_that_queries_would_read_is_rejected(tmp_path: Path, name: str) -> None:
-    folder = written(tmp_path, definition(3), range(3))
+    folder = write_sweep(tmp_path, definition(3), range(3))
     (tmp_path / "runs" / name).touch()
     with pytest.raises(SweepFolderError, match="not a file of a sweep"):
         folder.check()
@@ -225,7 +225,7 @@ def read_all(folder: SweepFolder) -> None:
 )
 def test_a_pipe_in_place_of_a_file_is_rejected(tmp_path: Path, name: str) -> None:
     """Opening it would wait for a writer, in Parquet's own code, which ignores Ctrl-C."""
-    folder = written(tmp_path, definition(3), range(3))
+    folder = write_sweep(tmp_path, definition(3), range(3))
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
     with pytest.raises(SweepFolderError, match="it is not a file"):

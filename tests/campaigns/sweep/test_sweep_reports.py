@@ -50,7 +50,7 @@ def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **fields: Any
     }
 
 
-def reported(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
+def report_of(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
     """Return the report of rows from its own process, because DuckDB complains when pytest ends."""
     of = definition(20, text=REQUIRING, varies=acks("1", "all"))
     folder = SweepFolder(path, of)
@@ -71,7 +71,7 @@ REACHED: dict[str, Any] = {"probes": [{"probe": "unclean-election", "count": 2}]
 
 def test_a_report_has_failures_rates_and_missing_probes(tmp_path: Path) -> None:
     failed: dict[str, Any] = {"outcome": "unexpected", **LOST}
-    report = reported(
+    report = report_of(
         tmp_path,
         row(4, "violated", count=2, events=50, **failed),
         row(2, "violated", count=1, events=90, **failed),
@@ -110,12 +110,12 @@ def test_a_report_has_failures_rates_and_missing_probes(tmp_path: Path) -> None:
 
 
 def test_a_required_probe_that_no_run_reached_makes_the_sweep_inconclusive(tmp_path: Path) -> None:
-    report = reported(tmp_path, row(1, "held", **REACHED), row(1, "held", cell=1))
+    report = report_of(tmp_path, row(1, "held", **REACHED), row(1, "held", cell=1))
     assert len(report["required_probes_missed"]) == 1
     assert (report["verdict"], report["exit"]) == ("inconclusive", UNDECIDED)
 
 
 def test_unequal_repeats_are_an_error(tmp_path: Path) -> None:
     rows = (row(1, "held", **REACHED), row(1, "held", cell=1, **REACHED))
-    assert reported(tmp_path / "a", *rows)["verdict"] == "held"
-    assert reported(tmp_path / "b", *rows, unequal=[[0, 1]])["verdict"] == "error"
+    assert report_of(tmp_path / "a", *rows)["verdict"] == "held"
+    assert report_of(tmp_path / "b", *rows, unequal=[[0, 1]])["verdict"] == "error"

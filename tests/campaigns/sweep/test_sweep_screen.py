@@ -108,7 +108,7 @@ def report(
     )
 
 
-def shown(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -> list[str]:
+def screen_lines(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None, highlight=False)
     show_report(console, of, written, quiet=how.get("quiet", False), verbose=how.get("verbose", False))
     text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
@@ -144,7 +144,7 @@ def table(lines: list[str], title: str) -> list[str]:
 
 def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_each_varied_setting() -> None:
     cells = [cell("base", acks=acks, size="3") for acks in ("1", "all")]
-    lines = shown(
+    lines = screen_lines(
         report(
             rate("base acks=1 size=3", 620, "permitted"),
             rate("base acks=all size=3", 0, None),
@@ -175,7 +175,7 @@ def test_no_column_of_the_matrix_is_cut_at_any_width(width: int) -> None:
         of_cells=names,
         service=tuple(service(name, 12_345_678) for name in names),
     )
-    lines = shown(of, width=width)
+    lines = screen_lines(of, width=width)
     end = next(place for place, line in enumerate(lines) if line.startswith("rare states"))
     matrix = [line for line in lines[:end] if line]
     text = "\n".join(matrix)
@@ -202,12 +202,12 @@ def test_sizes_releases_and_words_are_sorted_naturally() -> None:
         cells = [cell("base", **{key: value}) for value in values]
         names = [each["cell"] for each in cells]
         of = report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
-        matrix = table(shown(of), "Service to clients, run by run:")
+        matrix = table(screen_lines(of), "Service to clients, run by run:")
         assert [line.split()[0] for line in matrix if line.split()[0] in values] == list(order)
 
 
 def test_violations_come_before_permitted_anomalies() -> None:
-    lines = shown(
+    lines = screen_lines(
         report(
             rate("base", 5, "permitted", rule="duplicate"), rate("base", 1, "violated", rule="lost-write")
         ),
@@ -219,7 +219,7 @@ def test_violations_come_before_permitted_anomalies() -> None:
 
 def test_campaigns_and_variants_are_distinguished() -> None:
     text = "\n".join(
-        shown(
+        screen_lines(
             report(
                 rate("base", 1, "violated"),
                 rate("old", 2, "violated"),
@@ -236,7 +236,9 @@ def test_campaigns_and_variants_are_distinguished() -> None:
 def test_names_of_cells_in_a_folder_cannot_disturb_a_terminal() -> None:
     cells = [cell("base", **{"a\x1b[31m": "1\n2"}), cell("b", **{"a\x1b[31m": "3"})]
     names = [each["cell"] for each in cells]
-    lines = shown(report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names)))
+    lines = screen_lines(
+        report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
+    )
     matrix = table(lines, "Service to clients, run by run:")
     assert any("1\\n2" in line for line in matrix)
     assert not any("\x1b" in line for line in lines)
@@ -244,7 +246,7 @@ def test_names_of_cells_in_a_folder_cannot_disturb_a_terminal() -> None:
 
 def test_a_failure_shows_commands_that_can_be_copied() -> None:
     file = WrittenFailure(group=failure(), path=Path("s/failures/x/campaign.yaml"), shrunk=False)
-    lines = shown(report(failures=(failure(),)), width=30, written=[file])
+    lines = screen_lines(report(failures=(failure(),)), width=30, written=[file])
     assert "  earliest  harrow run c.yaml --seed 7 --set acks=1" in lines
     assert "  shortest  harrow run c.yaml --seed 9 --set acks=1" in lines
     assert "  campaign  s/failures/x/campaign.yaml" in lines
@@ -252,13 +254,15 @@ def test_a_failure_shows_commands_that_can_be_copied() -> None:
 
 def test_only_the_first_of_many_kinds_of_failures_are_shown() -> None:
     of = report(failures=tuple(failure(f"lost-write-{n}") for n in range(12)))
-    assert any(line.startswith("and 2 more kinds of failures; --verbose shows them") for line in shown(of))
-    assert sum(line.startswith("lost-write  c") for line in shown(of, verbose=True)) == 12
+    assert any(
+        line.startswith("and 2 more kinds of failures; --verbose shows them") for line in screen_lines(of)
+    )
+    assert sum(line.startswith("lost-write  c") for line in screen_lines(of, verbose=True)) == 12
 
 
 def test_the_option_quiet_shows_only_failures() -> None:
-    assert shown(report(rate("base", 1, "permitted")), quiet=True) == []
-    lines = shown(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
+    assert screen_lines(report(rate("base", 1, "permitted")), quiet=True) == []
+    lines = screen_lines(report(rate("base", 1, "violated"), failures=(failure(),)), quiet=True)
     assert lines[0] == "lost-write  c, 3 times"
     assert "Rates, among the decided runs:" not in lines
 
@@ -276,12 +280,14 @@ def test_the_option_quiet_shows_only_failures() -> None:
     ],
 )
 def test_the_summary_shows_runs_verdicts_and_speed(state: dict[str, Any], line: str) -> None:
-    screen = shown(report(**state))
+    screen = screen_lines(report(**state))
     assert any(each.startswith(line) for each in screen), screen
 
 
 def test_a_sweep_without_rows_has_a_report() -> None:
-    assert any(line.startswith("0 runs") for line in shown(SweepReport(state={**STATE, "complete": False})))
+    assert any(
+        line.startswith("0 runs") for line in screen_lines(SweepReport(state={**STATE, "complete": False}))
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) 
 
 
 def grid(cells: int = 2) -> Definition:
-    made = tuple(cell_of(plan(description=str(n)), (("acks", str(n)),)) for n in range(cells))
+    sweep_cells = tuple(cell_of(plan(description=str(n)), (("acks", str(n)),)) for n in range(cells))
     source = SweepSource(campaign="loss", argument="loss.yaml", text="")
-    return Definition(sources=(source,), cells=made, seeds=range(100))
+    return Definition(sources=(source,), cells=sweep_cells, seeds=range(100))
 
 
 def progress(of: Definition, *tables: pa.Table) -> Progress:

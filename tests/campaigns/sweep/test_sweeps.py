@@ -67,14 +67,14 @@ def keys(path: Path) -> list[tuple[str, int]]:
     return sorted(finished)
 
 
-def wanted(of: Definition) -> list[tuple[str, int]]:
+def keys_of(of: Definition) -> list[tuple[str, int]]:
     return sorted((cell.name, seed) for cell in of.cells for seed in of.seeds)
 
 
 def test_every_key_has_one_row(tmp_path: Path) -> None:
     of = definition(20, varies=acks("1", "all"))
     progress = sweep(tmp_path, Here(of))
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert (progress.done, progress.planned, progress.is_complete()) == (40, 40, True)
     assert progress.tally.verdicts.total() == 40
     assert progress.probes
@@ -89,7 +89,7 @@ def test_resuming_runs_only_the_missing_seeds(tmp_path: Path) -> None:
     assert partly.done == 30
     engine = Here(of)
     last = sweep(tmp_path, engine)
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert (last.already, last.done) == (30, 50)
     assert {
         seed for chunk in engine.ran if not chunk.repeats for task in chunk.tasks for seed in task.seeds
@@ -106,7 +106,7 @@ def test_leftovers_of_a_killed_writer_are_not_rows(tmp_path: Path) -> None:
     place.mkdir()
     (place / ".part-00000.parquet.123").write_bytes(b"half of a fi")
     sweep(tmp_path, Here(of))
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert not list(place.glob(".*"))
 
 
@@ -135,7 +135,7 @@ def test_a_chunk_that_is_lost_is_run_again(tmp_path: Path) -> None:
             raise ChunkLostError("a worker died")
 
     progress = sweep(tmp_path, Here(of, once))
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert progress.lost["a worker died"] == 1
     assert not any(verdict == "error" for _, verdict in progress.tally.verdicts)
 
@@ -148,7 +148,7 @@ def test_a_run_that_always_kills_its_worker_is_isolated_and_becomes_an_error(tmp
             raise ChunkLostError("a worker died")
 
     progress = sweep(tmp_path, Here(of, deadly))
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert [count for (_, verdict), count in progress.tally.verdicts.items() if verdict == "error"] == [1]
     rows = [
         row for part in tmp_path.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
@@ -169,7 +169,7 @@ def test_rows_that_do_not_come_back_are_run_again(tmp_path: Path) -> None:
         return rows.slice(1)
 
     progress = sweep(tmp_path, Here(of, change=cut_off))
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert list(progress.lost) == [f"{cut[0].rows() - 1} of {cut[0].rows()} rows came back"]
 
 
@@ -193,7 +193,7 @@ def test_an_interrupt_during_a_chunk_keeps_finished_rows(
     assert progress.left_s is None
     assert len(keys(tmp_path)) == progress.done > 0
     assert sweep(tmp_path, Here(of)).is_complete()
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
 
 
 def test_resuming_knows_the_rare_states_reached_before(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_lost_engine_ends_the_sweep_and_keeps_finished_rows(tmp_path: Path) ->
     assert progress.engine_lost == "no executors"
     assert not progress.is_complete()
     assert sweep(tmp_path, Here(of)).is_complete()
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
 
 
 def test_a_sweep_stops_after_its_maximum_of_failures(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_repeat_with_another_digest_is_reported(tmp_path: Path) -> None:
 
     progress = sweep(tmp_path, Here(of, change=differently))
     assert len(progress.unequal) == progress.repeated > 0
-    assert keys(tmp_path) == wanted(of)
+    assert keys(tmp_path) == keys_of(of)
     assert len(state_of(progress, "here")["unequal"]) == progress.repeated  # type: ignore[arg-type]  # JSON
 
 

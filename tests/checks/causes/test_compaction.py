@@ -20,18 +20,18 @@ P = "t-0"
 SETTINGS: Mapping[str, Value] = {"cleanup.policy": "compact", "delete.retention.ms": 5_000}
 
 
-def keyed(run: RunBuilder, producer: int, value: str, key: str, *, tombstone: bool = False) -> None:
-    keyed_at(run, producer, value, key, 0, 1, tombstone=tombstone)
+def write_keyed(run: RunBuilder, producer: int, value: str, key: str, *, tombstone: bool = False) -> None:
+    write_keyed_at(run, producer, value, key, 0, 1, tombstone=tombstone)
 
 
-def keyed_at(
+def write_keyed_at(
     run: RunBuilder, producer: int, value: str, key: str, *brokers: int, tombstone: bool = False
 ) -> None:
     run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=tombstone)
     run.write(producer, value, *brokers)
 
 
-def cleaned(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None:
+def clean(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None:
     run.event(
         "log_cleaned",
         broker=broker,
@@ -43,7 +43,7 @@ def cleaned(run: RunBuilder, broker: int, to_offset: int, *removed: int) -> None
     )
 
 
-def judged(run: RunBuilder) -> Index:
+def index_of(run: RunBuilder) -> Index:
     evidence = run.evidence()
     config = topic_config(SETTINGS, broker_config("2.4", {}))
     of_partition = replace(evidence.partitions[P], on_broker=dict.fromkeys((0, 1, 2), config))
@@ -56,8 +56,8 @@ def two_of_a_key(*, second: str = "m1", key: str = "a", tombstone: bool = False)
     producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.at(1)
-    keyed(run, producer, "m0", "a")
-    keyed(run, producer, second, key, tombstone=tombstone)
+    write_keyed(run, producer, "m0", "a")
+    write_keyed(run, producer, second, key, tombstone=tombstone)
     return run
 
 
@@ -70,10 +70,10 @@ def test_a_record_compacted_for_a_later_one_of_its_key_is_superseded() -> None:
     run = two_of_a_key()
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0)
+        clean(run, broker, 2, 0)
         forget(run, broker, 0)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert is_superseded(index, P, "m0")
     assert list(RULE.find(index)) == []
 
@@ -84,10 +84,10 @@ def test_the_log_of_an_elected_leader_that_never_led_does_not_count() -> None:
     election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (0, 1)}
     run.event("election", **election, unclean=False, reason="preferred leader")
     run.at(9)
-    cleaned(run, 0, 2, 0)
+    clean(run, 0, 2, 0)
     forget(run, 0, 0)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert is_superseded(index, P, "m0")
     assert list(RULE.find(index)) == []
 
@@ -96,10 +96,10 @@ def test_a_record_compacted_without_a_later_one_of_its_key_is_lost() -> None:
     run = two_of_a_key(key="b")
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0)
+        clean(run, broker, 2, 0)
         forget(run, broker, 0)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert not is_superseded(index, P, "m0")
     (finding,) = RULE.find(index)
     assert finding.permitted_by is None
@@ -109,23 +109,23 @@ def test_a_record_compacted_without_a_later_one_of_its_key_is_lost() -> None:
 def test_compaction_on_a_follower_takes_no_record_from_consumers() -> None:
     run = two_of_a_key()
     run.at(9)
-    cleaned(run, 1, 2, 0)
-    copies = judged(run).partition(P).by_value["m0"]
-    assert compaction_of(judged(run), P, copies) is None
+    clean(run, 1, 2, 0)
+    copies = index_of(run).partition(P).by_value["m0"]
+    assert compaction_of(index_of(run), P, copies) is None
 
 
 def test_a_compacted_record_is_lost_if_its_replacement_is_truncated() -> None:
     """Broker 0 compacts m0 for m1, then truncates m1 as a follower of broker 1."""
     run = two_of_a_key()
     run.at(9)
-    cleaned(run, 0, 2, 0)
+    clean(run, 0, 2, 0)
     run.elect(1, 1, (0, 1))
     for broker in (0, 1):
         run.truncate(broker, 1)
     run.elect(0, 2, (0, 1))
     forget(run, 0, 0)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert not is_superseded(index, P, "m0")
     findings = {finding.value: finding for finding in RULE.find(index)}
     assert "superseded-by-lost-record" in [link.kind.name for link in findings["m0"].chain]
@@ -134,10 +134,10 @@ def test_a_compacted_record_is_lost_if_its_replacement_is_truncated() -> None:
 
 def test_the_cleaner_removes_a_record_only_for_later_records_within_its_range() -> None:
     run = two_of_a_key()
-    keyed(run, run.producer(), "m2", "a")
+    write_keyed(run, run.producer(), "m2", "a")
     run.at(9)
-    cleaned(run, 0, 2, 0)
-    index = judged(run)
+    clean(run, 0, 2, 0)
+    index = index_of(run)
     taken = compaction_of(index, P, index.partition(P).by_value["m0"])
     assert taken is not None
     assert taken.later is not None
@@ -147,8 +147,8 @@ def test_the_cleaner_removes_a_record_only_for_later_records_within_its_range() 
 def test_a_compacted_offset_is_a_hole_from_its_removal_on() -> None:
     run = two_of_a_key()
     run.at(9)
-    cleaned(run, 0, 2, 0)
-    index = judged(run)
+    clean(run, 0, 2, 0)
+    index = index_of(run)
     assert holes(index, P, range(2), 10 * US_PER_SECOND) == {0}
     assert holes(index, P, range(2), 8 * US_PER_SECOND) == set()
     assert holes(index, P, range(1, 2), 10 * US_PER_SECOND) == set()
@@ -167,11 +167,11 @@ def test_an_unread_tombstone_may_be_removed_after_delete_retention_ms(
     run = two_of_a_key(second="gone", tombstone=True)
     run.at(at_s)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0, 1)
+        clean(run, broker, 2, 0, 1)
         forget(run, broker, 0)
         forget(run, broker, 1)
     run.read_to_end(0)
-    findings = {finding.value: finding for finding in RULE.find(judged(run))}
+    findings = {finding.value: finding for finding in RULE.find(index_of(run))}
     assert findings["gone"].chain[-1].kind.name == kind
     assert findings["gone"].permitted_by == permitted_by
 
@@ -181,11 +181,11 @@ def test_a_tombstone_that_expires_only_by_a_wrong_clock_is_removed_by_clock_skew
     run.event("clock_stepped", process="broker-0", by_us=100_000_000, skew_us=100_000_000)
     run.at(4)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0, 1)
+        clean(run, broker, 2, 0, 1)
         forget(run, broker, 0)
         forget(run, broker, 1)
     run.read_to_end(0)
-    findings = {finding.value: finding for finding in RULE.find(judged(run))}
+    findings = {finding.value: finding for finding in RULE.find(index_of(run))}
     assert findings["gone"].chain[-1].kind.name == "tombstone-expired-by-wrong-clock"
     assert findings["gone"].permitted_by == "clock skew"
 
@@ -194,20 +194,20 @@ def test_an_expired_tombstone_still_supersedes_earlier_records() -> None:
     run = two_of_a_key(second="gone", tombstone=True)
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0)
-        cleaned(run, broker, 2, 1)
-    assert is_superseded(judged(run), P, "m0")
+        clean(run, broker, 2, 0)
+        clean(run, broker, 2, 1)
+    assert is_superseded(index_of(run), P, "m0")
 
 
 def test_a_record_lost_with_a_leaders_disk_is_superseded_if_the_successor_compacted_it() -> None:
     run = two_of_a_key()
     run.at(9)
-    cleaned(run, 1, 2, 0)
+    clean(run, 1, 2, 0)
     run.lose_disk(0)
     run.elect(1, 1, (1,))
     forget(run, 1, 0)
     run.read_to_end(1)
-    index = judged(run)
+    index = index_of(run)
     assert is_superseded(index, P, "m0")
     assert list(RULE.find(index)) == []
 
@@ -222,10 +222,10 @@ def test_a_record_is_superseded_through_a_chain_of_replacements() -> None:
     run.elect(0, 0, (0, 1))
     run.at(1)
     for value in ("m0", "m1", "m2"):
-        keyed(run, producer, value, "a")
+        write_keyed(run, producer, value, "a")
     run.at(9)
-    cleaned(run, 0, 2, 0)
-    cleaned(run, 0, 3, 1)
+    clean(run, 0, 2, 0)
+    clean(run, 0, 3, 1)
     run.logs[P][2] = [("<commit>", 0), ("<commit>", 0)]
     run.replicate(2, "m2")
     run.elect(1, 1, (1, 2))
@@ -233,7 +233,7 @@ def test_a_record_is_superseded_through_a_chain_of_replacements() -> None:
     for offset in (0, 1):
         forget(run, 0, offset)
     run.read_to_end(2)
-    index = judged(run)
+    index = index_of(run)
     assert all(is_superseded(index, P, value) for value in ("m0", "m1"))
     assert list(RULE.find(index)) == []
 
@@ -244,11 +244,11 @@ def reassigned_after_compaction(how: str) -> Index:
     producer = run.producer()
     run.elect(0, 0, (0, 1))
     run.at(1)
-    keyed(run, producer, "m0", "a")
-    keyed(run, producer, "m1", "a")
+    write_keyed(run, producer, "m0", "a")
+    write_keyed(run, producer, "m1", "a")
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0)
+        clean(run, broker, 2, 0)
         forget(run, broker, 0)
     losses = {"disk": run.lose_disk, "power": lambda broker: run.lose_power(broker, 0)}
     if how in losses:
@@ -256,10 +256,10 @@ def reassigned_after_compaction(how: str) -> Index:
     else:
         run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=how == "unclean")
-    keyed_at(run, producer, "m2", "b", 1)
-    keyed_at(run, producer, "m3", "a", 1)
+    write_keyed_at(run, producer, "m2", "b", 1)
+    write_keyed_at(run, producer, "m3", "a", 1)
     run.read_to_end(1)
-    return judged(run)
+    return index_of(run)
 
 
 @pytest.mark.parametrize(
@@ -286,16 +286,16 @@ def test_a_compacted_replacement_of_a_truncated_record_needs_no_excuse() -> None
     producer = run.producer()
     run.elect(0, 0, (0,))
     run.at(1)
-    keyed_at(run, producer, "m0", "a", 0)
+    write_keyed_at(run, producer, "m0", "a", 0)
     run.elect(1, 1, (1,), unclean=True)
-    keyed_at(run, producer, "m1", "b", 1)
-    keyed_at(run, producer, "m2", "b", 1)
+    write_keyed_at(run, producer, "m1", "b", 1)
+    write_keyed_at(run, producer, "m2", "b", 1)
     run.at(9)
-    cleaned(run, 1, 2, 0)
+    clean(run, 1, 2, 0)
     forget(run, 1, 0)
     run.truncate(0, 0)
     run.read_to_end(1)
-    (finding,) = INCONSISTENT.find(judged(run))
+    (finding,) = INCONSISTENT.find(index_of(run))
     assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", UNCLEAN_ELECTION)
 
 
@@ -309,7 +309,7 @@ def test_an_append_by_a_deposed_leader_does_not_reassign_an_offset() -> None:
     run.elect(1, 0, (0, 1))
     run.elect(0, 1, (0,))
     run.at(1)
-    keyed_at(run, producer, "m1", "a", 0)
+    write_keyed_at(run, producer, "m1", "a", 0)
     run.event("keyed_send", client="producer-0", partition=P, value="m0", key="b", tombstone=False)
     run.send(producer, "m0")
     run.epochs[P] = 0
@@ -317,17 +317,17 @@ def test_an_append_by_a_deposed_leader_does_not_reassign_an_offset() -> None:
     run.acknowledge(1, 0, "m0")
     run.ok(producer, "m0", 0)
     run.epochs[P] = 1
-    keyed_at(run, producer, "m2", "a", 0)
+    write_keyed_at(run, producer, "m2", "a", 0)
     run.at(9)
-    cleaned(run, 0, 2, 0)
+    clean(run, 0, 2, 0)
     forget(run, 0, 0)
     run.truncate(1, 0)
     run.read_to_end(0)
-    (finding,) = INCONSISTENT.find(judged(run))
+    (finding,) = INCONSISTENT.find(index_of(run))
     assert (finding.offset, finding.value, finding.permitted_by) == (0, "m0", ACKS_1)
 
 
-def unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int) -> None:
+def write_unacked(run: RunBuilder, producer: int, value: str, key: str, *brokers: int) -> None:
     """Commit a record on the brokers without an answer to its producer."""
     run.event("keyed_send", client="producer-0", partition=P, value=value, key=key, tombstone=False)
     run.send(producer, value)
@@ -346,11 +346,11 @@ def cut_by_a_flaw(excuse: str) -> Index:
     run = RunBuilder((0, 1, 2), unclean_leader_election=excuse == "unclean")
     producer = run.producer()
     run.elect(0, 0, (0, 1))
-    keyed_at(run, producer, "m0", "a", 0, 1, 2)
-    unacked(run, producer, "m1", "a", 0, 1, 2)
+    write_keyed_at(run, producer, "m0", "a", 0, 1, 2)
+    write_unacked(run, producer, "m1", "a", 0, 1, 2)
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 2, 0)
+        clean(run, broker, 2, 0)
         forget(run, broker, 0)
     if excuse == "disk":
         run.lose_disk(2)
@@ -359,10 +359,10 @@ def cut_by_a_flaw(excuse: str) -> Index:
     run.truncate(1, 0)
     run.elect(1, 2, (0, 1))
     run.truncate(0, 0)
-    keyed_at(run, producer, "m2", "b", 1, 0)
-    keyed_at(run, producer, "m3", "a", 1, 0)
+    write_keyed_at(run, producer, "m2", "b", 1, 0)
+    write_keyed_at(run, producer, "m3", "a", 1, 0)
     run.read_to_end(1)
-    return judged(run)
+    return index_of(run)
 
 
 @pytest.mark.parametrize("excuse", ["none", "disk", "unclean"])
@@ -386,7 +386,7 @@ def test_an_earlier_append_does_not_excuse_the_loss_of_the_acked_one(*, cleaned_
     run.send(producer, "m0")
     run.append(0, "m0")
     run.replicate(1, "m0")
-    keyed_at(run, producer, "m1", "a", 0, 1)
+    write_keyed_at(run, producer, "m1", "a", 0, 1)
     run.append(0, "m0")
     run.replicate(1, "m0")
     run.raise_hw(3, 0, 1)
@@ -394,15 +394,15 @@ def test_an_earlier_append_does_not_excuse_the_loss_of_the_acked_one(*, cleaned_
     run.ok(producer, "m0", 2)
     run.at(9)
     if cleaned_first:
-        cleaned(run, 1, 2, 0)
+        clean(run, 1, 2, 0)
     run.truncate(1, 2)
     if not cleaned_first:
-        cleaned(run, 1, 2, 0)
+        clean(run, 1, 2, 0)
     forget(run, 1, 0)
     run.lose_disk(0)
     run.elect(1, 1, (1,))
     run.read_to_end(1)
-    (finding,) = RULE.find(judged(run))
+    (finding,) = RULE.find(index_of(run))
     assert (finding.offset, finding.permitted_by) == (2, None)
 
 
@@ -422,14 +422,14 @@ def test_a_resent_record_is_superseded_at_its_acked_offset_despite_an_earlier_ap
     run.append(1, "m0")
     run.stop(1)
     run.elect(0, 1, (0,), unclean=True)
-    keyed_at(run, producer, "x", "x", 0)
+    write_keyed_at(run, producer, "x", "x", 0)
     run.append(0, "m0")
     run.raise_hw(2, 0)
     run.acknowledge(0, 1, "m0")
     run.ok(producer, "m0", 1)
-    keyed_at(run, producer, "m1", key, 0)
+    write_keyed_at(run, producer, "m1", key, 0)
     run.at(9)
-    cleaned(run, 0, 3, 1)
+    clean(run, 0, 3, 1)
     forget(run, 0, 1)
     run.stop(0)
     run.elect(1, 2, (1,), unclean=True)
@@ -437,7 +437,7 @@ def test_a_resent_record_is_superseded_at_its_acked_offset_despite_an_earlier_ap
     run.elect(0, 3, (0,), unclean=True)
     run.truncate(1, 0)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert is_superseded(index, P, "m0", 1) is not is_lost
     assert [finding.value for finding in RULE.find(index)] == (["m0"] if is_lost else [])
 
@@ -446,7 +446,7 @@ def test_an_ack_with_a_wrong_offset_is_a_violation() -> None:
     run = RunBuilder()
     producer = run.producer()
     run.elect(0, 0, (0, 1))
-    keyed_at(run, producer, "x", "b", 0, 1)
+    write_keyed_at(run, producer, "x", "b", 0, 1)
     run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
     run.send(producer, "m0")
     run.append(0, "m0")
@@ -454,13 +454,13 @@ def test_an_ack_with_a_wrong_offset_is_a_violation() -> None:
     run.raise_hw(2, 0, 1)
     run.acknowledge(0, 1, "m0")
     run.ok(producer, "m0", 0)
-    keyed_at(run, producer, "m1", "a", 0, 1)
+    write_keyed_at(run, producer, "m1", "a", 0, 1)
     run.at(9)
     for broker in (0, 1):
-        cleaned(run, broker, 3, 1)
+        clean(run, broker, 3, 1)
         forget(run, broker, 1)
     run.read_to_end(0)
-    (finding,) = INCONSISTENT.find(judged(run))
+    (finding,) = INCONSISTENT.find(index_of(run))
     assert (finding.offset, finding.permitted_by) == (0, None)
 
 
@@ -472,11 +472,11 @@ def test_a_reader_need_not_see_a_record_compacted_by_policy(key: str) -> None:
     """
     run = two_of_a_key(key=key)
     run.at(9)
-    cleaned(run, 0, 2, 0)
+    clean(run, 0, 2, 0)
     run.poll((1, "m1"))
     run.read_back.add(P)
     run.elect(1, 1, (0, 1))
-    assert [finding.value for finding in UNSEEN.find(judged(run))] == ([] if key == "a" else ["m0"])
+    assert [finding.value for finding in UNSEEN.find(index_of(run))] == ([] if key == "a" else ["m0"])
 
 
 def test_the_permission_to_lose_a_replacement_covers_the_compacted_record() -> None:
@@ -489,14 +489,14 @@ def test_the_permission_to_lose_a_replacement_covers_the_compacted_record() -> N
     run.elect(0, 0, (0, 1))
     run.at(1)
     for value in ("m0", "m1"):
-        keyed(run, producer, value, "a")
+        write_keyed(run, producer, value, "a")
     run.at(9)
-    cleaned(run, 1, 2, 0)
+    clean(run, 1, 2, 0)
     run.lose_disk(0)
     run.elect(2, 1, (2,), unclean=True)
     run.truncate(1, 0)
     run.read_to_end(2)
-    findings = {finding.value: finding.permitted_by for finding in RULE.find(judged(run))}
+    findings = {finding.value: finding.permitted_by for finding in RULE.find(index_of(run))}
     assert findings == {"m0": UNCLEAN_ELECTION, "m1": UNCLEAN_ELECTION}
 
 
@@ -506,7 +506,7 @@ def test_the_loss_of_a_first_append_permits_a_duplicate_that_was_compacted_later
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
     run.at(1)
-    keyed_at(run, producer, "x", "x", 0)
+    write_keyed_at(run, producer, "x", "x", 0)
     run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
     run.send(producer, "m0")
     run.append(0, "m0")
@@ -518,13 +518,13 @@ def test_the_loss_of_a_first_append_permits_a_duplicate_that_was_compacted_later
     run.acknowledge(1, 0, "m0")
     run.ok(producer, "m0", 0)
     run.poll((0, "m0"))
-    keyed_at(run, producer, "m1", "a", 1)
+    write_keyed_at(run, producer, "m1", "a", 1)
     run.truncate(0, 0)
     run.at(9)
-    cleaned(run, 1, 2, 0)
+    clean(run, 1, 2, 0)
     forget(run, 1, 0)
     run.read_to_end(1)
-    findings = {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
+    findings = {finding.value: finding.permitted_by for finding in DUPLICATE.find(index_of(run))}
     assert findings == {"m0": UNCLEAN_ELECTION}
 
 
@@ -534,14 +534,14 @@ def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str 
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
     run.at(1)
-    keyed_at(run, producer, "x", "x", 0)
+    write_keyed_at(run, producer, "x", "x", 0)
     run.event("keyed_send", client="producer-0", partition=P, value="m0", key="a", tombstone=False)
     run.send(producer, "m0")
     run.append(0, "m0")
-    keyed_at(run, run.producer(), "m1", "a", 0)
+    write_keyed_at(run, run.producer(), "m1", "a", 0)
     run.poll((0, "x"), (1, "m0"), (2, "m1"))
     run.at(9)
-    cleaned(run, 0, 3, 1)
+    clean(run, 0, 3, 1)
     run.elect(1, 1, (1,), unclean=unclean)
     run.append(1, "m0")
     run.truncate(0, 0)
@@ -551,7 +551,7 @@ def compacted_for_a_lost_record(*, unclean: bool) -> dict[str | int | None, str 
     run.ok(producer, "m0", 0)
     run.poll((0, "m0"))
     run.read_to_end(1)
-    return {finding.value: finding.permitted_by for finding in DUPLICATE.find(judged(run))}
+    return {finding.value: finding.permitted_by for finding in DUPLICATE.find(index_of(run))}
 
 
 def test_the_loss_of_a_replacement_permits_a_second_append_of_the_compacted_record() -> None:
@@ -571,22 +571,22 @@ def test_an_unclean_election_that_restores_a_replaced_record_permits_its_offset(
     run.send(producer, "m0")
     run.append(0, "m0")
     run.elect(1, 1, (1,))
-    keyed_at(run, producer, "m1", "a", 1)
-    keyed_at(run, producer, "m2", "a", 1)
+    write_keyed_at(run, producer, "m1", "a", 1)
+    write_keyed_at(run, producer, "m2", "a", 1)
     run.poll((0, "m1"), (1, "m2"))
-    cleaned(run, 1, 2, 0)
+    clean(run, 1, 2, 0)
     run.elect(0, 2, (0,), unclean=True)
     run.truncate(1, 0)
     run.replicate(1, "m0", epoch=0)
     run.raise_hw(1, 0, 1)
     run.poll((0, "m0"))
-    keyed(run, producer, "m3", "b")
-    keyed(run, producer, "m4", "a")
+    write_keyed(run, producer, "m3", "b")
+    write_keyed(run, producer, "m4", "a")
     for broker in (0, 1):
-        cleaned(run, broker, 3, 0)
+        clean(run, broker, 3, 0)
         forget(run, broker, 0)
     run.read_to_end(0)
-    (finding,) = (each for each in INCONSISTENT.judge(judged(run)).findings if each.offset == 0)
+    (finding,) = (each for each in INCONSISTENT.judge(index_of(run)).findings if each.offset == 0)
     assert finding.permitted_by == UNCLEAN_ELECTION
 
 
@@ -600,12 +600,12 @@ def test_a_compaction_by_an_unaware_former_leader_counts_once_it_leads_again() -
     run.elect(0, 0, (0, 1))
     run.elect(1, 1, (1,), unclean=True)
     run.epochs[P] = 0
-    keyed_at(run, producer, "m0", "a", 0)
-    keyed_at(run, producer, "m1", "a", 0)
-    cleaned(run, 0, 2, 0)
+    write_keyed_at(run, producer, "m0", "a", 0)
+    write_keyed_at(run, producer, "m1", "a", 0)
+    clean(run, 0, 2, 0)
     forget(run, 0, 0)
     run.elect(0, 2, (0,), unclean=True)
     run.read_to_end(0)
-    index = judged(run)
+    index = index_of(run)
     assert is_superseded(index, P, "m0")
     assert RULE.judge(index).status == "held"

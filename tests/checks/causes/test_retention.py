@@ -26,7 +26,9 @@ P = "t-0"
 US = 1_000_000
 
 
-def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read: bool = False) -> Index:
+def run_with_deletion(
+    reason: str, settings: Mapping[str, Value], *, left: int = 100, read: bool = False
+) -> Index:
     """Return a run where m0, sent at 1 s, is deleted at 11 s, and m1 is not."""
     run = RunBuilder()
     producer = run.producer()
@@ -39,10 +41,10 @@ def deleted(reason: str, settings: Mapping[str, Value], *, left: int = 100, read
     run.at(11)
     for broker in (0, 1):
         run.event("log_start", broker=broker, partition=P, offset=1, reason=reason, bytes_left=left)
-    return judged(run, settings)
+    return index_of(run, settings)
 
 
-def judged(run: RunBuilder, settings: Mapping[str, Value]) -> Index:
+def index_of(run: RunBuilder, settings: Mapping[str, Value]) -> Index:
     evidence = run.evidence()
     defaults = broker_config("2.4", {})
     config = topic_config(settings, defaults)
@@ -70,7 +72,7 @@ def deletion(index: Index, value: str = "m0") -> Deletion | None:
 def test_a_deletion_was_due_when_the_settings_promised_no_more(
     reason: str, settings: Mapping[str, Value], expected: Deletion
 ) -> None:
-    assert deletion(deleted(reason, settings)) == expected
+    assert deletion(run_with_deletion(reason, settings)) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,8 +90,8 @@ def test_an_administrator_deletes_only_records_below_the_requested_offset(
     run = with_m0()
     if requested_offset is not None:
         run.event("delete_records_obeyed", broker=0, partition=P, offset=requested_offset)
-    expired(run, 0, reason)
-    assert deletion(judged(run, {RETENTION_MS: -1})) == expected
+    expire(run, 0, reason)
+    assert deletion(index_of(run, {RETENTION_MS: -1})) == expected
 
 
 def test_a_delete_records_request_does_not_excuse_records_appended_after_it() -> None:
@@ -99,21 +101,21 @@ def test_a_delete_records_request_does_not_excuse_records_appended_after_it() ->
     run.event("delete_records_obeyed", broker=0, partition=P, offset=9)
     run.at(1)
     run.write(producer, "m0", 0, 1)
-    expired(run, 0, DELETE_RECORDS)
-    assert deletion(judged(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
+    expire(run, 0, DELETE_RECORDS)
+    assert deletion(index_of(run, {RETENTION_MS: -1})) == Deletion(DELETE_RECORDS, was_due=False)
 
 
 def test_a_record_in_every_log_has_no_deletion() -> None:
-    assert deletion(deleted(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
+    assert deletion(run_with_deletion(RETENTION_MS, {RETENTION_MS: 1}), "m1") is None
 
 
 def test_a_follower_that_copies_its_leaders_log_start_decides_no_deletion() -> None:
-    index = deleted(LEADER_LOG_START, {RETENTION_MS: 1})
+    index = run_with_deletion(LEADER_LOG_START, {RETENTION_MS: 1})
     assert deletion(index) is None
     assert all(copy.removed and copy.removed.cause == RETENTION for copy in index.partition(P).by_value["m0"])
 
 
-def expired(run: RunBuilder, broker: int, reason: str = RETENTION_MS) -> None:
+def expire(run: RunBuilder, broker: int, reason: str = RETENTION_MS) -> None:
     run.event("log_start", broker=broker, partition=P, offset=1, reason=reason, bytes_left=100)
 
 
@@ -133,39 +135,39 @@ def test_a_deletion_by_a_follower_excuses_no_loss(leader: int) -> None:
     run.elect(leader, 1, (leader,))
     run.truncate(leader, 0)
     run.at(11)
-    expired(run, 1 - leader)
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
+    expire(run, 1 - leader)
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) is None
 
 
 def test_a_record_in_the_leaders_log_has_no_deletion() -> None:
     run = with_m0()
     run.at(11)
-    expired(run, 1)
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
+    expire(run, 1)
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) is None
 
 
 def test_a_follower_that_deleted_a_record_removes_it_when_it_is_elected() -> None:
     run = with_m0()
     run.at(11)
-    expired(run, 1)
+    expire(run, 1)
     run.elect(1, 1, (1,))
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
 def test_a_deletion_by_a_former_leader_does_not_excuse_a_later_loss() -> None:
     run = with_m0()
     run.elect(1, 1, (1,))
     run.at(11)
-    expired(run, 0)
+    expire(run, 0)
     run.truncate(1, 0)
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) is None
 
 
 def test_a_deletion_belongs_to_the_former_leader_if_the_new_one_only_followed_it() -> None:
     run = with_m0()
     run.event("follower", broker=1, partition=P, leader_epoch=0, leader=0)
     run.at(11)
-    expired(run, 0)
+    expire(run, 0)
     run.event(
         "election",
         controller=0,
@@ -176,8 +178,8 @@ def test_a_deletion_belongs_to_the_former_leader_if_the_new_one_only_followed_it
         unclean=False,
         reason="test",
     )
-    expired(run, 1, LEADER_LOG_START)
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    expire(run, 1, LEADER_LOG_START)
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
 def restored_by_reverted_log_start(*, requested_offset: int, starts_at_new_log_start: bool) -> RunBuilder:
@@ -192,13 +194,13 @@ def restored_by_reverted_log_start(*, requested_offset: int, starts_at_new_log_s
     run.at(1)
     run.write(producer, "m0", 0)
     run.event("delete_records_obeyed", broker=0, partition=P, offset=requested_offset)
-    expired(run, 0, DELETE_RECORDS)
+    expire(run, 0, DELETE_RECORDS)
     if starts_at_new_log_start:
         run.event("log_started_anew", broker=1, partition=P, leo=0, offset=1)
     run.stop(0)
     run.event("log_start_reverted", broker=0, partition=P, from_offset=1, to_offset=0)
     run.elect(1, 1, (1,))
-    expired(run, 0, LEADER_LOG_START)
+    expire(run, 0, LEADER_LOG_START)
     return run
 
 
@@ -216,7 +218,7 @@ def test_a_deletion_stands_if_the_successor_started_its_log_above_the_restored_r
 ) -> None:
     assert (
         deletion(
-            judged(
+            index_of(
                 restored_by_reverted_log_start(
                     requested_offset=requested_offset, starts_at_new_log_start=starts_at_new_log_start
                 ),
@@ -261,7 +263,7 @@ def test_a_consumer_may_skip_a_restored_record_that_was_deleted_at_its_reset(
     else:
         run.poll((0, "m0"), (1, "m1"), (2, "m2"))
         run.logs[P][0][:2] = [("<commit>", 0)] * 2
-    skipped = POLL_SKIP.find(judged(run, {RETENTION_MS: -1}))
+    skipped = POLL_SKIP.find(index_of(run, {RETENTION_MS: -1}))
     assert [finding.value for finding in skipped] == ([] if is_permitted else ["m2"])
 
 
@@ -271,7 +273,7 @@ def test_a_consumer_may_skip_a_restored_record_that_was_deleted_at_its_reset(
 def test_a_record_deleted_on_time_after_it_was_read_is_not_lost(
     read: bool, retention_ms: int, is_permitted: bool
 ) -> None:
-    index = deleted(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
+    index = run_with_deletion(RETENTION_MS, {RETENTION_MS: retention_ms}, read=read)
     assert is_read_and_expired(index, P, "m0", 1 * US) == is_permitted
 
 
@@ -299,16 +301,16 @@ def test_a_record_that_expires_only_by_wrong_clocks_is_deleted_by_clock_skew(
     run = with_m0()
     for process, skew_s in steps:
         run.event("clock_stepped", process=process, by_us=1, skew_us=skew_s * US)
-    expired(run, 0, RETENTION_MS)
-    assert deletion(judged(run, {RETENTION_MS: 1_000_000})) == expected
+    expire(run, 0, RETENTION_MS)
+    assert deletion(index_of(run, {RETENTION_MS: 1_000_000})) == expected
 
 
 def test_a_record_that_expires_by_the_true_time_needs_no_clock_skew() -> None:
     run = with_m0()
     run.event("clock_stepped", process="broker-0", by_us=1, skew_us=2_000 * US)
     run.at(11)
-    expired(run, 0, RETENTION_MS)
-    assert deletion(judged(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)
+    expire(run, 0, RETENTION_MS)
+    assert deletion(index_of(run, {RETENTION_MS: 1_000})) == Deletion(RETENTION_MS, was_due=True)
 
 
 def lost_its_disk(*, deleted_first: bool) -> RunBuilder:
@@ -319,12 +321,12 @@ def lost_its_disk(*, deleted_first: bool) -> RunBuilder:
     run = with_m0()
     if deleted_first:
         run.at(11)
-        expired(run, 1)
+        expire(run, 1)
     run.at(12)
     run.lose_disk(0)
     if not deleted_first:
         run.at(13)
-        expired(run, 1)
+        expire(run, 1)
     run.at(14)
     run.elect(1, 1, (1,))
     return run
@@ -334,7 +336,7 @@ def lost_its_disk(*, deleted_first: bool) -> RunBuilder:
 def test_a_record_lost_with_a_leaders_disk_is_deleted_if_the_successor_deleted_it(
     *, deleted_first: bool
 ) -> None:
-    index = judged(lost_its_disk(deleted_first=deleted_first), {RETENTION_MS: 9_000})
+    index = index_of(lost_its_disk(deleted_first=deleted_first), {RETENTION_MS: 9_000})
     assert deletion(index) == Deletion(RETENTION_MS, was_due=True, broker=-1)
 
 
@@ -344,7 +346,7 @@ def test_a_record_that_the_successor_lost_with_its_disk_was_not_deleted() -> Non
     run.lose_disk(1)
     run.lose_disk(0)
     run.elect(1, 1, (1,))
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) is None
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) is None
 
 
 def test_an_elected_broker_that_never_leads_removes_no_record() -> None:
@@ -356,6 +358,6 @@ def test_an_elected_broker_that_never_leads_removes_no_record() -> None:
     election = {"controller": 3, "partition": P, "leader": 1, "leader_epoch": 1, "isr": (1,)}
     run.event("election", **election, unclean=False, reason="preferred leader")
     run.at(11)
-    expired(run, 0)
+    expire(run, 0)
     run.elect(0, 2, (0,))
-    assert deletion(judged(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)
+    assert deletion(index_of(run, {RETENTION_MS: 9_000})) == Deletion(RETENTION_MS, was_due=True)

@@ -12,7 +12,7 @@ def replay(run: RunBuilder) -> Story:
     return Story(Index(run.evidence()), "t-0")
 
 
-def opened() -> RunBuilder:
+def run_with_open_log() -> RunBuilder:
     """Return a run where broker 0 has opened an empty log."""
     run = RunBuilder()
     run.event("recover", broker=0, partition="t-0", leo=0, hw=0)
@@ -69,7 +69,7 @@ def test_an_append_below_the_log_end_replaces_the_record_there() -> None:
 
 
 def test_truncation_lowers_the_high_watermark() -> None:
-    run = opened()
+    run = run_with_open_log()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
     run.truncate(0, 1)
@@ -89,11 +89,11 @@ def test_a_lower_recovered_high_watermark_keeps_records_committed() -> None:
     assert not copies.copies("m1")[0].is_committed
 
 
-def reopened(offset: int) -> RunBuilder:
+def run_with_reopened_log(offset: int) -> RunBuilder:
     """Return a run where broker 0 loses m1 with its power, appends m2 at its offset, and opens
     its log with an old checkpoint.
     """
-    run = opened()
+    run = run_with_open_log()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
     kind = "replication-offset-checkpoint"
@@ -105,7 +105,7 @@ def reopened(offset: int) -> RunBuilder:
 
 
 def test_a_checkpoint_commits_no_record_appended_after_it() -> None:
-    run = reopened(2)
+    run = run_with_reopened_log(2)
     run.append(0, "m3")
     copies = replay(run)
     assert [copies.copies(f"m{n}")[0].is_committed for n in range(4)] == [True, True, False, False]
@@ -115,7 +115,7 @@ def test_a_checkpoint_commits_no_record_appended_after_it() -> None:
 def test_a_checkpoint_commits_earlier_records_unless_it_was_reverted(
     event: str, *, is_committed: bool
 ) -> None:
-    run = opened()
+    run = run_with_open_log()
     run.append(0, "m0")
     run.event(event, broker=0, kind="replication-offset-checkpoint", offsets=(("t-0", 1),))
     run.event("recover", broker=0, partition="t-0", leo=1, hw=1)
@@ -123,7 +123,7 @@ def test_a_checkpoint_commits_earlier_records_unless_it_was_reverted(
 
 
 def test_a_leaders_high_watermark_commits_records_above_an_old_checkpoint() -> None:
-    elected, reported = reopened(2), reopened(2)
+    elected, reported = run_with_reopened_log(2), run_with_reopened_log(2)
     elected.elect(0, 1, (0,))
     reported.raise_hw(2, 0)
     for run in (elected, reported):
@@ -131,7 +131,7 @@ def test_a_leaders_high_watermark_commits_records_above_an_old_checkpoint() -> N
 
 
 def test_a_reported_high_watermark_does_not_commit_truncated_records() -> None:
-    run = reopened(2)
+    run = run_with_reopened_log(2)
     run.truncate(0, 1)
     run.append(0, "m3")
     run.raise_hw(2, 0)

@@ -15,7 +15,7 @@ from tests.plain_model import needs_annotations
 P = "t-0"
 
 
-def replayed(*events: TraceEvent) -> RunState:
+def replay(*events: TraceEvent) -> RunState:
     state = RunState({P: (0, 1)}, (0, 1))
     for event in events:
         state.advance(event)
@@ -29,7 +29,7 @@ def append(
 
 
 def test_a_follower_replays_the_leaders_records_as_copies() -> None:
-    state = replayed(append(1, 0, 0, "a", "b"), append(2, 1, 0, "a", "b", name="replicate"))
+    state = replay(append(1, 0, 0, "a", "b"), append(2, 1, 0, "a", "b", name="replicate"))
     leader, follower = state.partitions[P].replicas.values()
     assert leader.log == follower.log
     assert [(e.offset, e.value, e.sequence, e.is_copy) for e in follower.log] == [
@@ -40,7 +40,7 @@ def test_a_follower_replays_the_leaders_records_as_copies() -> None:
 
 
 def test_a_truncation_keeps_the_removed_record_with_its_reason() -> None:
-    state = replayed(
+    state = replay(
         (0, "recover", 0, P, 0, 0),
         append(1, 0, 0, "a", "b"),
         (2, "hw", 0, P, 1),
@@ -56,7 +56,7 @@ def test_a_truncation_keeps_the_removed_record_with_its_reason() -> None:
 
 
 def test_power_loss_takes_unflushed_records() -> None:
-    state = replayed(
+    state = replay(
         (0, "broker_started", 0),
         (0, "recover", 0, P, 0, 0),
         append(1, 0, 0, "a", "b"),
@@ -74,7 +74,7 @@ def test_power_loss_takes_unflushed_records() -> None:
 
 
 def test_the_state_znode_is_separate_from_the_leaders_view() -> None:
-    state = replayed(
+    state = replay(
         (1, "election", 1, P, 0, 3, (0, 1), False, "topic creation"),
         (2, "leader", 0, P, 3, 0, (0, 1)),
         (3, "isr_written", 0, P, 3, (0,)),
@@ -89,7 +89,7 @@ def test_the_state_znode_is_separate_from_the_leaders_view() -> None:
 
 
 def test_sends_acks_and_reads_of_clients_are_replayed() -> None:
-    state = replayed(
+    state = replay(
         (1, "client_sent", "p", P, "a"),
         (2, "acknowledged", 0, P, 0, -1, ("a",)),
         (3, "client_ended", "p", P, "a", "acked", 0, None),
@@ -127,7 +127,7 @@ HOLD = ("message", (("action", "hold"), ("id", "x")))
 def test_a_fault_is_in_force_until_something_ends_it(
     fault: str, details: tuple[object, ...], end: TraceEvent
 ) -> None:
-    state = replayed((1, "fault", fault, "inject", details, 1))
+    state = replay((1, "fault", fault, "inject", details, 1))
     assert [(active.fault, active.at_us, active.number) for active in state.faults] == [(fault, 1, 1)]
     state.advance(end)
     assert state.faults == []
@@ -137,12 +137,12 @@ def test_a_fault_is_in_force_until_something_ends_it(
     "end", [(2, "core_healed", (1,)), (2, "broker_started", 1), (2, "fault_ended", *PAUSE, 2)]
 )
 def test_a_fault_continues_when_another_broker_recovers(end: TraceEvent) -> None:
-    state = replayed((1, "fault", CRASH[0], "inject", CRASH[1], 1), end)
+    state = replay((1, "fault", CRASH[0], "inject", CRASH[1], 1), end)
     assert [active.fault for active in state.faults] == ["broker_crash"]
 
 
 def test_a_fault_without_duration_is_over_at_once() -> None:
-    assert replayed((1, "fault", "session_expiry", "inject", (("broker", 0),), 1)).faults == []
+    assert replay((1, "fault", "session_expiry", "inject", (("broker", 0),), 1)).faults == []
 
 
 def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> TraceEvent:
@@ -150,12 +150,12 @@ def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> Tr
 
 
 def test_the_end_of_a_fault_names_one_of_several_equal_faults() -> None:
-    state = replayed(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
+    state = replay(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
     assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
 
 
 def test_the_controller_in_metadata_is_separate_from_the_active_controllers() -> None:
-    state = replayed((1, "broker_started", 0), (2, "controller_changed", 0, 4))
+    state = replay((1, "broker_started", 0), (2, "controller_changed", 0, 4))
 
     def controllers() -> tuple[int, int, list[int]]:
         active = [broker.broker for broker in state.brokers.values() if broker.is_active_controller]
@@ -182,14 +182,14 @@ def test_the_controller_in_metadata_is_separate_from_the_active_controllers() ->
 def test_an_expired_session_unregisters_the_broker_only_if_it_held_the_registration(
     ephemerals: tuple[str, ...], is_registered: bool
 ) -> None:
-    state = replayed(
+    state = replay(
         (1, "broker_started", 0), (2, "broker_registered", 0, 9), (4, "session_expired", 0, ephemerals)
     )
     assert state.brokers[0].is_registered == is_registered
 
 
 def test_a_paused_broker_stays_live_without_its_session() -> None:
-    state = replayed(
+    state = replay(
         (1, "broker_started", 0),
         (2, "broker_registered", 0, 9),
         (4, "broker_paused", 0),
@@ -218,17 +218,17 @@ def test_a_transaction_is_open_unless_its_marker_is_committed_and_in_the_log() -
         (2, "append", 0, P, 1, 0, 7, -1, ()),
         (2, "transaction_marker", 0, P, 7, 0, 0, 1, True, 3),
     ]
-    replica = replayed(*begun, (3, "hw", 0, P, 1)).partitions[P].replicas[0]
+    replica = replay(*begun, (3, "hw", 0, P, 1)).partitions[P].replicas[0]
     assert (replica.leo, replica.high_watermark, replica.lso) == (2, 1, 0)
-    replica = replayed(*begun, (3, "hw", 0, P, 2)).partitions[P].replicas[0]
+    replica = replay(*begun, (3, "hw", 0, P, 2)).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (2, 2)
     (transaction,) = replica.transactions
     assert (transaction.marker_offset, transaction.is_committed) == (1, True)
     cut: TraceEvent = (4, "truncate", 0, P, 2, 1, "leader epoch")
-    replica = replayed(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    replica = replay(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso, replica.transactions[0].marker_offset) == (1, 0, None)
     cut = (4, "truncate", 0, P, 2, 0, "leader epoch")
-    replica = replayed(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    replica = replay(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
     assert (replica.lso, replica.transactions) == (0, [])
 
 
@@ -244,9 +244,9 @@ def test_a_lower_high_watermark_uncommits_a_marker_only_in_a_new_process() -> No
         (3, "hw", 0, P, 2),
         (4, "hw", 0, P, 1),
     ]
-    replica = replayed(*lowered).partitions[P].replicas[0]
+    replica = replay(*lowered).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 1)
-    replica = replayed(*lowered, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
+    replica = replay(*lowered, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 0)
 
 

@@ -195,7 +195,7 @@ def test_a_duplicate_is_a_violation_unless_every_lost_copy_was_permitted() -> No
     assert (finding.value, finding.permitted_by) == ("m1", None)
 
 
-def stored(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str = "append") -> None:
+def store(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str = "append") -> None:
     log = run.logs.setdefault("t-0", {0: [], 1: []})[broker]
     epoch = run.epochs.get("t-0", 0) if name == "append" else 0
     run.event(
@@ -228,17 +228,17 @@ def renumbered(
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
     run.send(producer, "m0")
-    stored(run, 0, "m0", 0)
+    store(run, 0, "m0", 0)
     if has_m0:
-        stored(run, 1, "m0", 0, name="replicate")
+        store(run, 1, "m0", 0, name="replicate")
     run.ok(producer, "m0", 0)
     run.send(producer, "m1")
-    stored(run, 0, "m1", 1)
+    store(run, 0, "m1", 1)
     run.elect(1, 1, (1,), unclean=unclean)
     run.elect(0, 2, (0,), unclean=unclean)
     run.event("rejected", broker=refused_by, api="Produce", partition="t-0", sender="producer-0", error=error)
     if copies_m0:
-        stored(run, 1, "m0", 0, name="replicate")
+        store(run, 1, "m0", 0, name="replicate")
     failed = {
         "client": "producer-0",
         "partition": "t-0",
@@ -248,7 +248,7 @@ def renumbered(
     }
     run.event("send_failed", **failed, error=error)
     run.event("sent_again", client="producer-0", partition="t-0", leader=0, attempt=2, values=("m1",))
-    stored(run, 0, "m1", sequence)
+    store(run, 0, "m1", sequence)
     run.ok(producer, "m1", 2)
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
@@ -296,9 +296,9 @@ def test_a_producer_may_renumber_records_after_it_gave_one_up_in_flight(
     to_leader = {"client": "producer-0", "partition": "t-0", "leader": 0, "values": ("m1",)}
     run.event("send_failed", **to_leader, attempt=1, error=error)
     run.event("sent_again", **to_leader, attempt=2)
-    stored(run, 0, "m0", 0)
-    stored(run, 0, "m1", 1)
-    stored(run, 0, "m1", 0)
+    store(run, 0, "m0", 0)
+    store(run, 0, "m1", 1)
+    store(run, 0, "m1", 0)
     if not given_up:
         run.ok(producer, "m0", 0)
     run.ok(producer, "m1", 2)
@@ -313,11 +313,11 @@ def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0, 1))
     run.send(producer, "m0")
-    stored(run, 0, "m0", 0)
-    stored(run, 1, "m0", 0, name="replicate")
+    store(run, 0, "m0", 0)
+    store(run, 1, "m0", 0, name="replicate")
     run.raise_hw(1, 0, 1)
     run.send(producer, "m1")
-    stored(run, 0, "m1", 1)
+    store(run, 0, "m1", 1)
     run.unknown(producer, "m0")
     run.truncate(1, 0)
     run.elect(1, 1, (1,))
@@ -326,7 +326,7 @@ def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -
     to_leader = {"client": "producer-0", "partition": "t-0", "leader": 1, "values": ("m1",)}
     run.event("send_failed", **to_leader, attempt=1, error=error)
     run.elect(0, 2, (0,))
-    stored(run, 0, "m1", 0)
+    store(run, 0, "m1", 0)
     run.ok(producer, "m1", 2)
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings

@@ -365,13 +365,13 @@ def test_a_late_commit_on_a_deposed_coordinator_is_no_regression(coordinator: in
     assert app.judge("offset-regression").status == status
 
 
-def reconciled(app: ApplicationRun, member: str, epoch: int, *owned: str) -> None:
+def trace_reconciliation(app: ApplicationRun, member: str, epoch: int, *owned: str) -> None:
     """Trace the partitions that a member owns in an epoch."""
     place = {"broker": 0, "group": "g", "member": member, "epoch": epoch}
     app.run.event("member_reconciled", **place, state="STABLE", assigned=owned, revoking=())
 
 
-def committed_by(app: ApplicationRun, member: str, generation: int, position: int) -> None:
+def trace_commit(app: ApplicationRun, member: str, generation: int, position: int) -> None:
     """Trace a commit of the source partition by the coordinator."""
     offsets = ((SOURCE, position),)
     place = {"broker": 0, "group": "g", "member": member, "generation": generation}
@@ -388,9 +388,9 @@ def commits_of_two_members(
     """
     app = ApplicationRun("at_least_once")
     for member, present in zip(("first", "second"), epochs, strict=True):
-        reconciled(app, member, present, *((SOURCE,) if member == owner else ()))
+        trace_reconciliation(app, member, present, *((SOURCE,) if member == owner else ()))
     for member, position, committed_in in (("first", 9, epoch), ("second", 7, generation)):
-        committed_by(app, member, committed_in, position)
+        trace_commit(app, member, committed_in, position)
     return app.judge("offset-regression")
 
 
@@ -431,9 +431,9 @@ def test_a_late_commit_is_permitted_within_the_epochs_of_one_assignment(
     app = ApplicationRun("at_least_once")
     app.run.release = release
     for epoch in (assigned_in, 5):
-        reconciled(app, "first", epoch, SOURCE)
+        trace_reconciliation(app, "first", epoch, SOURCE)
     for position, generation in zip((9, 7), commits, strict=True):
-        committed_by(app, "first", generation, position)
+        trace_commit(app, "first", generation, position)
     (finding,) = app.judge("offset-regression").findings
     assert finding.permitted_by == permitted_by
 

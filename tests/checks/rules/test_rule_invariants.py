@@ -32,7 +32,7 @@ def broken(
     )
 
 
-def committed(*values: str, unclean: bool = False) -> RunBuilder:
+def committed_run(*values: str, unclean: bool = False) -> RunBuilder:
     """Return a run in which broker 0 leads and both brokers have every committed record."""
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer()
@@ -44,12 +44,12 @@ def committed(*values: str, unclean: bool = False) -> RunBuilder:
 
 @pytest.mark.parametrize("invariant", WATCHED)
 def test_an_invariant_without_a_break_has_no_finding(invariant: str) -> None:
-    assert committed("a").judge(invariant).status == HELD
+    assert committed_run("a").judge(invariant).status == HELD
 
 
 @pytest.mark.parametrize("invariant", WATCHED)
 def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
-    run = committed("a", "b")
+    run = committed_run("a", "b")
     broken(run, invariant, 1, 1)
     result = run.judge(invariant)
     assert result.status == VIOLATED
@@ -59,7 +59,7 @@ def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
 
 
 def test_a_break_of_a_controller_has_no_partition() -> None:
-    run = committed("a")
+    run = committed_run("a")
     broken(run, "one-controller-per-epoch", 1, -1, partition="")
     (finding,) = run.judge("one-controller-per-epoch").findings
     assert (finding.partition, finding.offset) == ("", None)
@@ -102,7 +102,7 @@ def test_a_member_lacks_only_records_that_were_committed_before_the_break() -> N
 
 @pytest.mark.parametrize("release", ["0.11", "2.0"])
 def test_an_invariant_is_judged_only_on_releases_that_promise_it(release: str) -> None:
-    run = committed("a")
+    run = committed_run("a")
     for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
         broken(run, invariant, 1, -1, partition="")
     watched = frozenset(watched_in(tuple(INVARIANTS), release, ()))
@@ -116,7 +116,7 @@ def test_an_invariant_is_judged_only_on_releases_that_promise_it(release: str) -
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
 class TestPowerLoss:
     def test_a_power_loss_permits_missing_unflushed_records(self, invariant: str) -> None:
-        run = committed("a", "b")
+        run = committed_run("a", "b")
         run.lose_power(1, flushed=1)
         broken(run, invariant, 1, 1)
         (finding,) = run.judge(invariant).findings
@@ -128,7 +128,7 @@ class TestPowerLoss:
     def test_a_power_loss_does_not_permit_missing_records_that_were_fetched_again(
         self, invariant: str
     ) -> None:
-        run = committed("a", "b")
+        run = committed_run("a", "b")
         run.lose_power(1, flushed=1)
         run.replicate(1, "b")
         run.truncate(1, 1)
@@ -136,7 +136,7 @@ class TestPowerLoss:
         assert run.judge(invariant).status == VIOLATED
 
     def test_a_power_loss_after_the_break_is_not_the_cause(self, invariant: str) -> None:
-        run = committed("a", "b")
+        run = committed_run("a", "b")
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
         run.replicate(1, "b")
@@ -144,7 +144,7 @@ class TestPowerLoss:
         assert run.judge(invariant).status == VIOLATED
 
     def test_a_power_loss_of_other_records_is_not_the_cause(self, invariant: str) -> None:
-        run = committed("a", "b", "c")
+        run = committed_run("a", "b", "c")
         run.lose_power(1, flushed=2)
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
@@ -157,7 +157,7 @@ class TestRejoinAfterRestart:
     """
 
     def run(self, *, registered: bool = True, leaves: bool = True) -> RunBuilder:
-        run = committed("a", "b")
+        run = committed_run("a", "b")
         if leaves:
             run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
         run.lose_power(1, flushed=1)
@@ -167,41 +167,41 @@ class TestRejoinAfterRestart:
         broken(run, "isr-holds-committed", 1, 1)
         return run
 
-    def judged(self, run: RunBuilder, release: str = "4.3", metadata: str = "kraft") -> str | None:
+    def permission(self, run: RunBuilder, release: str = "4.3", metadata: str = "kraft") -> str | None:
         evidence = replace(run.evidence(), release=release, metadata=metadata)
         (finding,) = RULES["isr-holds-committed"].judge(Index(evidence)).findings
         return finding.permitted_by
 
     def test_a_power_loss_of_a_former_incarnation_permits_no_gap_in_kraft(self) -> None:
-        assert self.judged(self.run()) is None
+        assert self.permission(self.run()) is None
 
     @pytest.mark.parametrize(("release", "metadata"), [("2.8", "zookeeper"), ("3.9", "zookeeper")])
     def test_a_power_loss_of_a_former_incarnation_permits_a_gap_with_zookeeper(
         self, release: str, metadata: str
     ) -> None:
-        assert self.judged(self.run(), release, metadata) == FLUSH
+        assert self.permission(self.run(), release, metadata) == FLUSH
 
     def test_a_member_that_joins_before_it_registers_counts_as_its_former_incarnation(self) -> None:
-        assert self.judged(self.run(registered=False)) == FLUSH
+        assert self.permission(self.run(registered=False)) == FLUSH
 
     def test_a_member_that_never_left_the_isr_may_lack_lost_records(self) -> None:
-        assert self.judged(self.run(leaves=False)) == FLUSH
+        assert self.permission(self.run(leaves=False)) == FLUSH
 
     def test_a_power_loss_of_another_replica_permits_the_gap(self) -> None:
-        run = committed("a", "b")
+        run = committed_run("a", "b")
         run.event("isr_reduced", controller=0, partition=PARTITION, leader=0, leader_epoch=0, isr=(0,))
         run.lose_power(1, flushed=1)
         run.event("broker_registered", broker=1, broker_epoch=9)
         run.lose_power(0, flushed=1)
         run.event("isr_written", broker=0, partition=PARTITION, leader_epoch=0, isr=(0, 1))
         broken(run, "isr-holds-committed", 1, 1)
-        assert self.judged(run) == FLUSH
+        assert self.permission(run) == FLUSH
 
 
 @pytest.mark.parametrize("invariant", ["isr-holds-committed", "log-matching"])
 class TestUncleanElection:
     def stale_leader(self, *, unclean: bool) -> RunBuilder:
-        run = committed("a", unclean=unclean)
+        run = committed_run("a", unclean=unclean)
         run.append(0, "b")
         run.raise_hw(2, 0)
         run.elect(1, 1, (1,), unclean=True)
@@ -220,14 +220,14 @@ class TestUncleanElection:
         assert run.judge(invariant).status == VIOLATED
 
     def test_an_unclean_election_after_the_break_is_not_the_cause(self, invariant: str) -> None:
-        run = committed("a", "b", unclean=True)
+        run = committed_run("a", "b", unclean=True)
         run.truncate(1, 1)
         broken(run, invariant, 1, 1)
         run.elect(1, 1, (1,), unclean=True)
         assert run.judge(invariant).status == VIOLATED
 
     def test_an_unclean_election_of_a_leader_with_the_record_is_not_the_cause(self, invariant: str) -> None:
-        run = committed("a", "b", unclean=True)
+        run = committed_run("a", "b", unclean=True)
         run.elect(1, 1, (1,), unclean=True)
         run.truncate(0, 1)
         broken(run, invariant, 0, 1, epoch=1)
@@ -235,7 +235,7 @@ class TestUncleanElection:
 
 
 def test_a_diverged_member_is_judged_by_the_records_that_it_lacks() -> None:
-    run = committed("a", "b")
+    run = committed_run("a", "b")
     run.lose_power(1, flushed=1)
     run.elect(1, 1, (1,))
     run.append(1, "c")
@@ -247,7 +247,7 @@ def test_a_diverged_member_is_judged_by_the_records_that_it_lacks() -> None:
 
 @pytest.mark.parametrize("invariant", ["log-matching", "epoch-cache-monotonic", "producer-state-matches-log"])
 def test_a_leader_that_resumes_its_epoch_after_power_loss_permits_mixed_histories(invariant: str) -> None:
-    run = committed("a", "b")
+    run = committed_run("a", "b")
     run.lose_power(0, flushed=1)
     run.lead(0, 0, (0, 1))
     run.append(0, "c")
@@ -264,7 +264,7 @@ def test_every_invariant_has_a_rule() -> None:
 def test_unwatched_invariants_are_not_judged() -> None:
     assert set(RULES) - set(rules_for((), core=True)) == set(RULE_OF_INVARIANT.values())
     assert rules_for(INVARIANTS, core=True) == RULES
-    run = committed("a")
+    run = committed_run("a")
     broken(run, "log-matching", 1, 0)
     # The evidence names no watched invariants, so only those that the trace shows are judged.
     assert "log-matching" not in judge(run.evidence()).rules
@@ -281,7 +281,7 @@ def test_an_invariant_that_a_release_does_not_promise_is_watched_on_demand() -> 
 @pytest.mark.parametrize("cause", ["power", "unclean", "neither"])
 def test_a_transaction_marker_may_be_lost_as_a_record_may(cause: str) -> None:
     """A marker has no record, so only its offset identifies it."""
-    run = committed("a", unclean=cause == "unclean")
+    run = committed_run("a", unclean=cause == "unclean")
     for broker in (0, 1):
         run.append(broker, "<commit>")
     ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
@@ -301,7 +301,7 @@ def test_a_transaction_marker_may_be_lost_as_a_record_may(cause: str) -> None:
 def test_a_marker_appended_elsewhere_after_its_loss_is_still_lost(
     broker: int, permitted_by: str | None
 ) -> None:
-    run = committed("a")
+    run = committed_run("a")
     ids = {"producer_id": 0, "producer_epoch": 0, "coordinator_epoch": 0}
     for holder in (1, 0):
         run.append(holder, "<commit>")
@@ -338,7 +338,7 @@ def test_a_marker_of_a_deposed_leader_belongs_to_another_history(invariant: str,
 
     It is then elected without broker 1's marker.
     """
-    run = committed("a", unclean=True)
+    run = committed_run("a", unclean=True)
     run.elect(1, 1, (1,))
     marker(run, 1, 1)
     marker(run, 0, 0)
@@ -351,7 +351,7 @@ def test_a_marker_of_a_deposed_leader_belongs_to_another_history(invariant: str,
 
 def with_removed_record(*, by: str) -> RunBuilder:
     """Return a run in which both logs removed their first record by compaction or retention."""
-    run = committed("a", "b")
+    run = committed_run("a", "b")
     for broker in (0, 1):
         if by == "compaction":
             fields = {"from_offset": 0, "to_offset": 2, "removed": (0,), "bytes_left": 70}
@@ -439,7 +439,7 @@ def test_an_unclean_election_permits_lacking_offsets_beyond_the_leaders_log(*, h
 def test_a_disk_failure_permits_a_log_that_ends_below_its_checkpoint(
     broker: int, to: int, torn: bool, permitted_by: str | None
 ) -> None:
-    run = committed("m0", "m1")
+    run = committed_run("m0", "m1")
     run.recover_with_corruption(broker, to, torn=torn)
     broken(run, "checkpoint-within-log", 1, 2)
     (finding,) = run.judge("checkpoint-within-log").findings

@@ -10,7 +10,7 @@ from tests.checks.evidence_builder import RunBuilder
 Records = list[tuple[str, int]]
 
 
-def healed(hw: tuple[int, ...], *logs: Records) -> RunBuilder:
+def healed_run(hw: tuple[int, ...], *logs: Records) -> RunBuilder:
     run = RunBuilder(tuple(range(len(logs))))
     run.logs["t-0"] = dict(enumerate(logs))
     run.high_watermarks = {("t-0", broker): offset for broker, offset in enumerate(hw)}
@@ -19,25 +19,25 @@ def healed(hw: tuple[int, ...], *logs: Records) -> RunBuilder:
 
 def test_equal_logs_have_not_diverged() -> None:
     records = [("m0", 0), ("m1", 1)]
-    result = healed((2, 2, 2), records, list(records), list(records)).judge("log-divergence")
+    result = healed_run((2, 2, 2), records, list(records), list(records)).judge("log-divergence")
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
 def test_logs_of_different_length_have_not_diverged() -> None:
-    assert healed((1, 1), [("m0", 0), ("m1", 0)], [("m0", 0)]).judge("log-divergence").status == "held"
+    assert healed_run((1, 1), [("m0", 0), ("m1", 0)], [("m0", 0)]).judge("log-divergence").status == "held"
 
 
 def test_logs_may_differ_above_the_smallest_high_watermark() -> None:
-    run = healed((2, 1), [("m0", 0), ("m1", 0)], [("m0", 0), ("x", 0)])
+    run = healed_run((2, 1), [("m0", 0), ("m1", 0)], [("m0", 0), ("x", 0)])
     assert run.judge("log-divergence").status == "held"
 
 
 def test_a_single_replica_cannot_diverge() -> None:
-    assert healed((1,), [("m0", 0)]).judge("log-divergence").status == "held"
+    assert healed_run((1,), [("m0", 0)]).judge("log-divergence").status == "held"
 
 
 def test_different_values_at_one_offset_are_a_violation() -> None:
-    run = healed((2, 2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)], [("m1", 0), ("m2", 0)])
+    run = healed_run((2, 2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)], [("m1", 0), ("m2", 0)])
     result = run.judge("log-divergence")
     assert result.status == "violated"
     (finding,) = result.findings
@@ -46,12 +46,12 @@ def test_different_values_at_one_offset_are_a_violation() -> None:
 
 
 def test_different_leader_epochs_at_one_offset_are_a_violation() -> None:
-    result = healed((1, 1), [("m1", 0)], [("m1", 1)]).judge("log-divergence")
+    result = healed_run((1, 1), [("m1", 0)], [("m1", 1)]).judge("log-divergence")
     assert result.status == "violated"
 
 
 def test_each_range_of_differing_offsets_is_one_finding() -> None:
-    run = healed(
+    run = healed_run(
         (6, 6),
         [(value, 0) for value in "abcdef"],
         [(value, 0) for value in "aXYdeZ"],
@@ -63,7 +63,7 @@ def test_each_range_of_differing_offsets_is_one_finding() -> None:
 
 
 def test_a_replica_outside_the_isr_may_differ() -> None:
-    run = healed((2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)])
+    run = healed_run((2, 2), [("m1", 0), ("m2", 0)], [("m1", 0), ("m3", 1)])
     evidence = run.evidence()
     logs = evidence.replicas["t-0"]
     outside = {**logs, 1: replace(logs[1], in_sync=False)}

@@ -1,4 +1,4 @@
-"""poll-skip in a run: a consumer that skips the offset of a record, and the permissions."""
+"""poll-skip in a run: a consumer that skips the offset of a record, and what permits that."""
 
 import pytest
 
@@ -32,9 +32,9 @@ def test_an_offset_may_be_skipped_if_an_unclean_leader_had_its_record_elsewhere(
     assert {finding.value for finding in result.findings} == {"d"}
 
 
-def lose_after_a(run: RunBuilder, *, with_power: bool) -> None:
-    """Let both brokers lose the record behind a that a consumer read, with their power or by a
-    flaw.
+def lose_after_a(run: RunBuilder, *, in_power_loss: bool) -> None:
+    """Make both brokers lose the record after ``a``, which a consumer has read: in a power loss, or
+    because of a bug.
     """
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -42,16 +42,16 @@ def lose_after_a(run: RunBuilder, *, with_power: bool) -> None:
     run.write(producer, "lost", 0, 1)
     run.poll((0, "a"), (1, "lost"), isolation_level=COMMITTED)
     for broker in (1, 0):
-        if with_power:
+        if in_power_loss:
             run.lose_power(broker, 1)
         else:
             run.truncate(broker, 1)
     run.elect(0, 1, (0, 1))
 
 
-def pass_over_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
-    """Abort a transaction in the log, report *outcome* to its producer, and let a consumer skip it
-    from a to b.
+def skip_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
+    """Abort a transaction in the log, report *outcome* to its producer, and let a consumer that
+    polls ``a`` and then ``b`` skip its record.
     """
     producer = run.producer()
     run.in_transactions.add("aborted")
@@ -62,18 +62,20 @@ def pass_over_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
     run.poll((0, "a"), (b_at, "b"), isolation_level=COMMITTED)
 
 
-def passed_over_aborted(run: RunBuilder, outcome: str) -> Finding:
-    pass_over_aborted(run, outcome, 3)
+def finding_after_aborted_skip(run: RunBuilder, outcome: str) -> Finding:
+    skip_aborted(run, outcome, 3)
     (finding,) = run.judge("int-poll-skip").findings
     return finding
 
 
-@pytest.mark.parametrize("with_power", [True, False])
-def test_an_aborted_record_at_the_offset_of_a_lost_one_does_not_permit_its_skip(*, with_power: bool) -> None:
+@pytest.mark.parametrize("in_power_loss", [True, False])
+def test_an_aborted_record_at_the_offset_of_a_lost_one_does_not_permit_its_skip(
+    *, in_power_loss: bool
+) -> None:
     run = RunBuilder()
-    lose_after_a(run, with_power=with_power)
-    finding = passed_over_aborted(run, FAIL)
-    assert finding.permitted_by == ("log.flush.interval.messages" if with_power else None)
+    lose_after_a(run, in_power_loss=in_power_loss)
+    finding = finding_after_aborted_skip(run, FAIL)
+    assert finding.permitted_by == ("log.flush.interval.messages" if in_power_loss else None)
     assert "is aborted" not in because(finding)
 
 
@@ -81,7 +83,7 @@ def test_skipping_a_record_aborted_after_its_ack_is_a_violation() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "a", 0, 1)
-    finding = passed_over_aborted(run, OK)
+    finding = finding_after_aborted_skip(run, OK)
     assert finding.permitted_by is None
     assert "was aborted, although the application was told that the transaction had committed" in because(
         finding
@@ -89,13 +91,13 @@ def test_skipping_a_record_aborted_after_its_ack_is_a_violation() -> None:
 
 
 def test_the_abort_of_one_record_does_not_permit_skipping_another_lost_one() -> None:
-    """The loss of the transaction is permitted, but both brokers truncated the record "lost" by a
-    flaw.
+    """The loss of the transaction is permitted, but both brokers truncated the record "lost"
+    because of a bug.
     """
     run = RunBuilder(unclean_leader_election=True)
-    lose_after_a(run, with_power=False)
+    lose_after_a(run, in_power_loss=False)
     run.append(0, "other")
     run.replicate(1, "other", epoch=1)
-    pass_over_aborted(run, OK, 4)
+    skip_aborted(run, OK, 4)
     run.elect(1, 2, (0, 1), unclean=True)
     assert run.judge("int-poll-skip").status == "violated"

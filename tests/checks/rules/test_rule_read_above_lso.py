@@ -22,7 +22,7 @@ def ended_transaction(*high_watermarks: int) -> RunBuilder:
     return run
 
 
-def served(run: RunBuilder) -> str:
+def status_of_serving(run: RunBuilder) -> str:
     """Return the status of a run in which broker 0 serves offset 0 to read_committed."""
     place: dict[str, Any] = {"broker": 0, "partition": PARTITION, "client": "consumer"}
     run.event("served", **place, offset=0, end_offset=1, hw=1)
@@ -31,23 +31,23 @@ def served(run: RunBuilder) -> str:
 
 
 def test_a_transaction_with_an_uncommitted_marker_is_above_the_last_stable_offset() -> None:
-    assert served(ended_transaction(1)) == "violated"
+    assert status_of_serving(ended_transaction(1)) == "violated"
 
 
 def test_a_transaction_stays_readable_if_the_high_watermark_falls_below_its_marker() -> None:
     """A follower adopts a lower high watermark of its leader after it has seen the marker
     committed.
     """
-    assert served(ended_transaction(2, 1)) == "held"
+    assert status_of_serving(ended_transaction(2, 1)) == "held"
 
 
 def test_a_truncated_marker_reopens_its_transaction() -> None:
     run = ended_transaction(2)
     run.truncate(0, 1)
-    assert served(run) == "violated"
+    assert status_of_serving(run) == "violated"
 
 
 def test_a_restarted_broker_treats_markers_above_its_high_watermark_as_uncommitted() -> None:
     run = ended_transaction(2, 1)
     run.event("recover", broker=0, partition=PARTITION, leo=2, hw=1)
-    assert served(run) == "violated"
+    assert status_of_serving(run) == "violated"

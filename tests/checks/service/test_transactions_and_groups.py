@@ -81,14 +81,14 @@ def test_a_rebalance_lasts_until_the_group_is_stable(states: list[str], expected
     assert levels is None or levels.max_us == max(expected_s) * 1_000_000
 
 
-def acked(run: RunBuilder, producer: int, second: float, offset: int, partition: str = "t-0") -> None:
+def send_acked(run: RunBuilder, producer: int, second: float, offset: int, partition: str = "t-0") -> None:
     value = f"{partition}:{offset}"
     run.at(second - 0.2)
     run.send(producer, value, partition)
     run.ok(producer, value, offset, partition)
 
 
-def polled(run: RunBuilder, second: float, *offsets: int, partition: str = "t-0") -> None:
+def poll(run: RunBuilder, second: float, *offsets: int, partition: str = "t-0") -> None:
     run.at(second - 0.1)
     run.poll(*((offset, f"{partition}:{offset}") for offset in offsets), partition=partition)
 
@@ -96,13 +96,13 @@ def polled(run: RunBuilder, second: float, *offsets: int, partition: str = "t-0"
 def test_an_unread_period_lasts_from_an_ack_beyond_every_poll_to_the_next_poll() -> None:
     run = RunBuilder()
     producer = run.producer()
-    acked(run, producer, 1, 0)
-    polled(run, 2, 0)
-    acked(run, producer, 5, 1)
-    acked(run, producer, 6, 2)
-    polled(run, 9, 1)
-    polled(run, 10, 2)
-    acked(run, producer, 30, 3)
+    send_acked(run, producer, 1, 0)
+    poll(run, 2, 0)
+    send_acked(run, producer, 5, 1)
+    send_acked(run, producer, 6, 2)
+    poll(run, 9, 1)
+    poll(run, 10, 2)
+    send_acked(run, producer, 30, 3)
     levels = levels_of(run).unread
     assert levels is not None
     assert (levels.partition, levels.start_us, levels.end_us) == ("t-0", 5_000_000, 9_000_000)
@@ -111,10 +111,10 @@ def test_an_unread_period_lasts_from_an_ack_beyond_every_poll_to_the_next_poll()
 def test_a_partition_without_consumers_has_no_unread_period() -> None:
     run = RunBuilder()
     producer = run.producer()
-    acked(run, producer, 1, 0, "u-0")
-    acked(run, producer, 2, 0)
-    polled(run, 3, 0)
-    polled(run, 50, 0)
+    send_acked(run, producer, 1, 0, "u-0")
+    send_acked(run, producer, 2, 0)
+    poll(run, 3, 0)
+    poll(run, 50, 0)
     levels = levels_of(run).unread
     assert levels is not None
     assert (levels.partition, levels.length_us) == ("t-0", 1_000_000)
@@ -125,11 +125,11 @@ def test_a_consumer_has_no_lag_in_a_revoked_partition() -> None:
     producer = run.producer()
     reader = run.history.new_process("reader")
     run.history.assigned(reader, ("t-0",), run.tick())
-    acked(run, producer, 1, 0)
+    send_acked(run, producer, 1, 0)
     run.history.polled(reader, {"t-0": [(0, "t-0:0")]}, 1_100_000, 1_100_000)
     run.history.assigned(reader, (), 1_200_000)
     for offset in range(1, 6):
-        acked(run, producer, 1 + offset, offset)
+        send_acked(run, producer, 1 + offset, offset)
     assert levels_of(run).consumers["reader"].lag == 0
 
 
@@ -152,8 +152,8 @@ def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned:
     producer = run.producer()
     member(run, "c", *owned)
     for offset in range(3):
-        acked(run, producer, 1 + offset, offset)
-    acked(run, producer, 5, 0, "u-0")
+        send_acked(run, producer, 1 + offset, offset)
+    send_acked(run, producer, 5, 0, "u-0")
     run.at(30)
     run.history.polled(run.history.new_process("reader"), {}, run.now_us, run.now_us)
     levels = service_levels(Index(run.evidence()), frozenset({"reader"}), explained=False)
@@ -171,7 +171,7 @@ def test_a_member_has_no_lag_in_another_members_partition() -> None:
     producer = run.producer()
     member(run, "idle")
     member(run, "busy", "t-0")
-    acked(run, producer, 1, 0)
+    send_acked(run, producer, 1, 0)
     levels = levels_of(run).consumers
     assert (levels["idle"].lag, levels["busy"].lag) == (0, 1)
 
@@ -181,7 +181,7 @@ def test_the_lag_of_a_new_owner_starts_at_the_committed_offset() -> None:
     producer = run.producer()
     first = member(run, "first", "t-0")
     for offset in range(5):
-        acked(run, producer, 1 + offset, offset)
+        send_acked(run, producer, 1 + offset, offset)
     run.history.committed(first, [("t-0", 3)], run.tick(), OK)
     run.history.assigned(first, (), run.tick())
     member(run, "second", "t-0")
@@ -193,7 +193,7 @@ def test_the_lag_of_a_consumer_that_starts_at_the_end_counts_from_there() -> Non
     producer = run.producer()
     member(run, "c", "t-0", reset="latest")
     for offset in range(5):
-        acked(run, producer, 1 + offset, offset)
+        send_acked(run, producer, 1 + offset, offset)
     assert levels_of(run).consumers["c"].lag == 0
     run.at(4.5)
     run.event("offset_reset", client="c", partition="t-0", position=-1, offset=4, policy="latest")
@@ -207,8 +207,8 @@ def test_a_consumer_without_a_group_has_lag_in_its_own_topics_only() -> None:
     run = RunBuilder()
     producer = run.producer()
     member(run, "c", group="")
-    acked(run, producer, 1, 0)
-    acked(run, producer, 2, 0, "u-0")
+    send_acked(run, producer, 1, 0)
+    send_acked(run, producer, 2, 0, "u-0")
     levels = levels_of(run)
     assert levels.consumers["c"].lag == 1
     assert levels.unread is not None

@@ -1,4 +1,4 @@
-"""The line that says how far something long is."""
+"""The progress line of long work."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ ERASE_LINE = "\r\x1b[2K"
 
 
 class Watched:
-    """A line on a terminal, and a clock that is set by hand."""
+    """A progress line on a terminal with a clock that a test sets."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Watched:
         done: int,
         doing: str | Callable[[], str] = "harrow run swarm --seed 12345678",
     ) -> str:
-        """Return what is written when so many are done after so many seconds."""
+        """Return the output of an update at a time."""
         self.now_s = 100 + after_s
         self.file.seek(0)
         self.file.truncate()
@@ -53,7 +53,7 @@ def test_short_work_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_work_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     assert watched.at(1.01, 5) == f"{ERASE_LINE}━━━━──────────── 5/20  harrow run swarm"
-    assert watched.at(1.05, 6) == ""  # it has just been written
+    assert watched.at(1.05, 6) == ""  # the line was just written
     assert watched.at(1.2, 20).startswith(f"{ERASE_LINE}━━━━━━━━━━━━━━━━ 20/20  harrow")
     watched.line.clear()
     assert watched.file.getvalue().endswith(ERASE_LINE)
@@ -64,7 +64,7 @@ def test_without_a_total_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert watched.at(2.0, 5).startswith(f"{ERASE_LINE}5  harrow run")
 
 
-def test_a_pipe_gets_a_progress_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_a_progress_line_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch, terminal=False)
     assert watched.at(5.0, 5) + watched.at(29.0, 8) == ""
     assert watched.at(31.0, 9) == "harrow: 9 finished of 20, now: harrow run swarm --seed 12345678\n"
@@ -72,7 +72,7 @@ def test_a_pipe_gets_a_progress_line_from_time_to_time(monkeypatch: pytest.Monke
     assert watched.at(61.5, 13).startswith("harrow: 13 finished of 20")
 
 
-def test_a_log_has_plain_lines_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_has_plain_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch, log=True)
     assert watched.at(5.0, 0) == ""
     assert watched.at(31.0, 0, "ISR of t-0").endswith("0 finished of 20, now: ISR of t-0\n")
@@ -82,13 +82,13 @@ def test_a_log_has_plain_lines_on_a_terminal_too(monkeypatch: pytest.MonkeyPatch
 
 def test_progress_text_is_computed_only_when_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
-    asked: list[int] = []
+    calls: list[int] = []
 
     def doing() -> str:
-        asked.append(1)
+        calls.append(1)
         return "m0\x1b[2J"
 
     assert watched.at(0.5, 0, doing) == ""
-    assert asked == []
+    assert calls == []
     assert watched.at(1.5, 0, doing).count("\x1b") == ERASE_LINE.count("\x1b")
-    assert asked == [1]
+    assert calls == [1]

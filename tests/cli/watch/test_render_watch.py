@@ -1,4 +1,4 @@
-"""A moment of a run, made to fit."""
+"""The view of a moment of a run fits its terminal."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ def lines_of(scene: Scene, width: int = 80, height: int = 24, *, is_unicode: boo
 
 
 def scenes(result: RunResult, times_us: Iterable[int]) -> Iterator[Scene]:
-    """Yield moments of a run, each to be looked at before the next is taken."""
+    """Yield moments of a run; each is valid until the next."""
     playback = Playback(result)
     for at_us in times_us:
         playback.advance(sum(event.at_us <= at_us for event in playback.events) - 1)
@@ -31,7 +31,7 @@ def scenes(result: RunResult, times_us: Iterable[int]) -> Iterator[Scene]:
 
 def scene_of(state: RunState) -> Scene:
     return Scene(
-        title="made up",
+        title="fake",
         at_us=state.at_us,
         end_us=9_000_000,
         state=state,
@@ -54,8 +54,7 @@ def test_the_view_fits_any_terminal(campaign: str) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 def test_no_line_of_the_view_jumps(size: tuple[int, int]) -> None:
-    """Faults and findings come and go; the view stays as high, and partitions stay where they
-    are."""
+    """The height of the view and the lines of partitions do not depend on faults and findings."""
     result = library_run("loss-by-hw-truncation")
     frames = [lines_of(scene, *size) for scene in scenes(result, range(0, 41_000_000, 1_000_000))]
     assert len({len(lines) for lines in frames}) == 1
@@ -116,7 +115,7 @@ def test_healthy_brokers_are_omitted_first() -> None:
     assert shown[begin + 3].startswith("records")
 
 
-def test_a_deposed_leader_that_does_not_know_it_is_marked() -> None:
+def test_an_unaware_deposed_leader_is_marked() -> None:
     state = many(1, 3)
     for event in (
         (1, "recover", 0, "topic-0", 0, 0),
@@ -135,7 +134,7 @@ def test_missing_uncommitted_and_removed_records_have_signs() -> None:
         return [line.split()[-1] for line in lines if line.startswith(("  0 ", "  1 "))]
 
     assert logs(25_024_500) == ["██", "█~"]
-    # Broker 0 is down: what it will begin with is the high watermark of its checkpoint.
+    # Broker 0 is down and will start with the high watermark of its checkpoint.
     assert logs(32_100_000) == ["█~", "█-"]
     assert logs(41_000_000) == ["█-", "█-"]
 
@@ -149,7 +148,7 @@ def test_a_long_log_shows_its_last_records() -> None:
     assert {len(line.split()[-1]) for line in shown[begin + 1 : begin + 4]} == {last - first + 1}
 
 
-def test_bold_is_for_headings() -> None:
+def test_only_headings_are_bold() -> None:
     shown = frame(scene_at(library_run("loss-by-hw-truncation"), 41_000_000), Canvas(width=80, height=24))
     lines = rendered(shown, width=80, colours=True).splitlines()
     (brokers,) = (line for line in lines if "brokers" in line)

@@ -1,4 +1,4 @@
-"""Playing runs by a clock of our own."""
+"""Playback of runs with a fake clock."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ HIDE_CURSOR = "\x1b[?25l"
 
 
 class Terminal:
-    """A terminal, and a clock that only goes on while somebody sleeps."""
+    """A terminal with a clock that advances only in sleep."""
 
     def __init__(self) -> None:
         self.file = StringIO()
@@ -36,7 +36,7 @@ class Terminal:
         self.now_s += seconds
 
     def frames(self) -> list[str]:
-        """Return what was drawn since the title; Rich draws the last of a run twice."""
+        """Return the drawn frames; Rich draws the last of a run twice."""
         return self.file.getvalue().split(TITLE)[1:]
 
     def times(self) -> list[float]:
@@ -49,10 +49,10 @@ def test_a_playback_takes_the_time_of_its_frames(speed: float) -> None:
     result = library_run("loss-by-hw-truncation")
     watch = terminal.watch(speed, only=True)
     watch.play(result)
-    wanted_s = sum(step.lasts_us for step in pace(Playback(result))) / 1_000_000 / speed
-    assert terminal.now_s == pytest.approx(wanted_s, abs=0.2)
+    expected_s = sum(step.lasts_us for step in pace(Playback(result))) / 1_000_000 / speed
+    assert terminal.now_s == pytest.approx(expected_s, abs=0.2)
     assert watch.played_s == terminal.now_s
-    assert len(terminal.frames()) <= 12 * wanted_s + 3
+    assert len(terminal.frames()) <= 12 * expected_s + 3
 
 
 def test_every_turning_point_is_seen() -> None:
@@ -60,12 +60,12 @@ def test_every_turning_point_is_seen() -> None:
     result = library_run("loss-by-hw-truncation")
     terminal.watch(5.0, only=True).play(result)
     shown = terminal.file.getvalue()
-    for told in ("crashed", "became CONTROLLER", "TRUNCATED from 2 to 1", "elected broker 1", "✗ lost m1"):
-        assert told in shown
+    for phrase in ("crashed", "became CONTROLLER", "TRUNCATED from 2 to 1", "elected broker 1", "✗ lost m1"):
+        assert phrase in shown
     assert shown.index("crashed") < shown.index("TRUNCATED from 2 to 1") < shown.index("✗ lost m1")
 
 
-def test_the_clock_runs_visibly_through_idle_stretches() -> None:
+def test_the_clock_advances_visibly_through_idle_periods() -> None:
     terminal = Terminal()
     terminal.watch(5.0, only=True).play(library_run("loss-by-hw-truncation"))
     times = terminal.times()
@@ -91,7 +91,7 @@ def test_speed_max_does_not_delay_many_runs() -> None:
     assert 2 <= terminal.file.getvalue().count(HIDE_CURSOR) <= 20
 
 
-def test_the_end_of_a_run_stays_before_the_next_one() -> None:
+def test_the_end_of_a_run_is_shown_before_the_next_one() -> None:
     alone, followed = Terminal(), Terminal()
     alone.watch(5.0, only=True).play(library_run("loss-by-hw-truncation"))
     followed.watch(5.0, only=False).play(library_run("loss-by-hw-truncation"))

@@ -69,7 +69,7 @@ class Office:
         self.closed = on_closed
 
 
-class Life:
+class BrokerHarness:
     """Broker 1, registered, leader of t-0 with the ISR [1, 2]."""
 
     def __init__(
@@ -122,108 +122,112 @@ class Life:
 
 
 def test_up_to_3_4_sockets_open_at_the_start_and_requests_wait_for_the_registration() -> None:
-    life = Life(registered=False, release="2.8")
-    assert life.opened == [0]
-    life.send(MetadataRequest())
-    assert not life.host.responses
-    life.office.listener.registered(5)
-    assert len(life.host.responses) == 1
-    life.office.listener.unfenced()
-    assert life.opened == [0]
+    harness = BrokerHarness(registered=False, release="2.8")
+    assert harness.opened == [0]
+    harness.send(MetadataRequest())
+    assert not harness.host.responses
+    harness.office.listener.registered(5)
+    assert len(harness.host.responses) == 1
+    harness.office.listener.unfenced()
+    assert harness.opened == [0]
 
 
 def test_since_3_5_sockets_open_when_the_broker_is_unfenced() -> None:
     """KAFKA-14658: an earlier connection is refused, and its client asks another broker."""
-    life = Life(registered=False, release="3.6")
-    life.office.listener.registered(5)
-    assert not life.opened
-    life.host.advance(SECOND)
-    life.office.listener.unfenced()
-    life.office.listener.unfenced()
-    assert life.opened == [SECOND]
-    life.send(MetadataRequest())
-    assert len(life.host.responses) == 1
+    harness = BrokerHarness(registered=False, release="3.6")
+    harness.office.listener.registered(5)
+    assert not harness.opened
+    harness.host.advance(SECOND)
+    harness.office.listener.unfenced()
+    harness.office.listener.unfenced()
+    assert harness.opened == [SECOND]
+    harness.send(MetadataRequest())
+    assert len(harness.host.responses) == 1
 
 
 def test_a_broker_that_stops_before_it_is_unfenced_opens_no_sockets() -> None:
-    life = Life(registered=False, release="3.6", enable=False)
-    life.office.listener.registered(5)
-    life.stop()
-    life.office.listener.unfenced()
-    assert not life.opened
+    harness = BrokerHarness(registered=False, release="3.6", enable=False)
+    harness.office.listener.registered(5)
+    harness.stop()
+    harness.office.listener.unfenced()
+    assert not harness.opened
 
 
 def test_a_stopping_broker_serves_until_its_leaders_have_moved_and_ends_with_its_session() -> None:
-    life = Life()
-    life.stop()
-    life.produce("a")
-    assert (life.actions, life.log(), len(life.host.responses)) == (["controller asked"], ["a"], 1)
-    assert life.office.relieved is not None
-    life.office.relieved()
-    assert life.actions == ["controller asked", "sockets closed", "session closed"]
-    assert life.disk.log_file("t-0").flushed_offset == 1
-    assert life.disk.clean_shutdown_file
-    assert life.office.closed is not None
-    life.office.closed()
-    assert life.actions[3:] == [SHUT_DOWN]
+    harness = BrokerHarness()
+    harness.stop()
+    harness.produce("a")
+    assert (harness.actions, harness.log(), len(harness.host.responses)) == (["controller asked"], ["a"], 1)
+    assert harness.office.relieved is not None
+    harness.office.relieved()
+    assert harness.actions == ["controller asked", "sockets closed", "session closed"]
+    assert harness.disk.log_file("t-0").flushed_offset == 1
+    assert harness.disk.clean_shutdown_file
+    assert harness.office.closed is not None
+    harness.office.closed()
+    assert harness.actions[3:] == [SHUT_DOWN]
 
 
 def test_without_controlled_shutdown_a_broker_asks_no_controller() -> None:
-    life = Life(enable=False)
-    life.stop()
-    assert life.actions == ["sockets closed", "session closed"]
+    harness = BrokerHarness(enable=False)
+    harness.stop()
+    assert harness.actions == ["sockets closed", "session closed"]
 
 
 def test_a_broker_that_never_registered_halts() -> None:
-    life = Life(registered=False)
-    life.stop()
-    assert life.actions == [KILLED]
-    assert not life.disk.clean_shutdown_file
+    harness = BrokerHarness(registered=False)
+    harness.stop()
+    assert harness.actions == [KILLED]
+    assert not harness.disk.clean_shutdown_file
 
 
 def test_a_stopped_broker_handles_no_requests() -> None:
-    life = Life(enable=False)
-    life.stop()
-    life.produce("late")
-    assert (life.log(), life.host.responses) == ([], [])
+    harness = BrokerHarness(enable=False)
+    harness.stop()
+    harness.produce("late")
+    assert (harness.log(), harness.host.responses) == ([], [])
 
 
 def test_a_stopped_broker_answers_no_waiting_produce_and_handles_nothing_behind_it() -> None:
-    life = Life(enable=False)
-    connection = life.produce("a", acks=-1)
-    life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
-    life.stop()
-    life.host.advance(60 * SECOND)
-    assert (life.log(), life.host.responses) == (["a"], [])
-    assert life.host.named("rejected") == []
+    harness = BrokerHarness(enable=False)
+    connection = harness.produce("a", acks=-1)
+    harness.broker.receive_request(
+        Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")}))
+    )
+    harness.stop()
+    harness.host.advance(60 * SECOND)
+    assert (harness.log(), harness.host.responses) == (["a"], [])
+    assert harness.host.events_named("rejected") == []
 
 
 def test_an_answer_after_the_stop_goes_nowhere_and_lets_no_request_in() -> None:
-    life = Life(enable=False)
-    connection = life.send(InitProducerIdRequest())
-    life.broker.receive_request(Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")})))
-    life.stop()
-    life.office.on_generated(InitProducerIdResponse("NONE", 7, 0))
-    assert (life.log(), life.host.responses) == ([], [])
+    harness = BrokerHarness(enable=False)
+    connection = harness.send(InitProducerIdRequest())
+    harness.broker.receive_request(
+        Exchange(connection, 2, ProduceRequest(1, 30 * SECOND, {"t-0": batch("b")}))
+    )
+    harness.stop()
+    harness.office.on_generated(InitProducerIdResponse("NONE", 7, 0))
+    assert (harness.log(), harness.host.responses) == ([], [])
 
 
 @pytest.mark.parametrize("written", [3, None])
 def test_a_produce_that_waited_for_an_isr_write_is_not_appended_to_a_closed_log(written: int | None) -> None:
-    life = Life(enable=False)
+    harness = BrokerHarness(enable=False)
     # Broker 2 leaves the ISR because it has not fetched for too long.
-    life.produce("a")
-    life.host.advance(30 * SECOND)
-    assert life.office.on_altered is not None
-    life.produce("blocked")
-    life.stop()
-    life.office.on_altered(written)
-    assert life.log() == ["a"]
-    assert life.disk.log_file("t-0").flushed_offset == 1
+    harness.produce("a")
+    harness.host.advance(30 * SECOND)
+    assert harness.office.on_altered is not None
+    harness.produce("blocked")
+    harness.stop()
+    harness.office.on_altered(written)
+    assert harness.log() == ["a"]
+    assert harness.disk.log_file("t-0").flushed_offset == 1
 
 
 def test_a_stopped_broker_shrinks_no_isr() -> None:
-    life = Life(enable=False)
-    life.produce("a")
-    life.stop()
-    life.host.advance(60 * SECOND)
-    assert life.office.on_altered is None
+    harness = BrokerHarness(enable=False)
+    harness.produce("a")
+    harness.stop()
+    harness.host.advance(60 * SECOND)
+    assert harness.office.on_altered is None

@@ -16,14 +16,14 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.sim.connection import Connection, Exchange
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import QuotaSpec
-from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 KB = 1_000
 P = "t-0"
 
 
-class Leader(Life):
+class Leader(BrokerHarness):
     """Broker 1, the only replica and leader of t-0, with quotas for clients."""
 
     def __init__(self, *quotas: QuotaSpec, release: str = "2.4") -> None:
@@ -60,7 +60,7 @@ def test_a_client_above_its_quota_is_answered_at_once_and_then_muted() -> None:
     leader.append("bulk", "m0", 10 * KB)
     leader.append("bulk", "m1", 5 * KB)
     assert [answer.throttle_us for answer in leader.answers] == [0, 5 * SECOND]
-    assert leader.host.named("client_throttled") == [(1, "bulk", "Produce", 5 * SECOND)]
+    assert leader.host.events_named("client_throttled") == [(1, "bulk", "Produce", 5 * SECOND)]
     leader.append("bulk", "m2", 1)
     leader.host.advance(5 * SECOND - 1)
     assert leader.log() == ["m0", "m1"]
@@ -113,7 +113,7 @@ def test_a_throttled_consumer_gets_no_records_and_uses_no_quota() -> None:
         answer = leader.fetch("consumer")
         assert (answer.partitions, answer.throttle_us, answer.session_id) == ({}, 5 * SECOND, 0)
         leader.host.advance(5 * SECOND)
-    assert not leader.host.named("served")
+    assert not leader.host.events_named("served")
 
 
 def test_a_throttled_fetch_does_not_change_its_session() -> None:

@@ -19,14 +19,14 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.trace import select
-from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND
 
 P = "t-0"
 TIMEOUT_US = 30 * SECOND
 
 
-class Leader(Life):
+class Leader(BrokerHarness):
     """Broker 1, which leads t-0 with two followers; four records are committed."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
     leader = Leader()
     leader.delete(offset)
     assert leader.log_start == begins
-    assert leader.host.named("delete_records_obeyed") == [(1, P, begins)]
+    assert leader.host.events_named("delete_records_obeyed") == [(1, P, begins)]
     leader.fetch(2, 4, begins)
     assert leader.answers == []
     leader.fetch(3, 4, begins - 1)

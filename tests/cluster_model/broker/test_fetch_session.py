@@ -1,4 +1,5 @@
-"""Fetch sessions: omitted partitions count as repeated, and unknown sessions are rejected."""
+"""Fetch sessions: partitions omitted from a request are still fetched, and unknown sessions are
+rejected."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -32,7 +33,7 @@ class Follower:
                 self._session.put(name, 0, -1)
 
     def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
-        """Fetch, and return the answer."""
+        """Fetch, and return the values received."""
         request = FetchRequest(
             self.broker, max_wait_us, 1_000, {n: (o, -1) for n, o in self.positions.items()}
         )
@@ -47,18 +48,18 @@ class Follower:
         response = dict(self._replicas.responses)[correlation_id]
         if self._session is not None:
             assert self._session.handle_response(response)
-        come: dict[str, list[str]] = {}
+        received: dict[str, list[str]] = {}
         for name, fetched in response.partitions.items():
             assert fetched.error == errors.NONE
             for batch in fetched.batches:
                 self.positions[name] = batch.next_offset
-                come.setdefault(name, []).extend(map(str, batch.values))
+                received.setdefault(name, []).extend(map(str, batch.values))
             if self._session is not None:
                 self._session.put(name, self.positions[name], -1)
-        return come
+        return received
 
 
-class Led:
+class LeaderWithFollowers:
     """A leader with followers that use fetch sessions or full fetches."""
 
     def __init__(self, **options: Any) -> None:
@@ -75,17 +76,17 @@ class Led:
                 self.sent += 1
                 return self.replicas.produce(f"m{self.sent}", acks=1, partitions=(name,))
             case "fetch", broker, max_wait_us:
-                come = self.followers[broker].fetch(max_wait_us)
-                self.answer()
-                return come
+                received = self.followers[broker].fetch(max_wait_us)
+                self.answer_zookeeper()
+                return received
             case "wait", duration_us:
                 return self.replicas.host.advance(duration_us)
             case _:
                 for partition in self.replicas.manager.partitions.values():
                     partition.maybe_shrink_isr()
-                return self.answer()
+                return self.answer_zookeeper()
 
-    def answer(self) -> None:
+    def answer_zookeeper(self) -> None:
         while self.replicas.zookeeper.submitted:
             self.replicas.zookeeper.answer_isr_write(version=7)
 
@@ -114,66 +115,69 @@ def test_fetch_sessions_have_the_same_outcome_as_full_fetches(
     release: str, script: list[tuple[Any, ...]]
 ) -> None:
     """HW, ISR and the last catch-up of each replica are equal in both modes."""
-    incremental, full = Led(has_sessions=True, release=release), Led(has_sessions=False, release=release)
+    incremental, full = (
+        LeaderWithFollowers(has_sessions=True, release=release),
+        LeaderWithFollowers(has_sessions=False, release=release),
+    )
     for step in script:
         assert incremental.take(step) == full.take(step)
         assert incremental.state() == full.state()
 
 
 def test_a_fetch_without_news_returns_nothing_and_reads_nothing() -> None:
-    led = Led(has_sessions=True)
+    leader = LeaderWithFollowers(has_sessions=True)
     for _ in range(4):
-        led.take(("fetch", 1, 0))
-    before = len(led.replicas.host.named("fetch"))
-    led.take(("append", Q))
-    led.take(("fetch", 1, 0))
-    led.take(("fetch", 1, 0))
-    assert {name for _, name, _, _ in led.replicas.host.named("fetch")[before:]} == {Q}
+        leader.take(("fetch", 1, 0))
+    before = len(leader.replicas.host.events_named("fetch"))
+    leader.take(("append", Q))
+    leader.take(("fetch", 1, 0))
+    leader.take(("fetch", 1, 0))
+    assert {name for _, name, _, _ in leader.replicas.host.events_named("fetch")[before:]} == {Q}
 
 
-def answer(replicas: Replicas, request: FetchRequest, client: str = "consumer-0") -> FetchResponse:
+def fetch(replicas: Replicas, request: FetchRequest, client: str = "consumer-0") -> FetchResponse:
     replicas.manager.fetching.handle_fetch(replicas.exchange(request, client))
     body: FetchResponse = dict(replicas.responses)[replicas.correlation_id]
     return body
 
 
-def opening(replica: int = -1, *names: str, session_id: int = protocol.NO_SESSION) -> FetchRequest:
+def full_fetch(replica: int = -1, *names: str, session_id: int = protocol.NO_SESSION) -> FetchRequest:
     partitions = dict.fromkeys(names or (P,), (0, -1))
     return FetchRequest(replica, 0, 1_000, partitions, session_id=session_id, session_epoch=0)
 
 
-def following(session_id: int, epoch: int) -> FetchRequest:
+def incremental_fetch(session_id: int, epoch: int) -> FetchRequest:
     return FetchRequest(-1, 0, 1_000, {}, session_id=session_id, session_epoch=epoch)
 
 
 def test_an_unknown_session_is_rejected() -> None:
     replicas = Replicas()
-    assert answer(replicas, following(77, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(replicas, incremental_fetch(77, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_fetch_that_removes_the_last_partition_ends_the_session() -> None:
     replicas = Replicas()
-    opened = answer(replicas, opening()).session_id
-    last = following(opened, 1)
+    opened = fetch(replicas, full_fetch()).session_id
+    last = incremental_fetch(opened, 1)
     last.forgotten = (P,)
-    assert answer(replicas, last) == FetchResponse({}, errors.NONE, protocol.NO_SESSION)
-    assert answer(replicas, following(opened, 2)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(replicas, last) == FetchResponse({}, errors.NONE, protocol.NO_SESSION)
+    assert fetch(replicas, incremental_fetch(opened, 2)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
     replicas = Replicas()
-    last = following(answer(replicas, opening()).session_id, 1)
+    last = incremental_fetch(fetch(replicas, full_fetch()).session_id, 1)
     last.partitions, last.forgotten = {P: (0, -1)}, (P,)
-    ending = answer(replicas, last)
+    ending = fetch(replicas, last)
     assert (ending.session_id, list(ending.partitions)) == (protocol.NO_SESSION, [P])
 
 
 def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
     replicas = Replicas()
-    next_one = following(answer(replicas, opening()).session_id, 1)
+    next_one = incremental_fetch(fetch(replicas, full_fetch()).session_id, 1)
     next_one.replica_id, next_one.partitions = 1, {P: (0, -1)}
-    answer(replicas, next_one)
-    assert replicas.host.named("fetch") == [(0, P, 1, 0)]
+    fetch(replicas, next_one)
+    assert replicas.host.events_named("fetch") == [(0, P, 1, 0)]
 
 
 @pytest.mark.parametrize("offset", [-1, 2])
@@ -181,51 +185,57 @@ def test_a_fetch_outside_the_log_is_out_of_range(offset: int) -> None:
     replicas = Replicas()
     replicas.produce("m0", acks=1)
     request = FetchRequest(-1, 0, 1_000, {P: (offset, -1)})
-    assert answer(replicas, request).partitions[P].error == errors.OFFSET_OUT_OF_RANGE
+    assert fetch(replicas, request).partitions[P].error == errors.OFFSET_OUT_OF_RANGE
 
 
 def test_since_kip_227_a_repeated_request_is_rejected() -> None:
     for release, error in (("0.11", errors.NONE), ("2.4", errors.INVALID_FETCH_SESSION_EPOCH)):
         replicas = Replicas(release=release)
-        session_id = answer(replicas, opening()).session_id
-        assert answer(replicas, following(session_id, 1)).error == errors.NONE
-        assert answer(replicas, following(session_id, 1)).error == error
+        session_id = fetch(replicas, full_fetch()).session_id
+        assert fetch(replicas, incremental_fetch(session_id, 1)).error == errors.NONE
+        assert fetch(replicas, incremental_fetch(session_id, 1)).error == error
 
 
 def test_a_full_fetch_closes_the_session_that_it_names() -> None:
     replicas = Replicas()
-    first = answer(replicas, opening()).session_id
-    second = answer(replicas, opening(session_id=first)).session_id
+    first = fetch(replicas, full_fetch()).session_id
+    second = fetch(replicas, full_fetch(session_id=first)).session_id
     assert second != first
-    assert answer(replicas, following(first, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
-    assert answer(replicas, following(second, 1)).error == errors.NONE
+    assert fetch(replicas, incremental_fetch(first, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(replicas, incremental_fetch(second, 1)).error == errors.NONE
 
 
 def test_before_kip_227_a_session_ends_with_its_connection() -> None:
+    """The model uses sessions in all releases. Before KIP-227 they stand for full fetches, so a
+    client cannot continue one on another connection.
+    """
     replicas = Replicas(release="0.11")
-    session_id = answer(replicas, opening()).session_id
-    assert answer(replicas, following(session_id, 1), "another").error == errors.FETCH_SESSION_ID_NOT_FOUND
+    session_id = fetch(replicas, full_fetch()).session_id
+    assert (
+        fetch(replicas, incremental_fetch(session_id, 1), "another").error
+        == errors.FETCH_SESSION_ID_NOT_FOUND
+    )
     replicas.manager.connection_closed(replicas.connections["consumer-0"])
-    assert answer(replicas, following(session_id, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(replicas, incremental_fetch(session_id, 1)).error == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_without_a_free_slot_every_fetch_is_full() -> None:
     replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 0})
     for _ in range(2):
-        response = answer(replicas, opening())
+        response = fetch(replicas, full_fetch())
         assert (response.session_id, list(response.partitions)) == (protocol.NO_SESSION, [P])
 
 
 def test_an_error_is_repeated_and_the_high_watermark_is_sent_after_it() -> None:
     replicas = Replicas()
-    unknown = answer(replicas, opening(-1, P, Q))
+    unknown = fetch(replicas, full_fetch(-1, P, Q))
     assert unknown.partitions[Q].error == errors.UNKNOWN_TOPIC_OR_PARTITION
-    again = answer(replicas, following(unknown.session_id, 1))
+    again = fetch(replicas, incremental_fetch(unknown.session_id, 1))
     assert {name: fetched.error for name, fetched in again.partitions.items()} == {
         Q: errors.UNKNOWN_TOPIC_OR_PARTITION
     }
     replicas.lead(Q, 0, (0, 1), epoch=1)
-    mended = answer(replicas, following(unknown.session_id, 2))
+    mended = fetch(replicas, incremental_fetch(unknown.session_id, 2))
     assert {name: (fetched.error, fetched.hw) for name, fetched in mended.partitions.items()} == {
         Q: (errors.NONE, 0)
     }
@@ -236,9 +246,9 @@ def test_an_error_is_repeated_and_the_high_watermark_is_sent_after_it() -> None:
 )
 def test_before_2_5_an_incremental_fetch_ignores_its_leader_epoch(*, keeps_epoch: bool, error: str) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
-    session_id = answer(replicas, opening()).session_id
+    session_id = fetch(replicas, full_fetch()).session_id
     moved = FetchRequest(-1, 0, 1_000, {P: (0, 5)}, session_id=session_id, session_epoch=1)
-    fetched = answer(replicas, moved).partitions.get(P)
+    fetched = fetch(replicas, moved).partitions.get(P)
     assert (errors.NONE if fetched is None else fetched.error) == error
 
 
@@ -248,21 +258,21 @@ def test_before_2_5_later_fetches_ignore_the_leader_epochs_of_the_full_fetch(
 ) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
     opened = FetchRequest(-1, 0, 1_000, {P: (0, 1)}, session_epoch=0)
-    session_id = answer(replicas, opened).session_id
+    session_id = fetch(replicas, opened).session_id
     replicas.lead(P, 0, (0, 1), epoch=2)
-    fetched = answer(replicas, following(session_id, 1)).partitions.get(P)
+    fetched = fetch(replicas, incremental_fetch(session_id, 1)).partitions.get(P)
     assert (errors.NONE if fetched is None else fetched.error) == error
 
 
-@pytest.mark.parametrize(("leaves", "position"), [(False, UNKNOWN_OFFSET), (True, 0)])
+@pytest.mark.parametrize(("keeps_position", "position"), [(False, UNKNOWN_OFFSET), (True, 0)])
 @pytest.mark.parametrize("moved", [(0, 0), (0, 5), (9, -1)], ids=["fenced", "unknown epoch", "out of range"])
 def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
-    *, leaves: bool, position: int, moved: tuple[int, int]
+    *, keeps_position: bool, position: int, moved: tuple[int, int]
 ) -> None:
-    replicas = Replicas(failed_fetch_leaves_follower=leaves)
+    replicas = Replicas(failed_fetch_leaves_follower=keeps_position)
     replicas.lead(P, 0, (0, 1), epoch=2)
-    answer(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
-    answer(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
+    fetch(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
+    fetch(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
     assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == position
 
 
@@ -276,31 +286,33 @@ def test_a_session_reads_the_new_replica_of_a_partition_that_was_deleted(
 ) -> None:
     """The client names the partition once. A fetch in between gets an error."""
     replicas = Replicas()
-    session_id = answer(replicas, opening(1)).session_id
+    session_id = fetch(replicas, full_fetch(1)).session_id
 
-    def fetch(epoch: int, max_wait_us: int = 0) -> int:
+    def send_fetch(epoch: int, max_wait_us: int = 0) -> int:
         request = FetchRequest(1, max_wait_us, 1_000, {}, session_id=session_id, session_epoch=epoch)
         replicas.manager.fetching.handle_fetch(replicas.exchange(request, "broker-1"))
         return replicas.correlation_id
 
-    waiting = fetch(1, max_wait_us) if max_wait_us else None
+    waiting = send_fetch(1, max_wait_us) if max_wait_us else None
     stop = StopReplicaRequest(3, 1, 0, (P,), delete_partitions=True)
     replicas.manager.handle_stop_replica(replicas.exchange(stop, "broker-3"))
-    assert replicas.fetched(fetch(1) if waiting is None else waiting)[0] == error
+    assert replicas.fetched(send_fetch(1) if waiting is None else waiting)[0] == error
     replicas.lead(P, 0, (0, 1), epoch=2)
     replicas.produce("new", acks=1)
-    assert replicas.fetched(fetch(2)) == (errors.NONE, ["new"], 0)
+    assert replicas.fetched(send_fetch(2)) == (errors.NONE, ["new"], 0)
 
 
 @pytest.mark.parametrize("later_us", [0, 1], ids=["connection", "age"])
 def test_an_append_answers_the_oldest_waiting_fetch_first(later_us: int) -> None:
-    """Connections order fetches of the same moment, whichever session has watched longer."""
+    """Fetches that arrived at the same time are answered in the order of their connections, not by
+    the age of their sessions.
+    """
     replicas = Replicas()
     waits = dict.fromkeys(("first", "second"), 0)
     younger, older = ("first", "second") if later_us else ("second", "first")
     for client in waits:  # The first connection gets the lower id.
-        replicas.exchange(opening(), client)
-    sessions = {client: answer(replicas, opening(), client).session_id for client in (younger, older)}
+        replicas.exchange(full_fetch(), client)
+    sessions = {client: fetch(replicas, full_fetch(), client).session_id for client in (younger, older)}
     for client in (older, younger):
         request = FetchRequest(-1, WAIT_US, 1_000, {}, session_id=sessions[client], session_epoch=1)
         replicas.manager.fetching.handle_fetch(replicas.exchange(request, client))
@@ -336,7 +348,7 @@ def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
     follower.put(P, 0, -1)
     follower.put(Q, 0, -1)
     for _ in range(3):
-        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+        follower.handle_response(fetch(replicas, follower.request(1, 0, 1_000), "broker-1"))
     return follower
 
 
@@ -345,10 +357,10 @@ def test_an_unused_session_does_not_stop_a_replica_from_catching_up() -> None:
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
     stray = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
-    answer(replicas, stray, "broker-1 before")
+    fetch(replicas, stray, "broker-1 before")
     for _ in range(2):
         replicas.host.advance(SECOND)
-        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+        follower.handle_response(fetch(replicas, follower.request(1, 0, 1_000), "broker-1"))
     assert caught_up_us(replicas) == replicas.host.clock.now_us
 
 
@@ -359,22 +371,23 @@ def test_a_partition_removed_from_a_session_no_longer_counts_as_fetched() -> Non
     follower.remove(P)
     for _ in range(2):
         replicas.host.advance(SECOND)
-        follower.handle_response(answer(replicas, follower.request(1, 0, 1_000), "broker-1"))
+        follower.handle_response(fetch(replicas, follower.request(1, 0, 1_000), "broker-1"))
     assert caught_up_us(replicas) == last_us
 
 
 def test_before_kip_227_a_repeated_fetch_gets_a_full_answer_and_changes_nothing() -> None:
+    """Before KIP-227 a session of the model stands for full fetches, which have no epochs."""
     replicas = Replicas(release="0.11")
     follower = FetchSessionHandler()
     follower.put(P, 0, -1)
     request = follower.request(1, 0, 1_000)
-    follower.handle_response(answer(replicas, request, "broker-1"))
-    assert list(answer(replicas, request, "broker-1").partitions) == [P]
+    follower.handle_response(fetch(replicas, request, "broker-1"))
+    assert list(fetch(replicas, request, "broker-1").partitions) == [P]
     request = follower.request(1, 0, 1_000)
-    follower.handle_response(answer(replicas, request, "broker-1"))
+    follower.handle_response(fetch(replicas, request, "broker-1"))
     replicas.produce("m0", acks=1)
-    assert list(answer(replicas, request, "broker-1").partitions) == [P]
-    assert list(answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions) == [P]
+    assert list(fetch(replicas, request, "broker-1").partitions) == [P]
+    assert list(fetch(replicas, follower.request(1, 0, 1_000), "broker-1").partitions) == [P]
 
 
 def test_an_evicted_session_still_answers_its_waiting_fetch() -> None:
@@ -382,7 +395,7 @@ def test_an_evicted_session_still_answers_its_waiting_fetch() -> None:
     opened = FetchRequest(-1, WAIT_US, 1_000, {P: (0, -1)}, session_epoch=0)
     replicas.manager.fetching.handle_fetch(replicas.exchange(opened, "consumer-0"))
     waiting = replicas.correlation_id
-    assert answer(replicas, opening(1, P), "broker-1").session_id != protocol.NO_SESSION
+    assert fetch(replicas, full_fetch(1, P), "broker-1").session_id != protocol.NO_SESSION
     replicas.produce("m0", acks=1)
     replicas.fetch(1, max_wait_us=0, t_0=1)
     assert replicas.fetched(waiting)[1] == ["m0"]
@@ -403,13 +416,13 @@ class Cache:
     def open(self, replica: int = -1, partitions: int = 1) -> int:
         names = [f"t-{number}" for number in range(partitions)]
         session = self._cache.session_of(
-            opening(replica, *names), self._connection, self.now_us, keeps_epoch=True
+            full_fetch(replica, *names), self._connection, self.now_us, keeps_epoch=True
         )
         assert not isinstance(session, str)
         return session.id
 
     def use(self, session_id: int, epoch: int) -> bool:
-        request = following(session_id, epoch)
+        request = incremental_fetch(session_id, epoch)
         session = self._cache.session_of(request, self._connection, self.now_us, keeps_epoch=True)
         return not isinstance(session, str)
 
@@ -489,15 +502,15 @@ def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_
     follower = FetchSessionHandler()
     follower.put(P, 1, -1)
     for hw in (0, 1):
-        response = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
+        response = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
         assert response.partitions[P].hw == hw
         follower.handle_response(response)
-    assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions == {}
+    assert fetch(replicas, follower.request(1, 0, 1_000), "broker-1").partitions == {}
     follower.handle_response(response)
     follower.remove(P)
     follower.put(P, 1, -1)
-    quiet = answer(replicas, follower.request(1, 0, 1_000), "broker-1")
+    quiet = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
     assert quiet.partitions == {}
     follower.handle_response(quiet)
     replicas.produce("m1", acks=1)
-    assert answer(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1
+    assert fetch(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1

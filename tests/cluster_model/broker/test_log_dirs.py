@@ -9,13 +9,13 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     StopReplicaRequest,
 )
-from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND, batch
 
 P, Q = "t-0", "t-1"
 
 
-class TwoDisks(Life):
+class TwoDisks(BrokerHarness):
     """Broker 1 with two log directories, leader of t-0 on the first one and of t-1 on the other."""
 
     def __init__(self) -> None:
@@ -44,42 +44,42 @@ class TwoDisks(Life):
 
 
 def test_a_replica_in_an_offline_log_directory_is_not_deleted() -> None:
-    life = TwoDisks()
-    life.disk.limit_room(0, 0)
-    life.host.advance(10 * SECOND)
-    assert life.broker.replicas.logs.is_offline(P)
-    assert life.stop_replicas(P, Q) == ControlResponse("StopReplica", errors.NONE, (P,))
-    assert sorted(life.disk.log_files) == [P]
-    assert life.broker.replicas.partitions[P].is_offline
+    harness = TwoDisks()
+    harness.disk.limit_room(0, 0)
+    harness.host.advance(10 * SECOND)
+    assert harness.broker.replicas.logs.is_offline(P)
+    assert harness.stop_replicas(P, Q) == ControlResponse("StopReplica", errors.NONE, (P,))
+    assert sorted(harness.disk.log_files) == [P]
+    assert harness.broker.replicas.partitions[P].is_offline
 
 
 def test_the_controller_learns_of_every_replica_in_a_failed_log_directory() -> None:
     """A starting broker has opened no log yet when it notices the failed directory."""
-    life = TwoDisks()
-    life.disk.place("t-7")
-    life.disk.place("t-8")
+    harness = TwoDisks()
+    harness.disk.place("t-7")
+    harness.disk.place("t-8")
     reports: list[tuple[str, ...]] = []
-    life.broker.replicas.on_log_dir_failure = reports.append
-    life.disk.limit_room(0, 0)
-    life.host.advance(10 * SECOND)
+    harness.broker.replicas.on_log_dir_failure = reports.append
+    harness.disk.limit_room(0, 0)
+    harness.host.advance(10 * SECOND)
     assert reports == [(P, "t-7")]
 
 
 def test_a_failed_deletion_takes_the_log_directory_offline() -> None:
-    life = TwoDisks()
-    life.disk.limit_room(0, 0)
-    assert life.stop_replicas(P).offline == (P,)
-    life.host.advance(1)
-    assert life.host.named("log_dir_failed") == [(1, 0, (P,))]
-    assert sorted(life.disk.log_files) == [P, Q]
+    harness = TwoDisks()
+    harness.disk.limit_room(0, 0)
+    assert harness.stop_replicas(P).offline == (P,)
+    harness.host.advance(1)
+    assert harness.host.events_named("log_dir_failed") == [(1, 0, (P,))]
+    assert sorted(harness.disk.log_files) == [P, Q]
 
 
 def test_duplicates_and_rejected_batches_take_no_room() -> None:
-    life = TwoDisks()
-    life.disk.limit_room(0, 10)
-    assert life.append(10, 0) == (errors.NONE, 0)
-    assert life.append(10, 0) == (errors.NONE, 0)
-    assert life.append(10, 5)[0] == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert life.disk.is_writable(P)
-    assert life.append(1, 1)[0] == errors.KAFKA_STORAGE_ERROR
-    assert not life.disk.is_writable(P)
+    harness = TwoDisks()
+    harness.disk.limit_room(0, 10)
+    assert harness.append(10, 0) == (errors.NONE, 0)
+    assert harness.append(10, 0) == (errors.NONE, 0)
+    assert harness.append(10, 5)[0] == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert harness.disk.is_writable(P)
+    assert harness.append(1, 1)[0] == errors.KAFKA_STORAGE_ERROR
+    assert not harness.disk.is_writable(P)

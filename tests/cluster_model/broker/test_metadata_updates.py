@@ -31,7 +31,7 @@ class MetadataLogReader:
         """Do nothing, because no disk fails here."""
 
 
-class Life:
+class BrokerHarness:
     """Broker 1, whose disk takes a second for each append."""
 
     def __init__(self) -> None:
@@ -68,31 +68,31 @@ class Life:
 
 
 def test_a_metadata_change_waits_for_appends_in_progress() -> None:
-    life = Life()
-    life.append()
-    life.hear(1, 2, leader_epoch=0)
-    life.host.advance(SECOND - 1)
-    assert life.live_brokers == []
-    life.host.advance(1)
-    assert life.live_brokers == [1, 2]
+    harness = BrokerHarness()
+    harness.append()
+    harness.hear(1, 2, leader_epoch=0)
+    harness.host.advance(SECOND - 1)
+    assert harness.live_brokers == []
+    harness.host.advance(1)
+    assert harness.live_brokers == [1, 2]
 
 
 def test_a_metadata_change_at_the_end_of_an_append_is_applied_after_waiting_ones() -> None:
-    life = Life()
-    life.host.set_timer(SECOND, lambda _: life.hear(1))
-    life.append()
-    life.hear(1, 2, leader_epoch=0)
-    life.host.advance(SECOND)
-    assert life.live_brokers == [1]
+    harness = BrokerHarness()
+    harness.host.set_timer(SECOND, lambda _: harness.hear(1))
+    harness.append()
+    harness.hear(1, 2, leader_epoch=0)
+    harness.host.advance(SECOND)
+    assert harness.live_brokers == [1]
 
 
 def test_metadata_changes_are_applied_in_order() -> None:
-    life = Life()
-    life.append()
-    life.hear(1, 2, leader_epoch=0)
-    life.append()
-    life.hear(1, leader_epoch=1)
-    life.host.advance(SECOND)
-    assert life.live_brokers == [1, 2]
-    life.host.advance(SECOND)
-    assert life.live_brokers == [1]
+    harness = BrokerHarness()
+    harness.append()
+    harness.hear(1, 2, leader_epoch=0)
+    harness.append()
+    harness.hear(1, leader_epoch=1)
+    harness.host.advance(SECOND)
+    assert harness.live_brokers == [1, 2]
+    harness.host.advance(SECOND)
+    assert harness.live_brokers == [1]

@@ -32,7 +32,7 @@ LEADER = 0
 class Writes:
     """Records ISR writes. A test answers them."""
 
-    def __init__(self, led: "Led") -> None:
+    def __init__(self, led: "LedPartition") -> None:
         self.led = led
         self.writes: list[tuple[tuple[int, ...], str]] = []
         self.answers: list[Callable[[int | None], None]] = []
@@ -56,7 +56,7 @@ class Writes:
         self.answers.append(on_altered)
 
 
-class Led:
+class LedPartition:
     """Broker 0 with a partition that it leads."""
 
     def __init__(
@@ -132,33 +132,33 @@ class Led:
 
 
 def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_no_follower_position() -> None:
-    led = Led(leo=4, hw=2)
+    led = LedPartition(leo=4, hw=2)
     partition = led.partition
     assert (partition.leader_epoch, partition.leader_epoch_start, partition.isr) == (1, 4, (0, 1, 2))
     assert partition.log.epochs.entries == [(0, 0), (1, 4)]
     assert [r.log_end_offset for r in partition.remote_replicas.values()] == [UNKNOWN_OFFSET] * 2
     assert led.hw == 2
-    assert led.host.named("leader") == [(LEADER, P, 1, 4, (0, 1, 2))]
+    assert led.host.events_named("leader") == [(LEADER, P, 1, 4, (0, 1, 2))]
 
 
 @pytest.mark.parametrize(("release", "entries"), [("0.11", [(0, 0)]), ("2.0", [(0, 0), (1, 4)])])
 def test_a_leader_epoch_gets_its_entry_on_election_or_with_the_first_append(
     release: str, entries: list[tuple[int, int]]
 ) -> None:
-    led = Led(leo=4, release=release)
+    led = LedPartition(leo=4, release=release)
     assert led.partition.log.epochs.entries == entries
     led.append()
     assert led.partition.log.epochs.entries == [(0, 0), (1, 4)]
 
 
 def test_a_new_leader_alone_in_the_isr_commits_its_whole_log() -> None:
-    led = Led((0,), leo=4, hw=2)
+    led = LedPartition((0,), leo=4, hw=2)
     assert led.hw == 4
-    assert led.host.named("hw") == [(LEADER, P, 4)]
+    assert led.host.events_named("hw") == [(LEADER, P, 4)]
 
 
 def test_a_reelected_leader_keeps_the_positions_of_its_followers() -> None:
-    led = Led()
+    led = LedPartition()
     led.append(5)
     led.fetch(r1=3, r2=5)
     assert led.hw == 3
@@ -169,7 +169,7 @@ def test_a_reelected_leader_keeps_the_positions_of_its_followers() -> None:
 
 
 def test_a_leader_that_was_a_follower_in_between_drops_the_positions() -> None:
-    led = Led()
+    led = LedPartition()
     led.append(5)
     led.fetch(r1=5, r2=5)
     led.partition.make_follower(led.state(1, (0, 1, 2), 2))
@@ -194,7 +194,7 @@ def test_a_leader_that_was_a_follower_in_between_drops_the_positions() -> None:
 def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
     release: str, old: tuple[int, int], new: tuple[int, int], is_change: bool
 ) -> None:
-    led = Led(release=release)
+    led = LedPartition(release=release)
     led.partition.make_follower(led.state(old[0], (0, 1, 2), old[1]))
     assert led.partition.make_follower(led.state(new[0], (0, 1, 2), new[1], version=9)) == is_change
     partition = led.partition
@@ -215,7 +215,7 @@ def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
     ],
 )
 def test_a_leader_checks_the_leader_epoch_of_a_reader(reader_epoch: int, error: str) -> None:
-    led = Led()
+    led = LedPartition()
     assert led.partition.check_epoch(reader_epoch) == error
 
 
@@ -229,14 +229,14 @@ def test_a_leader_checks_the_leader_epoch_of_a_reader(reader_epoch: int, error: 
     ],
 )
 def test_a_follower_checks_the_leader_epoch_of_a_reader_first(reader_epoch: int, error: str) -> None:
-    led = Led()
+    led = LedPartition()
     led.partition.make_follower(led.state(1, (), 2))
     assert led.partition.check_epoch(reader_epoch) == error
 
 
 @pytest.mark.parametrize(("release", "lags"), [("2.0", False), ("2.4", True)])
 def test_a_new_leader_reports_no_end_before_its_hw_reaches_its_epoch(release: str, lags: bool) -> None:
-    led = Led(leo=2, hw=1, release=release)
+    led = LedPartition(leo=2, hw=1, release=release)
     assert led.partition.high_watermark_lags() == lags
     led.fetch(r1=2, r2=2)
     assert not led.partition.high_watermark_lags()
@@ -244,7 +244,7 @@ def test_a_new_leader_reports_no_end_before_its_hw_reaches_its_epoch(release: st
 
 @pytest.mark.parametrize(("release", "position"), [("2.0", UNKNOWN_OFFSET), ("2.4", 1)])
 def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release: str, position: int) -> None:
-    led = Led(leo=2, release=release)
+    led = LedPartition(leo=2, release=release)
     led.fetch(r1=1)
     replica = led.partition.remote_replicas[1]
     led.partition.follower_failed(replica)
@@ -253,7 +253,7 @@ def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release
 
 @pytest.mark.parametrize(("checked", "isr"), [(True, (0,)), (False, (0, 1))])
 def test_a_follower_without_a_registration_may_not_join_the_isr(checked: bool, isr: tuple[int, ...]) -> None:
-    led = Led(isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=checked)
+    led = LedPartition(isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=checked)
     led.unregistered.add(1)
     led.fetch(r1=0)
     assert [write for write, _ in led.store.writes] == ([] if checked else [isr])
@@ -264,7 +264,7 @@ def test_a_follower_without_a_registration_may_not_join_the_isr(checked: bool, i
 
 @pytest.mark.parametrize(("hw_checks", "hw"), [(False, 0), (True, 1)])
 def test_up_to_3_5_the_hw_waits_for_an_ineligible_follower(hw_checks: bool, hw: int) -> None:
-    led = Led(
+    led = LedPartition(
         isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=True, hw_checks_registration=hw_checks
     )
     led.unregistered.add(1)
@@ -290,14 +290,14 @@ def test_up_to_3_5_the_hw_waits_for_an_ineligible_follower(hw_checks: bool, hw: 
 def test_the_hw_is_the_smallest_leo_of_the_isr(
     isr: tuple[int, ...], leo: int, fetched: dict[int, int], hw: int
 ) -> None:
-    led = Led(isr)
+    led = LedPartition(isr)
     led.append(leo)
     led.fetch(**{f"r{broker}": offset for broker, offset in fetched.items()})
     assert led.hw == hw
 
 
 def test_the_hw_moves_one_fetch_round_after_the_data() -> None:
-    led = Led((0, 1), replicas=(0, 1))
+    led = LedPartition((0, 1), replicas=(0, 1))
     led.append()
     assert not led.fetch(r1=0)
     assert led.hw == 0
@@ -307,7 +307,7 @@ def test_the_hw_moves_one_fetch_round_after_the_data() -> None:
 
 
 def test_the_hw_of_a_leader_never_falls() -> None:
-    led = Led((0, 1), replicas=(0, 1))
+    led = LedPartition((0, 1), replicas=(0, 1))
     led.append(5)
     led.fetch(r1=5)
     assert not led.fetch(r1=2)
@@ -316,13 +316,13 @@ def test_the_hw_of_a_leader_never_falls() -> None:
     assert led.hw == 5
     led.lead((0, 1, 2), epoch=2)
     assert led.hw == 5
-    assert [event[-1] for event in led.host.named("hw")] == [5]
+    assert [event[-1] for event in led.host.events_named("hw")] == [5]
 
 
 @pytest.mark.parametrize(("since_us", "hw"), [(LAG_US, 3), (LAG_US + 1, 6)])
 def test_the_hw_waits_for_a_caught_up_replica_outside_the_isr(since_us: int, hw: int) -> None:
     """The HW must not leave behind a replica that may soon join the ISR."""
-    led = Led((0,), replicas=(0, 1))
+    led = LedPartition((0,), replicas=(0, 1))
     led.append(3)
     led.fetch(r1=3)
     led.written(None)  # it tried to join, but the write was refused
@@ -335,14 +335,14 @@ def test_the_hw_waits_for_a_caught_up_replica_outside_the_isr(since_us: int, hw:
 
 
 def test_the_hw_does_not_wait_for_a_replica_outside_the_isr_at_the_election() -> None:
-    led = Led((0, 2))
+    led = LedPartition((0, 2))
     led.append(4)
     led.fetch(r2=4)
     assert led.hw == 4
 
 
 def test_the_mutant_whose_hw_ignores_the_isr_commits_at_once() -> None:
-    led = Led(hw_counts_whole_isr=False)
+    led = LedPartition(hw_counts_whole_isr=False)
     led.append(4)
     assert led.hw == 4
 
@@ -389,7 +389,7 @@ def test_a_replica_is_caught_up_when_it_fetches_from_the_leo(
 def test_a_follower_that_is_not_caught_up_in_time_leaves_the_isr(
     late_us: int, leo: int, isr: tuple[int, ...] | None
 ) -> None:
-    led = Led()
+    led = LedPartition()
     led.append(3)
     led.fetch(r1=3, r2=3)
     led.append(2)
@@ -404,7 +404,7 @@ def test_a_follower_that_is_not_caught_up_in_time_leaves_the_isr(
 
 
 def test_late_followers_leave_the_isr_together_and_the_rest_commits() -> None:
-    led = Led()
+    led = LedPartition()
     led.append(5)
     led.fetch(r1=3, r2=1)
     led.host.advance(LAG_US + 1)
@@ -413,12 +413,12 @@ def test_late_followers_leave_the_isr_together_and_the_rest_commits() -> None:
     assert (led.hw, led.partition.isr) == (1, (0, 1, 2))
     assert led.written(version=4)
     assert (led.hw, led.partition.isr, led.partition.partition_epoch) == (5, (0,), 4)
-    assert led.host.named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
+    assert led.host.events_named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
 
 
 def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() -> None:
     """KIP-16: ``getOutOfSyncReplicas`` compared LEOs at the moment of the check."""
-    led = Led(isr_lag_counts_messages=True)
+    led = LedPartition(isr_lag_counts_messages=True)
     led.fetch(r1=0, r2=0)
     led.append(LAG_MESSAGES)
     assert led.partition.maybe_shrink_isr()
@@ -427,7 +427,7 @@ def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() 
     led.fetch(r2=1)
     led.partition.maybe_shrink_isr()
     assert led.store.writes == [((0, 2), SHRINK)]
-    by_time = Led()
+    by_time = LedPartition()
     by_time.fetch(r1=0, r2=0)
     by_time.append(LAG_MESSAGES + 1)
     by_time.partition.maybe_shrink_isr()
@@ -435,7 +435,7 @@ def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() 
 
 
 def test_up_to_0_8_only_a_follower_that_does_not_fetch_is_late_by_time() -> None:
-    led = Led(isr_lag_counts_messages=True)
+    led = LedPartition(isr_lag_counts_messages=True)
     led.append(2)
     led.fetch(r1=0, r2=2)
     led.host.advance(LAG_US)
@@ -447,7 +447,7 @@ def test_up_to_0_8_only_a_follower_that_does_not_fetch_is_late_by_time() -> None
 
 
 def test_only_a_leader_shrinks_an_isr() -> None:
-    led = Led()
+    led = LedPartition()
     led.append(5)
     led.partition.make_follower(led.state(1, (0, 1, 2), 2))
     led.host.advance(2 * LAG_US)
@@ -472,14 +472,14 @@ def test_only_a_leader_shrinks_an_isr() -> None:
 def test_a_follower_joins_the_isr_at_the_hw_and_the_epoch_start(
     release: str, hw: int, offset: int, joins: bool
 ) -> None:
-    led = Led((0, 2), leo=6, hw=hw, release=release)
+    led = LedPartition((0, 2), leo=6, hw=hw, release=release)
     led.append(2)
     led.fetch(r1=offset)
     assert led.store.writes == ([((0, 2, 1), EXPAND)] if joins else [])
 
 
 def test_before_kip_497_the_hw_counts_a_new_member_once_its_isr_is_written() -> None:
-    led = Led((0, 2))
+    led = LedPartition((0, 2))
     led.append(2)
     led.fetch(r2=2)
     led.append(2)
@@ -495,7 +495,7 @@ def test_before_kip_497_the_hw_counts_a_new_member_once_its_isr_is_written() -> 
 
 
 def test_a_leader_has_no_state_of_a_broker_without_a_replica() -> None:
-    led = Led()
+    led = LedPartition()
     assert led.partition.replica_of(9) is None
     follower = led.partition.replica_of(1)
     assert follower is led.partition.remote_replicas[1]
@@ -505,7 +505,7 @@ def test_a_leader_has_no_state_of_a_broker_without_a_replica() -> None:
 
 
 def test_during_an_isr_write_neither_the_hw_nor_the_isr_changes() -> None:
-    led = Led((0, 1))
+    led = LedPartition((0, 1))
     led.append(2)
     led.fetch(r1=2)
     led.append(2)
@@ -524,7 +524,7 @@ def test_during_an_isr_write_neither_the_hw_nor_the_isr_changes() -> None:
 
 
 def test_only_one_isr_change_is_written_at_a_time() -> None:
-    led = Led((0,))
+    led = LedPartition((0,))
     led.fetch(r1=0, r2=0)
     assert led.store.writes == [((0, 1), EXPAND)]
     led.written()
@@ -533,12 +533,12 @@ def test_only_one_isr_change_is_written_at_a_time() -> None:
 
 
 def test_a_refused_isr_write_does_not_change_the_isr() -> None:
-    led = Led((0, 1))
+    led = LedPartition((0, 1))
     led.append(2)
     led.fetch(r2=2)
     led.written(None)
     assert (led.partition.isr, led.partition.partition_epoch) == ((0, 1), 0)
-    assert led.host.named("isr") == []
+    assert led.host.events_named("isr") == []
     assert not led.partition.isr_write_in_flight
     led.fetch(r2=2)
     assert len(led.store.writes) == 2
@@ -547,7 +547,7 @@ def test_a_refused_isr_write_does_not_change_the_isr() -> None:
 def test_before_kip_497_a_refused_write_drops_the_possible_new_member() -> None:
     """An earlier write may have reached ZooKeeper, whose ISR may provide the next leader."""
     for maximal_isr, hw in ((False, 3), (True, 2)):
-        led = Led((0, 1), maximal_isr=maximal_isr)
+        led = LedPartition((0, 1), maximal_isr=maximal_isr)
         led.append(2)
         led.fetch(r2=2)
         led.written(None)
@@ -559,7 +559,7 @@ def test_before_kip_497_a_refused_write_drops_the_possible_new_member() -> None:
 
 
 def test_a_second_refused_write_keeps_the_first_possible_member() -> None:
-    led = Led((0,), maximal_isr=True)
+    led = LedPartition((0,), maximal_isr=True)
     led.append(2)
     led.fetch(r1=2)
     led.written(None)
@@ -572,9 +572,9 @@ def test_a_second_refused_write_keeps_the_first_possible_member() -> None:
     assert led.hw == 2
 
 
-def led_during_isr_write(isr: tuple[int, ...] = (0, 1), **options: Any) -> Led:
+def led_during_isr_write(isr: tuple[int, ...] = (0, 1), **options: Any) -> LedPartition:
     """Return a partition whose leader continues during an ISR write (KIP-497)."""
-    return Led(isr, release="2.8", **options)
+    return LedPartition(isr, release="2.8", **options)
 
 
 def test_since_kip_497_a_joining_follower_counts_before_the_write() -> None:
@@ -623,7 +623,7 @@ def test_since_kip_497_an_answer_after_a_leader_and_isr_is_stale() -> None:
 
 
 def test_a_refused_shrink_removes_no_member() -> None:
-    led = Led((0, 1), maximal_isr=True)
+    led = LedPartition((0, 1), maximal_isr=True)
     led.append(2)
     led.host.clock.now_us += LAG_US + 1
     led.partition.maybe_shrink_isr()
@@ -633,7 +633,7 @@ def test_a_refused_shrink_removes_no_member() -> None:
 
 def test_a_fetch_raises_the_hw_even_if_its_isr_write_is_refused() -> None:
     """`updateFollowerFetchState` tries to raise the HW after `maybeExpandIsr`."""
-    led = Led((0,), replicas=(0, 1))
+    led = LedPartition((0,), replicas=(0, 1))
     led.append(3)
     led.fetch(r1=3)
     led.written(None)
@@ -660,14 +660,14 @@ def test_a_fetch_raises_the_hw_even_if_its_isr_write_is_refused() -> None:
 def test_acks_all_is_rejected_before_the_append_while_the_isr_is_too_small(
     isr: tuple[int, ...], min_isr: int, acks: int, error: str
 ) -> None:
-    led = Led(isr, min_isr=min_isr)
+    led = LedPartition(isr, min_isr=min_isr)
     assert led.append(acks=acks) == error
     assert led.partition.log.log_end_offset == (1 if error == errors.NONE else 0)
-    assert len(led.host.named("append")) == led.partition.log.log_end_offset
+    assert len(led.host.events_named("append")) == led.partition.log.log_end_offset
 
 
 def test_acks_all_fails_if_the_isr_shrinks_after_the_append() -> None:
-    led = Led((0, 1), min_isr=2)
+    led = LedPartition((0, 1), min_isr=2)
     assert led.append(acks=-1) == errors.NONE
     assert led.partition.is_committed(1) == (False, errors.NONE)
     led.host.advance(LAG_US + 1)
@@ -678,7 +678,7 @@ def test_acks_all_fails_if_the_isr_shrinks_after_the_append() -> None:
 
 
 def test_acks_all_waits_for_the_hw() -> None:
-    led = Led((0, 1), replicas=(0, 1))
+    led = LedPartition((0, 1), replicas=(0, 1))
     led.append(2)
     led.fetch(r1=1)
     assert led.partition.is_committed(1) == (True, errors.NONE)
@@ -688,27 +688,27 @@ def test_acks_all_waits_for_the_hw() -> None:
 
 
 def test_the_mutant_that_acks_before_replication_does_not_wait_for_the_hw() -> None:
-    led = Led(ack_waits_for_hw=False)
+    led = LedPartition(ack_waits_for_hw=False)
     led.append()
     assert led.partition.is_committed(1) == (True, errors.NONE)
 
 
 def test_only_a_leader_accepts_a_produce() -> None:
-    led = Led()
+    led = LedPartition()
     led.partition.make_follower(led.state(1, (0, 1, 2), 2))
     assert led.append() == errors.NOT_LEADER_FOR_PARTITION
     assert led.partition.log.log_end_offset == 0
 
 
 def test_an_append_is_traced_once_and_a_duplicate_is_not() -> None:
-    led = Led((0,))
+    led = LedPartition((0,))
     first = batch("a", "b", producer_id=3, sequence=0)
     result, hw_rose = led.partition.append_as_leader(first, -1)
     assert (result.error, result.base_offset, hw_rose) == (errors.NONE, 0, True)
     result, hw_rose = led.partition.append_as_leader(first, -1)
     assert (result.error, result.base_offset, result.duplicate, hw_rose) == (errors.NONE, 0, True, False)
     led.append()
-    assert led.host.named("append") == [
+    assert led.host.events_named("append") == [
         (LEADER, P, 0, 1, 3, 0, ("a", "b")),
         (LEADER, P, 2, 1, NO_PRODUCER_ID, -1, ("m0",)),
     ]
@@ -724,14 +724,14 @@ def test_an_append_is_traced_once_and_a_duplicate_is_not() -> None:
     ],
 )
 def test_followers_read_to_the_leo_and_consumers_to_the_hw(isolation: int, limited: bool, end: int) -> None:
-    led = Led((0, 1), replicas=(0, 1), consumer_limited_by_hw=limited)
+    led = LedPartition((0, 1), replicas=(0, 1), consumer_limited_by_hw=limited)
     led.append(5)
     led.fetch(r1=2)
     assert led.partition.readable_end(isolation) == end
 
 
 def test_a_read_committed_consumer_stops_at_the_first_open_transaction() -> None:
-    led = Led((0, 1), replicas=(0, 1))
+    led = LedPartition((0, 1), replicas=(0, 1))
     led.append()
     led.partition.append_as_leader(transactional("x", "y"), acks=-1)
     led.append()
@@ -749,7 +749,7 @@ def test_a_read_committed_consumer_stops_at_the_first_open_transaction() -> None
 
 
 def test_a_follower_takes_its_leaders_hw_up_to_its_own_leo() -> None:
-    led = Led(leo=1, topic={"flush.messages": 1})
+    led = LedPartition(leo=1, topic={"flush.messages": 1})
     partition = led.partition
     partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
     for values, leader_hw, own_hw in (("b", 9, 2), ("", 1, 1), ("cd", 3, 3)):
@@ -763,7 +763,7 @@ def test_a_follower_takes_its_leaders_hw_up_to_its_own_leo() -> None:
 
 def test_a_follower_rejects_a_batch_below_its_leo() -> None:
     """``UnifiedLog.append``. A batch above the LEO is accepted, after a compaction."""
-    led = Led(leo=1)
+    led = LedPartition(leo=1)
     led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
     fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=1, leader_epoch=2)
     with pytest.raises(UnexpectedAppendOffset) as refused:
@@ -774,7 +774,7 @@ def test_a_follower_rejects_a_batch_below_its_leo() -> None:
 
 @pytest.mark.parametrize(("release", "hw"), [("3.6", 1), ("3.9", 0)])
 def test_since_3_7_the_hw_stays_while_the_isr_is_below_min_insync_replicas(release: str, hw: int) -> None:
-    led = Led((0,), min_isr=2, release=release)
+    led = LedPartition((0,), min_isr=2, release=release)
     led.append()
     assert led.hw == hw
     led.fetch(r1=1)
@@ -785,7 +785,7 @@ def test_since_3_7_the_hw_stays_while_the_isr_is_below_min_insync_replicas(relea
 
 @pytest.mark.parametrize(("release", "error"), [("3.6", errors.NOT_ENOUGH_REPLICAS), ("3.9", errors.NONE)])
 def test_since_3_7_all_replicas_in_sync_are_enough(release: str, error: str) -> None:
-    led = Led((0, 1), min_isr=3, replicas=(0, 1), release=release)
+    led = LedPartition((0, 1), min_isr=3, replicas=(0, 1), release=release)
     assert led.append(acks=-1) == error
 
 
@@ -807,20 +807,20 @@ def test_since_3_7_all_replicas_in_sync_are_enough(release: str, error: str) -> 
 def test_a_leader_finds_by_epoch_and_offset_where_a_log_diverges(
     offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
-    led = Led(release="2.8")
+    led = LedPartition(release="2.8")
     led.partition.log.epochs.entries[:] = [(0, 0), (1, 2), (3, 4)]
     led.partition.log.log_end_offset = 6
     assert led.partition.divergence(offset, last_epoch) == (errors.NONE, diverging)
 
 
 def test_an_epoch_above_those_of_the_leader_is_out_of_range() -> None:
-    led = Led(release="2.8")
+    led = LedPartition(release="2.8")
     assert led.partition.divergence(0, 5) == (errors.OFFSET_OUT_OF_RANGE, None)
 
 
 def test_a_reelected_leader_uses_earlier_positions_in_every_release() -> None:
     for release in RELEASES:
-        led = Led(isr=(0, 1, 2), leo=3, hw=2, release=release)
+        led = LedPartition(isr=(0, 1, 2), leo=3, hw=2, release=release)
         led.fetch(r1=3, r2=2)
         led.lead((0, 1), epoch=3)
         assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (3, 3), release
@@ -830,7 +830,7 @@ def test_a_reelected_leader_uses_earlier_positions_in_every_release() -> None:
 def test_before_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_the_reelection(
     release: str, hw: int
 ) -> None:
-    led = Led(isr=(0, 1), leo=3, hw=3, release=release)
+    led = LedPartition(isr=(0, 1), leo=3, hw=3, release=release)
     led.lead((0,), epoch=3)
     led.append(1)
     led.fetch(r1=3)
@@ -839,7 +839,7 @@ def test_before_3_3_the_hw_waits_for_a_follower_that_left_the_isr_before_the_ree
 
 
 def test_a_reelected_leader_without_positions_waits_for_a_fetch() -> None:
-    led = Led(isr=(0, 1, 2), leo=3, hw=2, reelected_leader_forgets_positions=True)
+    led = LedPartition(isr=(0, 1, 2), leo=3, hw=2, reelected_leader_forgets_positions=True)
     led.fetch(r1=3, r2=2)
     led.lead((0, 1), epoch=3)
     assert (led.hw, led.partition.remote_replicas[1].log_end_offset) == (2, UNKNOWN_OFFSET)
@@ -852,7 +852,7 @@ def test_a_reelected_leader_without_positions_waits_for_a_fetch() -> None:
 
 @pytest.mark.parametrize(("by_us", "late"), [(LAG_US + 1, [1, 2]), (LAG_US - 1, [])])
 def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int, late: list[int]) -> None:
-    led = Led()
+    led = LedPartition()
     led.fetch(r1=0, r2=0)
     led.append()
     for replica in led.partition.remote_replicas.values():
@@ -862,7 +862,7 @@ def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int
 
 
 def test_a_fetch_after_a_clock_jump_counts_at_the_new_time() -> None:
-    led = Led()
+    led = LedPartition()
     led.fetch(r1=0, r2=0)
     led.append()
     for replica in led.partition.remote_replicas.values():
@@ -873,7 +873,7 @@ def test_a_fetch_after_a_clock_jump_counts_at_the_new_time() -> None:
 
 
 def test_after_a_clock_jump_back_a_dead_follower_stays_in_the_isr_longer() -> None:
-    led = Led()
+    led = LedPartition()
     led.fetch(r1=0, r2=0)
     led.append()
     led.partition.remote_replicas[2].clock_stepped(-60 * SECOND)
@@ -903,7 +903,7 @@ def test_a_leader_rejects_timestamps_too_far_from_its_clock(
     before_us: int, after_us: int, age_us: int, error: str
 ) -> None:
     """KIP-937."""
-    led = Led()
+    led = LedPartition()
     partition = led.partition
     partition.timestamp_before_max_us, partition.timestamp_after_max_us = before_us, after_us
     partition.limits_timestamps = min(before_us, after_us) < NO_LIMIT_US

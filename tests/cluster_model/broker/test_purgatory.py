@@ -290,8 +290,8 @@ def test_a_fetch_with_nothing_to_read_waits_and_is_completed_by_an_append() -> N
     assert replicas.fetched(waiting) == (errors.NONE, ["m0"], 0)
     replicas.host.advance(2 * WAIT_US)
     assert replicas.answered().count(waiting) == 1
-    assert replicas.host.named("fetch_waits") == [(0, 1)]
-    assert replicas.host.named("fetch_expired") == []
+    assert replicas.host.events_named("fetch_waits") == [(0, 1)]
+    assert replicas.host.events_named("fetch_expired") == []
 
 
 def test_a_fetch_waits_until_its_deadline() -> None:
@@ -299,7 +299,7 @@ def test_a_fetch_waits_until_its_deadline() -> None:
     waiting = replicas.fetch(1, t_0=0)
     replicas.host.advance(WAIT_US)
     assert replicas.fetched(waiting) == (errors.NONE, [], 0)
-    assert replicas.host.named("fetch_expired") == [(0, 1)]
+    assert replicas.host.events_named("fetch_expired") == [(0, 1)]
 
 
 @pytest.mark.parametrize("replica", [1, -1])
@@ -356,7 +356,7 @@ def test_a_produce_is_answered_according_to_its_acks(acks: int) -> None:
         assert produced not in replicas.answered()
         replicas.fetch(1, t_0=2)
     assert replicas.acked(produced) == (errors.NONE, 0)
-    assert replicas.host.named("acknowledged") == [(0, P, 0, acks, ("m0", "m1"))]
+    assert replicas.host.events_named("acknowledged") == [(0, P, 0, acks, ("m0", "m1"))]
 
 
 def test_a_leader_alone_in_the_isr_answers_acks_all_at_once() -> None:
@@ -382,8 +382,8 @@ def test_acks_all_times_out_and_the_record_stays() -> None:
     assert replicas.acked(produced, P) == (errors.REQUEST_TIMED_OUT, 0)
     assert replicas.acked(produced, Q) == (errors.NONE, 0)
     assert replicas.manager.partitions[P].log.log_end_offset == 1
-    assert (0, "Produce", P, "p", errors.REQUEST_TIMED_OUT) in replicas.host.named("rejected")
-    assert replicas.host.named("acknowledged") == [(0, Q, 0, -1, ("m0",))]
+    assert (0, "Produce", P, "p", errors.REQUEST_TIMED_OUT) in replicas.host.events_named("rejected")
+    assert replicas.host.events_named("acknowledged") == [(0, Q, 0, -1, ("m0",))]
 
 
 def test_a_produce_to_several_partitions_is_answered_when_all_are_settled() -> None:
@@ -546,8 +546,8 @@ def test_a_diverging_fetch_returns_where_the_logs_diverge_and_does_not_count() -
     answer = dict(replicas.responses)[fetched].partitions[P]
     assert (answer.error, answer.batches, answer.diverging) == (errors.NONE, (), (1, 1))
     assert partition.remote_replicas[1].log_end_offset == UNKNOWN_OFFSET
-    assert replicas.host.named("epoch_asked") == [(0, P, 1, 1, 1, 1)]
-    assert replicas.host.named("fetch") == []
+    assert replicas.host.events_named("epoch_asked") == [(0, P, 1, 1, 1, 1)]
+    assert replicas.host.events_named("fetch") == []
     replicas.fetch_behind(2, last_epoch=2)
     assert partition.remote_replicas[1].log_end_offset == 2
 

@@ -318,8 +318,8 @@ def test_a_follower_fetches_again_at_once_and_limits_the_leaders_hw_to_its_leo()
     follower.answer_fetch(hw=9)
     assert (follower.log(), log.high_watermark) == ("abc", 3)
     follower.answer_fetch(hw=9)
-    assert follower.host.named("hw") == [(1, P, 1), (1, P, 3)]
-    assert follower.host.named("replicate") == [(1, P, 1, 1, -1, -1, ("b", "c"))]
+    assert follower.host.events_named("hw") == [(1, P, 1), (1, P, 3)]
+    assert follower.host.events_named("replicate") == [(1, P, 1, 1, -1, -1, ("b", "c"))]
     assert follower.grown == [P]
 
 
@@ -370,7 +370,7 @@ def test_a_fetch_with_a_bad_crc_appends_nothing_and_is_repeated() -> None:
         assert (follower.log(), follower.partitions[P].log.high_watermark) == ("abcd", 0)
         follower.host.advance(SECOND)
         assert follower.requests() == [("Fetch", {P: (4, 5)})]
-    assert len(follower.host.named("corrupt_batch")) == 1
+    assert len(follower.host.events_named("corrupt_batch")) == 1
     follower.answer_fetch("x", "y")
     assert follower.log() == "abcdxy"
 
@@ -461,7 +461,7 @@ def test_a_follower_ahead_of_its_leader_stops_its_broker_before_kafka_7414(
         follower.answer_epoch(1, 4)
     follower.answer_fetch(error=errors.OFFSET_OUT_OF_RANGE, hw=-1)
     follower.host.take("ListOffsets").answer(ListOffsetsResponse({P: (errors.NONE, leader_leo)}))
-    refused = follower.host.named("truncation_refused")
+    refused = follower.host.events_named("truncation_refused")
     if outcome == "refused":
         assert (refused, follower.host.exits) == ([(1, P, 0, 3, 4)], 1)
         follower.follow(P, 6)
@@ -482,7 +482,7 @@ def test_a_follower_below_the_leaders_log_start_restarts_there() -> None:
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (7, 7, 7)
     assert log.epochs.entries == []
     assert follower.requests() == [("Fetch", {P: (7, -1)})]
-    assert follower.host.named("log_started_anew") == [(1, P, 4, 7)]
+    assert follower.host.events_named("log_started_anew") == [(1, P, 4, 7)]
 
 
 @pytest.mark.parametrize(("release", "begins"), [("0.10.2", 0), ("2.4", 2)])
@@ -696,7 +696,7 @@ def test_since_kafka_18991_an_answer_of_an_older_epoch_of_the_leader_truncates_n
     answer_diverging(follower, 1, 3)
     assert follower.log() == ("abc" if taken else "abcd")
     assert fetch_of(follower)[0][P] == (3 if taken else 4, 7)
-    (noted,) = follower.host.named("fetch_outdated")
+    (noted,) = follower.host.events_named("fetch_outdated")
     assert noted == (1, P, 0, 5, 7, taken)
 
 

@@ -15,7 +15,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config
-from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.broker.test_replica_fetcher import Follower
 from tests.cluster_model.fakes import MS, SECOND, FakeClock, batch
 
@@ -52,7 +52,7 @@ def test_unthrottled_partitions_do_not_count() -> None:
     assert quota.is_exceeded
 
 
-class Leader(Life):
+class Leader(BrokerHarness):
     """Broker 1, leader of t-0 with 2 in the ISR and 3 outside, which sends 1 KB per second."""
 
     def __init__(self, **rates: Any) -> None:
@@ -72,7 +72,7 @@ class Leader(Life):
         return bodies[-1].partitions.get(P) if bodies else None
 
 
-def committed(leader: Leader, *sizes: int) -> None:
+def commit(leader: Leader, *sizes: int) -> None:
     """Append batches up to broker 2, so that broker 3 is behind the HW and stays out of the ISR."""
     partition = leader.broker.replicas.partitions[P]
     for number, size in enumerate(sizes):
@@ -82,19 +82,19 @@ def committed(leader: Leader, *sizes: int) -> None:
 
 def test_a_follower_outside_the_isr_gets_no_records_above_the_quota() -> None:
     leader = Leader()
-    committed(leader, 3 * KB, KB, KB)
+    commit(leader, 3 * KB, KB, KB)
     assert len(leader.fetch(3, 0).batches) == 3
-    committed(leader, KB)
+    commit(leader, KB)
     held_back = leader.fetch(3, 3)
     assert held_back.batches == ()
-    assert leader.host.named("replica_throttled") == [(1, P, 3, 3)]
+    assert leader.host.events_named("replica_throttled") == [(1, P, 3, 3)]
     leader.host.advance(5 * SECOND)
     assert len(leader.fetch(3, 3).batches) == 1
 
 
 def test_a_follower_in_the_isr_gets_everything_and_counts() -> None:
     leader = Leader()
-    committed(leader, 5 * KB)
+    commit(leader, 5 * KB)
     for _ in range(2):
         assert len(leader.fetch(2, 0).batches) == 1
     assert leader.fetch(3, 0).batches == ()
@@ -102,9 +102,9 @@ def test_a_follower_in_the_isr_gets_everything_and_counts() -> None:
 
 def test_a_withheld_fetch_waits_in_the_purgatory_despite_appends() -> None:
     leader = Leader()
-    committed(leader, 3 * KB)
+    commit(leader, 3 * KB)
     assert len(leader.fetch(3, 0).batches) == 1
-    committed(leader, KB)
+    commit(leader, KB)
     assert leader.fetch(3, 1, 500 * MS) is None
     leader.produce("more")
     still = leader.answer
@@ -115,7 +115,7 @@ def test_a_withheld_fetch_waits_in_the_purgatory_despite_appends() -> None:
 
 def test_an_administrator_can_change_the_rate_of_a_running_broker() -> None:
     leader = Leader()
-    committed(leader, 50 * KB, KB)
+    commit(leader, 50 * KB, KB)
     leader.fetch(3, 0)
     assert leader.fetch(3, 1).batches == ()
     leader.broker.replicas.throttle_replication(None)
@@ -146,7 +146,7 @@ class Throttled(Follower):
         return list(sent.body.partitions), list(sent.body.forgotten)
 
 
-def fetched(value: str, at: int, hw: int, size: int) -> FetchedPartition:
+def fetched_partition(value: str, at: int, hw: int, size: int) -> FetchedPartition:
     return FetchedPartition("NONE", hw, (batch(value, at=at, leader_epoch=0, size=size),))
 
 
@@ -155,8 +155,8 @@ def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> No
     for name in (P, Q):
         follower.fetcher.add(follower.replica(name))
     assert follower.session_change() == ([P], [])
-    follower.answer(t_0=fetched("m0", 0, 9, 5 * KB))
-    assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]
+    follower.answer(t_0=fetched_partition("m0", 0, 9, 5 * KB))
+    assert follower.host.events_named("follower_throttled") == [(1, P, 0, 1)]
     assert follower.session_change() == ([Q], [P])
     follower.host.advance(5 * SECOND)
     follower.answer()
@@ -166,15 +166,15 @@ def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> No
 def test_a_follower_at_the_high_watermark_is_not_throttled() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
-    follower.answer(t_0=fetched("m0", 0, 1, 50 * KB))
+    follower.answer(t_0=fetched_partition("m0", 0, 1, 50 * KB))
     assert follower.session_change() == ([P], [])
-    assert not follower.host.named("follower_throttled")
+    assert not follower.host.events_named("follower_throttled")
 
 
 def test_a_follower_with_only_throttled_partitions_retries_after_its_backoff() -> None:
     follower = Throttled()
     follower.fetcher.add(follower.replica(P))
-    follower.answer(t_0=fetched("m0", 0, 9, 2 * KB))
+    follower.answer(t_0=fetched_partition("m0", 0, 9, 2 * KB))
     assert follower.host.requests("Fetch") == []
     follower.host.advance(SECOND - 1)
     assert follower.host.requests("Fetch") == []
@@ -187,7 +187,7 @@ def test_in_a_new_leader_epoch_a_follower_counts_as_lagging_until_it_fetches() -
     follower = Throttled()
     partition = follower.replica(P)
     follower.fetcher.add(partition)
-    follower.answer(t_0=fetched("m0", 0, 1, 50 * KB))
+    follower.answer(t_0=fetched_partition("m0", 0, 1, 50 * KB))
     follower.fetcher.remove(P)
     state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 1, (0, 1), 1), (0, 1))
     partition.make_follower(state)
@@ -195,4 +195,4 @@ def test_in_a_new_leader_epoch_a_follower_counts_as_lagging_until_it_fetches() -
     for sent in follower.host.requests("OffsetsForLeaderEpoch"):
         follower.host.sent.remove(sent)
         sent.answer(OffsetsForLeaderEpochResponse({P: ("NONE", 0, 1)}))
-    assert follower.host.named("follower_throttled") == [(1, P, 0, 1)]
+    assert follower.host.events_named("follower_throttled") == [(1, P, 0, 1)]

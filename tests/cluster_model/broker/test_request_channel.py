@@ -161,7 +161,7 @@ def test_a_full_queue_blocks_network_threads_and_their_answers() -> None:
     threads.answer(0, "by the thread that waits")
     threads.answer(1, "by the other one")
     assert threads.sent == [(0, "by the other one")]
-    assert threads.host.named("request_queue_full") == [(0, 1)]
+    assert threads.host.events_named("request_queue_full") == [(0, 1)]
     assert threads.run(2.5) == [(1, "a"), (2, "b")]
     assert threads.sent[1:] == [(2, "by the thread that waits")]
     assert threads.run(10) == [(3, "c"), (4, "d")]
@@ -184,7 +184,7 @@ def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
     assert threads.sent == [(1, "an answer")]
     assert threads.run(10) == [(2, "b"), (3, "c"), (4, "d")]
     assert threads.channels.are_idle
-    assert threads.host.named("request_queue_full") == [(0, 1), (0, 1)]
+    assert threads.host.events_named("request_queue_full") == [(0, 1), (0, 1)]
 
 
 def test_network_threads_get_room_in_the_queue_in_order_of_arrival() -> None:

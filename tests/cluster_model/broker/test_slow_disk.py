@@ -18,7 +18,7 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.sim.connection import Connection
-from tests.cluster_model.broker.test_broker_life import Life
+from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND, FakeHost, batch
 
 P, Q = "t-0", "t-1"
@@ -28,7 +28,7 @@ def state(leader: int, epoch: int) -> LeaderAndIsrPartitionState:
     return LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, (1, 2), epoch), (1, 2, 3))
 
 
-class SlowLife(Life):
+class SlowBroker(BrokerHarness):
     """Broker 1, leader of t-0 and t-1, on a disk that takes a second per append."""
 
     def __init__(self) -> None:
@@ -78,82 +78,82 @@ def error_of(body: Any) -> str:
     ],
 )
 def test_a_rejected_batch_does_not_occupy_the_disk(partition: str, acks: int, error: str) -> None:
-    life = SlowLife()
+    harness = SlowBroker()
     alone = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (), 0), (1, 2, 3))
-    life.name("order", life.order({"t-2": state(2, 0), "t-3": alone}))
-    life.append("refused", partition, acks=acks)
-    life.append("a")
-    answers = life.answers(3)
+    harness.name("order", harness.order({"t-2": state(2, 0), "t-3": alone}))
+    harness.append("refused", partition, acks=acks)
+    harness.append("a")
+    answers = harness.answers(3)
     assert [answer for answer in answers if answer[1] == "refused"] == [(0, "refused", error)]
     assert [answer for answer in answers if answer[1] == "a"] == [(1, "a", errors.NONE)]
 
 
 def test_a_produce_to_an_unknown_partition_assigns_no_log_directory() -> None:
-    life = SlowLife()
-    life.append("a", "unknown-9")
-    life.answers(2)
-    assert sorted(life.disk.dir_by_partition) == [P, Q]
+    harness = SlowBroker()
+    harness.append("a", "unknown-9")
+    harness.answers(2)
+    assert sorted(harness.disk.dir_by_partition) == [P, Q]
 
 
 def test_a_duplicate_waits_only_for_the_append_of_its_original() -> None:
-    life = SlowLife()
-    life.append("first", sequence=0)
-    life.append("again", sequence=0)
-    life.append("next", Q)
-    assert [answer[:2] for answer in life.answers(5)] == [(1, "first"), (1, "again"), (2, "next")]
-    assert life.log() == ["first"]
+    harness = SlowBroker()
+    harness.append("first", sequence=0)
+    harness.append("again", sequence=0)
+    harness.append("next", Q)
+    assert [answer[:2] for answer in harness.answers(5)] == [(1, "first"), (1, "again"), (2, "next")]
+    assert harness.log() == ["first"]
 
 
 def test_a_change_of_a_partition_waits_for_its_appends_in_progress() -> None:
-    life = SlowLife()
-    life.append("a")
-    life.append("b")
-    life.name("order", life.order({P: state(2, 1)}))
-    life.append("late")
-    assert life.answers(5) == [
+    harness = SlowBroker()
+    harness.append("a")
+    harness.append("b")
+    harness.name("order", harness.order({P: state(2, 1)}))
+    harness.append("late")
+    assert harness.answers(5) == [
         (1, "a", errors.NONE),
         (2, "b", errors.NONE),
         (2, "order", errors.NONE),
         (2, "late", errors.NOT_LEADER_FOR_PARTITION),
     ]
-    assert life.log() == ["a", "b"]
+    assert harness.log() == ["a", "b"]
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_a_change_does_not_wait_for_appends_to_other_partitions(epoch: int) -> None:
-    life = SlowLife()
-    life.append("a")
-    life.name("order", life.order({P: state(2, 0), Q: state(2, epoch)}))
-    assert life.answers(3) == [(0, "order", errors.NONE), (1, "a", errors.NONE)]
+    harness = SlowBroker()
+    harness.append("a")
+    harness.name("order", harness.order({P: state(2, 0), Q: state(2, epoch)}))
+    assert harness.answers(3) == [(0, "order", errors.NONE), (1, "a", errors.NONE)]
 
 
 def test_a_replica_is_deleted_after_its_appends_in_progress() -> None:
-    life = SlowLife()
-    life.append("a")
-    life.name("stop", life.send(StopReplicaRequest(0, 1, 5, (P,), delete_partitions=True)))
-    life.name("other", life.send(StopReplicaRequest(0, 1, 5, (Q,))))
-    assert [answer[:2] for answer in life.answers(3)] == [(1, "a"), (1, "stop"), (1, "other")]
-    assert P not in life.disk.log_files
+    harness = SlowBroker()
+    harness.append("a")
+    harness.name("stop", harness.send(StopReplicaRequest(0, 1, 5, (P,), delete_partitions=True)))
+    harness.name("other", harness.send(StopReplicaRequest(0, 1, 5, (Q,))))
+    assert [answer[:2] for answer in harness.answers(3)] == [(1, "a"), (1, "stop"), (1, "other")]
+    assert P not in harness.disk.log_files
 
 
 def test_a_controllers_request_waits_for_a_change_in_progress() -> None:
-    life = SlowLife()
-    life.append("a")
-    life.name("order", life.order({P: state(2, 1)}))
-    life.name("metadata", life.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2, 3))))
-    assert [answer[:2] for answer in life.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
+    harness = SlowBroker()
+    harness.append("a")
+    harness.name("order", harness.order({P: state(2, 1)}))
+    harness.name("metadata", harness.send(UpdateMetadataRequest(0, 1, 5, {}, (1, 2, 3))))
+    assert [answer[:2] for answer in harness.answers(3)] == [(1, "a"), (1, "order"), (1, "metadata")]
 
 
 def test_a_stopping_broker_completes_appends_that_wait_for_the_disk() -> None:
-    life = SlowLife()
+    harness = SlowBroker()
     for value in ("a", "b"):
-        life.append(value)
-    life.order({P: state(2, 1)})
-    life.broker.stop(lambda: None, life.actions.append)
-    relieve = life.office.relieved
+        harness.append(value)
+    harness.order({P: state(2, 1)})
+    harness.broker.stop(lambda: None, harness.actions.append)
+    relieve = harness.office.relieved
     assert relieve is not None
     relieve()
-    assert life.log() == ["a", "b"]
+    assert harness.log() == ["a", "b"]
 
 
 # The locks by themselves

@@ -98,7 +98,7 @@ def test_after_a_deletion_a_consumer_continues_by_auto_offset_reset(
         request = newest(host, ListOffsetsRequest)
         assert request.body.timestamp == timestamp
         request.answer(ListOffsetsResponse({"t-0": (errors.NONE, position)}))
-        assert host.named("offset_reset") == [("host", "t-0", 1, position, policy)]
+        assert host.events_named("offset_reset") == [("host", "t-0", 1, position, policy)]
     assert reader.position == {"t-0": position}
 
 
@@ -112,7 +112,7 @@ def test_a_new_consumer_begins_at_the_log_start_with_every_auto_offset_reset(pol
     assert request.body.timestamp == EARLIEST_TIMESTAMP
     request.answer(ListOffsetsResponse({"t-0": (errors.NONE, 4)}))
     assert reader.position == {"t-0": 4}
-    assert host.named("offset_reset") == []
+    assert host.events_named("offset_reset") == []
 
 
 def test_a_consumer_stays_before_a_corrupt_batch_until_a_leader_serves_a_good_one() -> None:
@@ -128,7 +128,7 @@ def test_a_consumer_stays_before_a_corrupt_batch_until_a_leader_serves_a_good_on
     assert retry.body.partitions == {"t-0": (1, 3)}
     retry.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
     assert (reader.position, reader.has_read_to_end()) == ({"t-0": 1}, False)
-    assert host.named("corrupt_batch") == [("host", 1, "t-0", 1)]
+    assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 1)]
     host.advance(100_000)
     newest(host, FetchRequest).answer(
         FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (batch("b", at=1),))})
@@ -145,7 +145,7 @@ def test_a_consumer_that_skips_corrupt_batches_passes_their_records_one_by_one()
         fetch = newest(host, FetchRequest)
         assert fetch.body.partitions == {"t-0": (position, 3)}
         fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 4, (), corrupt_offset=0)}))
-    assert host.named("corrupt_batch") == [("host", 1, "t-0", 0)]
+    assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 0)]
     last = FetchedPartition(errors.NONE, 4, (batch("d", at=3),))
     newest(host, FetchRequest).answer(FetchResponse({"t-0": last}))
     assert reader.position == {"t-0": 4}
@@ -232,7 +232,7 @@ def test_with_latest_records_written_before_the_consumer_learns_of_a_partition_a
     assert (request.body.timestamp, request.body.partitions) == (LATEST_TIMESTAMP, {"t-1": 0})
     request.answer(ListOffsetsResponse({"t-1": (errors.NONE, 7)}))
     assert newest(host, FetchRequest).body.partitions == {"t-1": (7, 0)}
-    assert host.named("offset_reset") == [("host", "t-1", -1, 7, "latest")]
+    assert host.events_named("offset_reset") == [("host", "t-1", -1, 7, "latest")]
 
 
 @pytest.mark.parametrize("failure", [errors.NOT_LEADER_FOR_PARTITION, None])

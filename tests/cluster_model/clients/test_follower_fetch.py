@@ -71,7 +71,7 @@ class Reading:
         return self.newest(FetchRequest).server
 
     def departures(self) -> list[tuple[Any, ...]]:
-        return self.host.named("read_replica_cleared")
+        return self.host.events_named("read_replica_cleared")
 
 
 def test_a_consumer_reads_from_the_preferred_replica_at_its_current_position() -> None:

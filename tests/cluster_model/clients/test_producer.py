@@ -711,7 +711,7 @@ def test_records_with_the_same_key_go_to_the_same_partition_and_keep_their_key()
         app.producer.send(value, None, "k", tombstone=value == "b")
     sent = {operation.value[0][1] for operation in app.history.operations if operation.type == "invoke"}
     assert sent == {(P, Q)[(murmur2(b"k") & 0x7FFFFFFF) % 2]}
-    reported = [fields[2:] for fields in app.host.named("keyed_send")]
+    reported = [fields[2:] for fields in app.host.events_named("keyed_send")]
     assert reported == [("a", "k", False), ("b", "k", True), ("c", "k", False)]
 
 

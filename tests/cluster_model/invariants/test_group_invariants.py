@@ -9,16 +9,16 @@ from harrow.cluster_model.events import (
     OffsetsCommitted,
 )
 from harrow.cluster_model.invariants.catalogue import ONE_OWNER_PER_PARTITION
-from tests.cluster_model.invariants.watched_cluster import Watched
+from tests.cluster_model.invariants.watched_cluster import WatchedCluster
 
 
 @pytest.fixture
-def watched() -> Watched:
-    return Watched([ONE_OWNER_PER_PARTITION])
+def watched() -> WatchedCluster:
+    return WatchedCluster([ONE_OWNER_PER_PARTITION])
 
 
 def owns(
-    watched: Watched,
+    watched: WatchedCluster,
     member: str,
     epoch: int,
     *assigned: str,
@@ -30,7 +30,7 @@ def owns(
 
 
 class TestOneOwnerPerPartition:
-    def test_a_member_owns_nothing_after_its_revocation(self, watched: Watched) -> None:
+    def test_a_member_owns_nothing_after_its_revocation(self, watched: WatchedCluster) -> None:
         owns(watched, "a", 1, "t-0", "t-1")
         owns(watched, "a", 1, "t-0", revoking=("t-1",))
         owns(watched, "a", 2, "t-0")
@@ -39,18 +39,20 @@ class TestOneOwnerPerPartition:
         owns(watched, "b", 3, "t-0", "t-1")
         assert watched.broken == []
 
-    def test_a_partition_under_revocation_is_still_owned(self, watched: Watched) -> None:
+    def test_a_partition_under_revocation_is_still_owned(self, watched: WatchedCluster) -> None:
         owns(watched, "a", 1, revoking=("t-1",))
         owns(watched, "b", 2, "t-1")
         assert watched.broken == [(ONE_OWNER_PER_PARTITION, 0, "t-1", 2, -1)]
 
-    def test_groups_and_coordinators_are_independent(self, watched: Watched) -> None:
+    def test_groups_and_coordinators_are_independent(self, watched: WatchedCluster) -> None:
         owns(watched, "a", 1, "t-0")
         owns(watched, "b", 1, "t-0", group="h")
         owns(watched, "c", 1, "t-0", broker=1)
         assert watched.broken == []
 
-    def test_a_reelected_coordinator_begins_with_the_state_that_it_loads(self, watched: Watched) -> None:
+    def test_a_reelected_coordinator_begins_with_the_state_that_it_loads(
+        self, watched: WatchedCluster
+    ) -> None:
         owns(watched, "a", 1, "t-0")
         watched.emit(GroupStateChanged, 0, "g", "Dead", 1, (), "another broker coordinates it")
         owns(watched, "b", 2, "t-0")
@@ -61,7 +63,7 @@ class TestOneOwnerPerPartition:
 
 class TestCommitsOfPresentGeneration:
     def test_accepting_a_commit_of_an_earlier_generation_breaks_it(self) -> None:
-        watched = Watched()
+        watched = WatchedCluster()
         watched.emit(OffsetsCommitted, 1, "g", "one", 3, 5, (("t-0", 17), ("t-1", 4)))
         assert watched.broken == [("commits-of-present-generation", 1, "t-0", 5, 17)]
         assert watched.details == ["one of group g committed in generation 3, when the group was in 5"]
@@ -72,6 +74,6 @@ class TestCommitsOfPresentGeneration:
     def test_members_of_the_current_generation_or_of_none_may_commit(
         self, member: str, generation: int
     ) -> None:
-        watched = Watched()
+        watched = WatchedCluster()
         watched.emit(OffsetsCommitted, 1, "g", member, generation, 5, (("t-0", 17),))
         assert watched.broken == []

@@ -6,211 +6,211 @@ from harrow.cluster_model.events import ControllerElected, LogStartRaised
 from harrow.cluster_model.invariants.watched_replica import first_difference
 from harrow.cluster_model.log.disk import REPLICATION_OFFSET_CHECKPOINT, LogFile
 from tests.cluster_model.fakes import batch
-from tests.cluster_model.invariants.watched_cluster import Leader, T, Watched
+from tests.cluster_model.invariants.watched_cluster import PARTITION, Leader, WatchedCluster
 
 
 @pytest.fixture
-def watched() -> Watched:
-    return Watched()
+def watched() -> WatchedCluster:
+    return WatchedCluster()
 
 
 class TestIsrHoldsCommitted:
-    def test_a_member_without_a_committed_record_breaks_it(self, watched: Watched) -> None:
+    def test_a_member_without_a_committed_record_breaks_it(self, watched: WatchedCluster) -> None:
         watched.append(0, "a")
         watched.fetch(0, 1)
-        watched.raise_hw(1, 0)
-        assert watched.broken == [("isr-holds-committed", 2, T, 0, 0)]
+        watched.set_hw(1, 0)
+        assert watched.broken == [("isr-holds-committed", 2, PARTITION, 0, 0)]
 
-    def test_a_member_with_another_record_breaks_it(self, watched: Watched) -> None:
+    def test_a_member_with_another_record_breaks_it(self, watched: WatchedCluster) -> None:
         watched.commit("a")
         watched.append(0, "b")
         watched.append(1, "B")
         watched.fetch(0, 2)
-        watched.raise_hw(2, 0)
-        assert watched.broken == [("isr-holds-committed", 1, T, 0, 1)]
+        watched.set_hw(2, 0)
+        assert watched.broken == [("isr-holds-committed", 1, PARTITION, 0, 1)]
 
-    def test_a_replica_outside_the_isr_may_lack_it(self, watched: Watched) -> None:
+    def test_a_replica_outside_the_isr_may_lack_it(self, watched: WatchedCluster) -> None:
         watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
-        watched.raise_hw(1, 0)
+        watched.set_hw(1, 0)
         assert watched.broken == []
 
-    def test_joining_the_isr_without_a_committed_record_breaks_it(self, watched: Watched) -> None:
+    def test_joining_the_isr_without_a_committed_record_breaks_it(self, watched: WatchedCluster) -> None:
         leader = watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
-        watched.raise_hw(1, 0)
+        watched.set_hw(1, 0)
         leader.isr = (0, 1, 2)
         watched.change_isr(leader)
-        assert watched.broken == [("isr-holds-committed", 2, T, 1, 0)]
+        assert watched.broken == [("isr-holds-committed", 2, PARTITION, 1, 0)]
 
-    def test_joining_the_isr_with_another_record_breaks_it(self, watched: Watched) -> None:
+    def test_joining_the_isr_with_another_record_breaks_it(self, watched: WatchedCluster) -> None:
         leader = watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
         watched.append(2, "A", epoch=1)
-        watched.raise_hw(1, 0)
+        watched.set_hw(1, 0)
         leader.isr = (0, 1, 2)
         watched.change_isr(leader)
-        assert watched.broken == [("isr-holds-committed", 2, T, 1, 0)]
+        assert watched.broken == [("isr-holds-committed", 2, PARTITION, 1, 0)]
 
-    def test_a_member_that_truncates_a_committed_record_breaks_it(self, watched: Watched) -> None:
+    def test_a_member_that_truncates_a_committed_record_breaks_it(self, watched: WatchedCluster) -> None:
         watched.commit("a", "b")
         watched.truncate(1, 1)
-        assert watched.broken == [("isr-holds-committed", 1, T, 0, 1)]
+        assert watched.broken == [("isr-holds-committed", 1, PARTITION, 0, 1)]
 
-    def test_a_member_may_truncate_uncommitted_records(self, watched: Watched) -> None:
+    def test_a_member_may_truncate_uncommitted_records(self, watched: WatchedCluster) -> None:
         watched.commit("a")
         watched.append(0, "b")
         watched.fetch(0, 1)
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_a_replica_outside_the_isr_may_truncate_it(self, watched: Watched) -> None:
+    def test_a_replica_outside_the_isr_may_truncate_it(self, watched: WatchedCluster) -> None:
         watched.commit("a", "b")
         watched.elect(0, 1, (0, 2))
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_a_member_that_returns_without_it_breaks_it(self, watched: Watched) -> None:
+    def test_a_member_that_returns_without_it_breaks_it(self, watched: WatchedCluster) -> None:
         watched.commit("a", "b")
         watched.restart(1, power_loss=True)
-        assert watched.broken == [("isr-holds-committed", 1, T, 0, 0)]
+        assert watched.broken == [("isr-holds-committed", 1, PARTITION, 0, 0)]
 
-    def test_a_member_that_is_down_may_have_it_on_disk(self, watched: Watched) -> None:
+    def test_a_member_that_is_down_may_have_it_on_disk(self, watched: WatchedCluster) -> None:
         watched.append(0, "a")
         watched.fetch(0, 1, 2)
         watched.stop(2)
-        watched.raise_hw(1, 0, 1)
+        watched.set_hw(1, 0, 1)
         watched.logs[2] = watched.open(2)
         assert watched.broken == []
 
-    def test_an_unclean_election_breaks_it_once(self, watched: Watched) -> None:
+    def test_an_unclean_election_breaks_it_once(self, watched: WatchedCluster) -> None:
         watched.commit("a")
         watched.lead(0, 1, (0,))
         watched.append(0, "b", epoch=1)
-        watched.raise_hw(2, 0)
+        watched.set_hw(2, 0)
         watched.stop(0)
         watched.lead(1, 2, (1,))
-        assert watched.broken == [("isr-holds-committed", 1, T, 2, 1)]
+        assert watched.broken == [("isr-holds-committed", 1, PARTITION, 2, 1)]
         # From now on the new leader's log is the reference.
         watched.append(1, "c", epoch=2)
         watched.fetch(1, 2)
-        watched.raise_hw(2, 1)
-        watched.change_isr(Leader(T, 1, 2, (1, 2)))
+        watched.set_hw(2, 1)
+        watched.change_isr(Leader(PARTITION, 1, 2, (1, 2)))
         assert len(watched.broken) == 1
 
     def test_records_appended_by_a_leader_after_a_power_loss_are_not_committed(
-        self, watched: Watched
+        self, watched: WatchedCluster
     ) -> None:
         watched.commit("a")
         watched.elect(0, 2, (0, 1))
         watched.restart(0, power_loss=True)
-        assert watched.broken == [("isr-holds-committed", 0, T, 2, 0)]
+        assert watched.broken == [("isr-holds-committed", 0, PARTITION, 2, 0)]
         # It obeys the state from before the last election, and accepts a record.
         watched.append(0, "b", epoch=1)
         watched.lead(0, 2, (0, 1))
         watched.truncate(1, 0)
         assert len(watched.broken) == 1
 
-    def test_a_former_leader_does_not_define_the_current_isr(self, watched: Watched) -> None:
+    def test_a_former_leader_does_not_define_the_current_isr(self, watched: WatchedCluster) -> None:
         watched.commit("a")
         watched.lead(0, 1, (0,))
-        past = Leader(T, 0, 1, (0,))
+        past = Leader(PARTITION, 0, 1, (0,))
         watched.lead(1, 2, (1, 2))
         watched.append(0, "b", epoch=1)
-        watched.raise_hw(2, 0)
+        watched.set_hw(2, 0)
         past.isr = (0, 1)
         watched.change_isr(past)
         assert watched.broken == []
 
 
 class TestOneControllerPerEpoch:
-    def test_two_controllers_with_one_epoch_break_it(self, watched: Watched) -> None:
+    def test_two_controllers_with_one_epoch_break_it(self, watched: WatchedCluster) -> None:
         watched.emit(ControllerElected, 0, 1)
         watched.emit(ControllerElected, 1, 1)
         assert watched.broken == [("one-controller-per-epoch", 1, "", 1, -1)]
 
-    def test_controllers_with_their_own_epochs_do_not_break_it(self, watched: Watched) -> None:
+    def test_controllers_with_their_own_epochs_do_not_break_it(self, watched: WatchedCluster) -> None:
         for epoch, broker in enumerate((0, 1, 0)):
             watched.emit(ControllerElected, broker, epoch)
         assert watched.broken == []
 
 
 class TestLogMatching:
-    def diverge(self, watched: Watched) -> None:
+    def diverge(self, watched: WatchedCluster) -> None:
         watched.append(1, "a")
         watched.append(2, "b")
 
     def test_two_replicas_that_commit_different_batches_break_it(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         self.diverge(watched)
-        watched.raise_hw(1, 1)
+        watched.set_hw(1, 1)
         assert watched.broken == []
-        watched.raise_hw(1, 2)
-        assert watched.broken == [("log-matching", 2, T, 0, 0)]
+        watched.set_hw(1, 2)
+        assert watched.broken == [("log-matching", 2, PARTITION, 0, 0)]
 
     def test_the_first_difference_is_reported(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         watched.commit("a", "b")
         self.diverge(watched)
-        watched.raise_hw(3, 1, 2)
-        assert watched.broken == [("log-matching", 2, T, 0, 2)]
+        watched.set_hw(3, 1, 2)
+        assert watched.broken == [("log-matching", 2, PARTITION, 0, 2)]
 
     def test_replicas_may_differ_above_the_smaller_high_watermark(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         watched.commit("a")
         self.diverge(watched)
-        watched.raise_hw(2, 1)
+        watched.set_hw(2, 1)
         assert watched.broken == []
 
     def test_deleted_offsets_may_hold_other_records_later(self) -> None:
-        watched = Watched(["log-matching", "isr-holds-committed"])
+        watched = WatchedCluster(["log-matching", "isr-holds-committed"])
         self.diverge(watched)
-        watched.emit(LogStartRaised, 1, T, 1, "DeleteRecords", 0)
+        watched.emit(LogStartRaised, 1, PARTITION, 1, "DeleteRecords", 0)
         watched.append(1, "c")
         watched.append(2, "d")
-        watched.raise_hw(1, 1, 2)
+        watched.set_hw(1, 1, 2)
         assert watched.broken == []
-        watched.raise_hw(2, 1, 2)
-        assert watched.broken == [("log-matching", 2, T, 0, 1)]
+        watched.set_hw(2, 1, 2)
+        assert watched.broken == [("log-matching", 2, PARTITION, 0, 1)]
 
     def test_a_replica_that_is_down_is_not_compared(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         self.diverge(watched)
-        watched.raise_hw(1, 1)
+        watched.set_hw(1, 1)
         watched.stop(1)
-        watched.raise_hw(1, 2)
+        watched.set_hw(1, 2)
         assert watched.broken == []
 
     def test_a_replica_that_returns_with_other_batches_breaks_it(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         self.diverge(watched)
-        watched.disks[1].write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {T: 1})
+        watched.disks[1].write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {PARTITION: 1})
         watched.stop(1)
-        watched.raise_hw(1, 2)
+        watched.set_hw(1, 2)
         watched.open(1)
-        assert watched.broken == [("log-matching", 1, T, 0, 0)]
+        assert watched.broken == [("log-matching", 1, PARTITION, 0, 0)]
 
     def test_two_equal_batches_match(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         watched.append(1, "a")
         watched.append(2, "a")
-        watched.raise_hw(1, 1, 2)
+        watched.set_hw(1, 1, 2)
         assert watched.broken == []
 
     def test_batches_of_different_leader_epochs_do_not_match(self) -> None:
-        watched = Watched(["log-matching"])
+        watched = WatchedCluster(["log-matching"])
         watched.append(1, "a", epoch=0)
         watched.append(2, "a", epoch=1)
-        watched.raise_hw(1, 1, 2)
+        watched.set_hw(1, 1, 2)
         assert watched.names() == ["log-matching"]
 
 
 class TestHwWaitsForMinIsr:
-    def led(self, isr: tuple[int, ...], min_isr: int) -> Watched:
-        watched = Watched()
+    def cluster_with_leader(self, isr: tuple[int, ...], min_isr: int) -> WatchedCluster:
+        watched = WatchedCluster()
         leader = watched.lead(0, 1, isr)
         leader.min_insync_replicas = min_isr
         watched.append(0, "a", epoch=1)
@@ -218,21 +218,21 @@ class TestHwWaitsForMinIsr:
         return watched
 
     def test_a_high_watermark_that_rises_with_too_small_an_isr_breaks_it(self) -> None:
-        watched = self.led((0,), 2)
-        watched.raise_hw(1, 0)
+        watched = self.cluster_with_leader((0,), 2)
+        watched.set_hw(1, 0)
         assert watched.names() == ["hw-waits-for-min-isr"]
 
     @pytest.mark.parametrize(("isr", "min_isr"), [((0, 1), 2), ((0, 1, 2), 5)])
     def test_a_high_watermark_may_rise_with_enough_members_or_all_replicas(
         self, isr: tuple[int, ...], min_isr: int
     ) -> None:
-        watched = self.led(isr, min_isr)
-        watched.raise_hw(1, 0)
+        watched = self.cluster_with_leader(isr, min_isr)
+        watched.set_hw(1, 0)
         assert watched.broken == []
 
     def test_a_follower_may_adopt_its_leaders_high_watermark(self) -> None:
-        watched = self.led((0,), 2)
-        watched.raise_hw(1, 1)
+        watched = self.cluster_with_leader((0,), 2)
+        watched.set_hw(1, 1)
         assert watched.broken == []
 
 

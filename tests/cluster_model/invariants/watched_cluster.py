@@ -23,7 +23,7 @@ from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.trace import Trace
 from tests.cluster_model.fakes import FakeClock, batch
 
-T = "t-0"
+PARTITION = "t-0"
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Leader:
     min_insync_replicas: int = 1
 
 
-class Watched:
+class WatchedCluster:
     """Three brokers with a replica each, all in the ISR. Broker 0 leads in epoch 0."""
 
     def __init__(
@@ -72,8 +72,8 @@ class Watched:
         return self.leaders[broker]
 
     def open(self, broker: int) -> UnifiedLog:
-        log = self.logs[broker] = UnifiedLog(T, self.disks[broker], self.behaviours)
-        self.emit(LogOpened, broker, T, log.log_end_offset, log.high_watermark)
+        log = self.logs[broker] = UnifiedLog(PARTITION, self.disks[broker], self.behaviours)
+        self.emit(LogOpened, broker, PARTITION, log.log_end_offset, log.high_watermark)
         return log
 
     def stop(self, broker: int) -> None:
@@ -82,17 +82,17 @@ class Watched:
     def restart(self, broker: int, *, power_loss: bool = False) -> None:
         self.stop(broker)
         if power_loss:
-            self.disks[broker].log_file(T).lose_power()
+            self.disks[broker].log_file(PARTITION).lose_power()
         self.open(broker)
 
     def elect(self, broker: int, epoch: int, isr: tuple[int, ...]) -> None:
         """Elect a leader that has not heard of it yet."""
-        self.emit(IsrReduced, 0, T, broker, epoch, isr)
+        self.emit(IsrReduced, 0, PARTITION, broker, epoch, isr)
 
     def lead(self, broker: int, epoch: int, isr: tuple[int, ...]) -> Leader:
         self.elect(broker, epoch, isr)
-        leader = self.leaders[broker] = Leader(T, broker, epoch, isr)
-        self.emit(BecameLeader, broker, T, epoch, self.logs[broker].log_end_offset, isr)
+        leader = self.leaders[broker] = Leader(PARTITION, broker, epoch, isr)
+        self.emit(BecameLeader, broker, PARTITION, epoch, self.logs[broker].log_end_offset, isr)
         return leader
 
     def append(self, broker: int, *values: str, epoch: int = 0) -> None:
@@ -101,7 +101,7 @@ class Watched:
     def copy(self, stored: RecordBatch, *brokers: int) -> None:
         for broker in brokers:
             self.logs[broker].append_as_follower(stored)
-            self.appended(broker)
+            self.report_append(broker)
 
     def fetch(self, leader: int, *followers: int) -> None:
         """Let followers copy what they lack."""
@@ -110,25 +110,25 @@ class Watched:
                 if stored.base_offset >= self.logs[follower].log_end_offset:
                     self.copy(stored, follower)
 
-    def raise_hw(self, high_watermark: int, *brokers: int) -> None:
+    def set_hw(self, high_watermark: int, *brokers: int) -> None:
         for broker in brokers:
             self.logs[broker].high_watermark = high_watermark
-            self.emit(HighWatermarkSet, broker, T, high_watermark)
+            self.emit(HighWatermarkSet, broker, PARTITION, high_watermark)
 
     def truncate(self, broker: int, offset: int) -> None:
         self.logs[broker].truncate_to(offset)
-        self.truncated(broker)
+        self.report_truncation(broker)
 
-    def truncated(self, broker: int) -> None:
-        self.emit(LogTruncated, broker, T, 0, self.logs[broker].log_end_offset, "leader epoch")
+    def report_truncation(self, broker: int) -> None:
+        self.emit(LogTruncated, broker, PARTITION, 0, self.logs[broker].log_end_offset, "leader epoch")
 
-    def appended(self, broker: int) -> None:
+    def report_append(self, broker: int) -> None:
         batches = self.logs[broker].batches
         last = batches[-1]
         self.emit(
             BatchReplicated,
             broker,
-            T,
+            PARTITION,
             last.base_offset,
             last.leader_epoch,
             last.producer_id,
@@ -137,12 +137,12 @@ class Watched:
         )
 
     def change_isr(self, leader: Leader) -> None:
-        self.emit(IsrChanged, leader.broker, T, leader.leader_epoch, leader.isr, "expand")
+        self.emit(IsrChanged, leader.broker, PARTITION, leader.leader_epoch, leader.isr, "expand")
 
     def commit(self, *values: str, leader: int = 0, epoch: int = 0) -> None:
-        """Append on the leader, copy to all others, and raise every high watermark."""
+        """Append on the leader, copy to all others, and set every high watermark to the LEO."""
         followers = [broker for broker in self.logs if broker != leader]
         for value in values:
             self.append(leader, value, epoch=epoch)
         self.fetch(leader, *followers)
-        self.raise_hw(self.logs[leader].log_end_offset, leader, *followers)
+        self.set_hw(self.logs[leader].log_end_offset, leader, *followers)

@@ -81,7 +81,7 @@ class Kraft:
         assert state is not None
         return state.leader, state.leader_epoch, state.isr
 
-    def named(self, kind: type[events.Event]) -> list[tuple[Any, ...]]:
+    def events_named(self, kind: type[events.Event]) -> list[tuple[Any, ...]]:
         return [event for event in self.cluster.trace.events if event[1] == kind.name]
 
 
@@ -124,11 +124,11 @@ def test_a_broker_loses_its_leaderships_before_it_stops() -> None:
     kraft.cluster.stop_broker(0)
     kraft.run(0.3)
     assert kraft.state() == (1, 1, (1, 2))
-    assert not kraft.named(events.BrokerStopped)
+    assert not kraft.events_named(events.BrokerStopped)
     kraft.run(5)
-    assert [event[2:] for event in kraft.named(events.BrokerStopped)] == [(0, events.SHUT_DOWN)]
-    assert kraft.named(events.SessionClosed)
-    assert not kraft.named(events.SessionExpired)
+    assert [event[2:] for event in kraft.events_named(events.BrokerStopped)] == [(0, events.SHUT_DOWN)]
+    assert kraft.events_named(events.SessionClosed)
+    assert not kraft.events_named(events.SessionExpired)
 
 
 def test_the_next_controller_completes_a_controlled_shutdown() -> None:
@@ -138,7 +138,7 @@ def test_the_next_controller_completes_a_controlled_shutdown() -> None:
     assert kraft.state()[0] == 1
     kraft.cluster.crash_broker(kraft.controller, power_loss=False)
     kraft.run(15)
-    assert [event[2:] for event in kraft.named(events.BrokerStopped)][-1] == (0, events.SHUT_DOWN)
+    assert [event[2:] for event in kraft.events_named(events.BrokerStopped)][-1] == (0, events.SHUT_DOWN)
 
 
 def test_a_lost_disk_makes_a_shutdown_unclean() -> None:
@@ -227,7 +227,7 @@ def test_a_controller_that_loses_its_disk_loses_its_vote_and_its_metadata_log(co
     kraft.run(10)
     assert plane._logs[node].epoch > epoch
     assert plane._changes.are_all_in(plane._logs[node])
-    assert not kraft.named(events.InvariantBroken)
+    assert not kraft.events_named(events.InvariantBroken)
 
 
 def test_losing_the_disks_of_a_majority_loses_committed_metadata() -> None:
@@ -236,14 +236,14 @@ def test_losing_the_disks_of_a_majority_loses_committed_metadata() -> None:
     for node in (3_000, 3_001):
         kraft.cluster.crash_broker(node, power_loss=False)
         kraft.cluster.lose_disk(node)
-    assert [event[-1] for event in kraft.named(events.MetadataLogLost)] == [True, False]
+    assert [event[-1] for event in kraft.events_named(events.MetadataLogLost)] == [True, False]
     assert not plane.keeps_metadata_without(3_002)
     kraft.cluster.crash_broker(3_002, power_loss=False)
     for node in (3_000, 3_001):
         kraft.cluster.start_broker(node)
     kraft.run(5)
     assert kraft.controller in (3_000, 3_001)
-    assert "committed-metadata-kept" in {event[2] for event in kraft.named(events.InvariantBroken)}
+    assert "committed-metadata-kept" in {event[2] for event in kraft.events_named(events.InvariantBroken)}
     assert kraft.cluster.partition_state(P) is None, "the cluster has lost its topics"
 
 
@@ -292,7 +292,7 @@ def test_the_controller_learns_of_a_failed_log_directory_from_3_7_on(kafka: str,
     kraft.cluster.disks[0].dir_by_partition[P] = 1
     kraft.cluster.fail_log_dir(0, 1)
     kraft.run(20)
-    assert [event[2:4] for event in kraft.named(events.LogDirFailed)] == [(0, 1)]
+    assert [event[2:4] for event in kraft.events_named(events.LogDirFailed)] == [(0, 1)]
     assert kraft.cluster.processes[0].running
     assert kraft.state()[0] == leader
 
@@ -316,7 +316,7 @@ def sent(kraft: Kraft, api: str, sender: str, kind: str = "request") -> list[int
     """Return the arrival times of a sender's requests of an API, in microseconds."""
     return [
         event[0]
-        for event in kraft.named(events.MessageDelivered)
+        for event in kraft.events_named(events.MessageDelivered)
         if (event[2], event[3], event[4]) == (api, kind, sender)
     ]
 
@@ -348,9 +348,9 @@ def test_a_broker_that_cannot_register_gives_up_after_a_minute() -> None:
     kraft.cluster.crash_broker(0, power_loss=False)
     kraft.cluster.start_broker(0)
     kraft.run(59)
-    assert len(kraft.named(events.BrokerStopped)) == 4
+    assert len(kraft.events_named(events.BrokerStopped)) == 4
     kraft.run(2)
-    assert kraft.named(events.BrokerStopped)[-1][2:] == (0, events.KILLED)
+    assert kraft.events_named(events.BrokerStopped)[-1][2:] == (0, events.KILLED)
     assert not kraft.cluster.processes[0].running
 
 
@@ -366,7 +366,7 @@ def test_a_broker_that_is_about_to_give_up_is_restarted_by_a_heal() -> None:
     kraft.cluster.heal()
     kraft.run(30)
     assert sorted(kraft.state()[2]) == [0, 1, 2]
-    started = [event[2] for event in kraft.named(events.BrokerStarted) if event[2] in (0, 1)]
+    started = [event[2] for event in kraft.events_named(events.BrokerStarted) if event[2] in (0, 1)]
     assert started[-2:].count(1) == 1 or started.count(0) > started.count(1)
 
 
@@ -584,8 +584,8 @@ def test_a_combined_controller_has_a_successor_before_it_stops() -> None:
         kraft.run(0.01)
     assert kraft.cluster.control_plane.controller() not in (None, first)
     resigned, succeeded = (
-        kraft.named(events.ControllerResigned)[-1],
-        kraft.named(events.ControllerElected)[-1],
+        kraft.events_named(events.ControllerResigned)[-1],
+        kraft.events_named(events.ControllerElected)[-1],
     )
     assert succeeded[0] - resigned[0] < 500_000, "the others waited for their fetch timeout"
 
@@ -596,7 +596,7 @@ def test_a_controller_in_its_own_process_has_a_successor_before_it_stops() -> No
     kraft.cluster.stop_broker(first)
     kraft.run(0.5)
     assert kraft.controller != first
-    assert kraft.named(events.BrokerStopped)[-1][2:] == (first, events.SHUT_DOWN)
+    assert kraft.events_named(events.BrokerStopped)[-1][2:] == (first, events.SHUT_DOWN)
 
 
 def test_a_broker_in_controlled_shutdown_stops_fetching_from_brokers() -> None:
@@ -613,7 +613,7 @@ def test_a_broker_in_controlled_shutdown_stops_fetching_from_brokers() -> None:
     assert kraft.cluster.processes[0].running
     fetched_from = {
         event[5]
-        for event in kraft.named(events.MessageDelivered)
+        for event in kraft.events_named(events.MessageDelivered)
         if event[2:5] == ("Fetch", "request", "broker-0")
     }
     assert not [name for name in fetched_from if name.startswith("broker-")]
@@ -724,7 +724,7 @@ def test_a_request_times_out_before_its_retry() -> None:
 # Heartbeats
 
 
-class Life:
+class RegisteredBroker:
     """A registered broker, whose heartbeats the test answers."""
 
     def __init__(self) -> None:
@@ -746,10 +746,10 @@ class Life:
         log.leader = 3_000
         self.listener = FakeListener()
         self.ended = 0
-        self.life = KRaftBrokerLifecycle(
+        self.lifecycle = KRaftBrokerLifecycle(
             0, self.host, config, (3_000,), log, quorum, self.listener, lambda: False
         )
-        self.life.start()
+        self.lifecycle.start()
         self.answer("BrokerRegistration", protocol.BrokerRegistrationResponse(errors.NONE, 1))
 
     def answer(self, api: str, answer: Body) -> Any:
@@ -781,48 +781,48 @@ class Life:
 
 
 def test_a_broker_that_catches_up_sends_a_heartbeat_every_ten_milliseconds() -> None:
-    life = Life()
+    broker = RegisteredBroker()
     for _ in range(3):
-        assert life.heartbeat().want_fence
-        life.next_after(10)
-    life.heartbeat(is_caught_up=True)
-    assert not life.heartbeat(is_caught_up=True).want_fence
-    life.next_after(2_000)
+        assert broker.heartbeat().want_fence
+        broker.next_after(10)
+    broker.heartbeat(is_caught_up=True)
+    assert not broker.heartbeat(is_caught_up=True).want_fence
+    broker.next_after(2_000)
 
 
 def test_a_broker_learns_of_its_registration_when_it_has_caught_up_and_of_its_unfencing_later() -> None:
-    life = Life()
-    life.heartbeat(is_caught_up=True)
-    life.heartbeat(is_caught_up=True, is_fenced=True)
-    assert (1 in life.listener.log, "unfenced" in life.listener.log) == (True, False)
-    life.next_after(2_000)
-    life.heartbeat(is_caught_up=True, is_fenced=False)
-    assert life.listener.log[-1] == "unfenced"
+    broker = RegisteredBroker()
+    broker.heartbeat(is_caught_up=True)
+    broker.heartbeat(is_caught_up=True, is_fenced=True)
+    assert (1 in broker.listener.log, "unfenced" in broker.listener.log) == (True, False)
+    broker.next_after(2_000)
+    broker.heartbeat(is_caught_up=True, is_fenced=False)
+    assert broker.listener.log[-1] == "unfenced"
 
 
 def test_a_refused_heartbeat_is_retried_after_100_ms_doubled_each_time() -> None:
-    life = Life()
-    life.run()
-    life.next_after(2_000)
+    broker = RegisteredBroker()
+    broker.run()
+    broker.next_after(2_000)
     for milliseconds in (98, 196, 392):
-        life.heartbeat(errors.STALE_BROKER_EPOCH)
-        life.next_after(milliseconds)
-    life.heartbeat(is_fenced=False)
-    life.next_after(2_000)
-    life.heartbeat(errors.STALE_BROKER_EPOCH)
-    life.next_after(98)
+        broker.heartbeat(errors.STALE_BROKER_EPOCH)
+        broker.next_after(milliseconds)
+    broker.heartbeat(is_fenced=False)
+    broker.next_after(2_000)
+    broker.heartbeat(errors.STALE_BROKER_EPOCH)
+    broker.next_after(98)
 
 
 def test_a_broker_in_shutdown_sends_a_heartbeat_at_once_after_50_ms_and_then_as_usual() -> None:
-    life = Life()
-    life.run()
+    broker = RegisteredBroker()
+    broker.run()
     ended: list[int] = []
-    life.life.request_controlled_shutdown(lambda: ended.append(1))
-    assert life.heartbeat(is_fenced=False).want_shut_down
-    life.next_after(50)
-    life.heartbeat(is_fenced=False)
-    life.next_after(2_000)
-    life.heartbeat(is_fenced=False, should_shut_down=True)
+    broker.lifecycle.request_controlled_shutdown(lambda: ended.append(1))
+    assert broker.heartbeat(is_fenced=False).want_shut_down
+    broker.next_after(50)
+    broker.heartbeat(is_fenced=False)
+    broker.next_after(2_000)
+    broker.heartbeat(is_fenced=False, should_shut_down=True)
     assert ended
 
 
@@ -849,11 +849,11 @@ def test_a_heartbeat_that_reports_a_failed_directory_and_unfences_changes_a_part
 
 
 def test_a_failed_log_directory_is_reported_at_once_or_after_the_answer_in_flight() -> None:
-    life = Life()
-    life.run()
-    life.life.propagate_log_dir_failure((P,))
-    assert life.heartbeat(is_fenced=False).offline == {P}
-    life.next_after(2_000)
-    life.life.propagate_log_dir_failure(("t-1",))
-    assert life.heartbeat(is_fenced=False).offline == {P}
-    assert life.heartbeat(is_fenced=False).offline == {P, "t-1"}
+    broker = RegisteredBroker()
+    broker.run()
+    broker.lifecycle.propagate_log_dir_failure((P,))
+    assert broker.heartbeat(is_fenced=False).offline == {P}
+    broker.next_after(2_000)
+    broker.lifecycle.propagate_log_dir_failure(("t-1",))
+    assert broker.heartbeat(is_fenced=False).offline == {P}
+    assert broker.heartbeat(is_fenced=False).offline == {P, "t-1"}

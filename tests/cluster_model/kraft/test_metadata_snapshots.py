@@ -372,14 +372,14 @@ def restart(cluster: Cluster, broker: int) -> None:
 def test_a_broker_that_ends_before_the_log_start_recovers_by_a_snapshot() -> None:
     kraft = Kraft(settings=SMALL)
     kraft.run(20)
-    assert kraft.named(MetadataSnapshotTaken)
+    assert kraft.events_named(MetadataSnapshotTaken)
     kraft.cluster.crash_broker(1, power_loss=False)
     kraft.run(15)
     restart(kraft.cluster, 2)
     kraft.cluster.start_broker(1)
     kraft.run(30)
-    assert kraft.named(MetadataLogStarted)
-    assert 1 in {event[2] for event in kraft.named(MetadataSnapshotFetched)}
+    assert kraft.events_named(MetadataLogStarted)
+    assert 1 in {event[2] for event in kraft.events_named(MetadataSnapshotFetched)}
     leader, epoch, isr = kraft.state()
     assert set(isr) == {0, 1, 2}
     kraft.cluster.crash_broker(leader, power_loss=False)

@@ -537,7 +537,7 @@ steps = st.one_of(
 )
 
 
-@pytest.mark.soak(size=20, test=2, soak=200)
+@pytest.mark.soak(size=20, rounds_in_test=2, rounds_in_soak=200)
 @settings(max_examples=20)
 @given(
     voters=st.sampled_from([1, 2, 3, 5]),

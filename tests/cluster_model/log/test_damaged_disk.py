@@ -74,7 +74,7 @@ def test_recovery_cuts_off_the_torn_batch() -> None:
     manager, host = manager_on(disk)
     log = manager.open(P)
     assert (values(disk), log.log_end_offset) == ("ab", 2)
-    assert host.named("corruption_cut") == [(1, P, 2, 3, True)]
+    assert host.events_named("corruption_cut") == [(1, P, 2, 3, True)]
 
 
 # Damage
@@ -97,7 +97,7 @@ def test_recovery_cuts_at_damage_and_drops_good_batches_after_it() -> None:
     manager, host = manager_on(disk)
     manager.open(P)
     assert values(disk) == "a"
-    assert host.named("corruption_cut") == [(1, P, 1, 4, False)]
+    assert host.events_named("corruption_cut") == [(1, P, 1, 4, False)]
 
 
 def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
@@ -106,7 +106,7 @@ def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
     manager, host = manager_on(disk)
     manager.open(P)
     assert (values(disk), disk.log_file(P).damaged) == ("abcd", {1: ROTTEN})
-    assert host.named("corruption_cut") == []
+    assert host.events_named("corruption_cut") == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_complete_segment_is_flushed() -> None:
     assert log.flushed_offset == 0  # another thread flushes
     host.advance(1)
     assert log.flushed_offset == 2
-    assert host.named("flush") == [(1, P, 2)]
+    assert host.events_named("flush") == [(1, P, 2)]
 
 
 # Flushing by time
@@ -405,4 +405,4 @@ def test_a_log_in_a_failed_directory_is_recovered_after_a_shutdown() -> None:
     manager, host = manager_on(disk)
     for name in ("t-0", "t-1"):
         manager.open(name)
-    assert host.named("corruption_cut") == [(1, "t-0", 0, 1, False)]
+    assert host.events_named("corruption_cut") == [(1, "t-0", 0, 1, False)]

@@ -415,7 +415,9 @@ def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flush
         manager.appended(manager.log(P))
         offsets.append(log.flushed_offset)
     assert offsets == flushed
-    assert [event[2] for event in host.named("flush")] == sorted({offset for offset in flushed if offset})
+    assert [event[2] for event in host.events_named("flush")] == sorted(
+        {offset for offset in flushed if offset}
+    )
     manager.flush_all()
     assert log.flushed_offset == 4
 
@@ -431,7 +433,7 @@ def test_checkpoints_are_written_periodically_if_they_changed() -> None:
     assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, P) == 2
     host.advance(55 * SECOND)
     assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
-    assert host.named("checkpoint") == [
+    assert host.events_named("checkpoint") == [
         (1, REPLICATION_OFFSET_CHECKPOINT, ((P, 2),)),
         (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((P, 1),)),
     ]
@@ -465,8 +467,8 @@ def test_opening_and_truncation_are_traced() -> None:
     manager.open(P)
     manager.truncate(P, 3, "nothing to cut")
     manager.truncate(P, 2, "leader epoch")
-    assert host.named("recover") == [(1, P, 3, 1)]
-    assert host.named("truncate") == [(1, P, 3, 2, "leader epoch")]
+    assert host.events_named("recover") == [(1, P, 3, 1)]
+    assert host.events_named("truncate") == [(1, P, 3, 2, "leader epoch")]
 
 
 def test_a_shutdown_flushes_everything_and_the_next_start_removes_the_clean_shutdown_file() -> None:

@@ -135,7 +135,7 @@ def test_a_cut_by_recovery_makes_room() -> None:
     disk.log_file(P).damage(0)
     manager, host = manager_on(disk)
     manager.open(P)
-    assert host.named("corruption_cut")
+    assert host.events_named("corruption_cut")
     assert append(manager, P, 10)
 
 

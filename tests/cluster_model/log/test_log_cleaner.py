@@ -32,7 +32,7 @@ def topic(**settings: Value) -> TopicConfig:
     return topic_config(options, BROKER)
 
 
-def keyed(*records: Record, at_us: int = 0, producer_id: int = -1, sequence: int = -1) -> RecordBatch:
+def keyed_batch(*records: Record, at_us: int = 0, producer_id: int = -1, sequence: int = -1) -> RecordBatch:
     """Return a batch. The value of a tombstone is its key."""
     values = tuple(f"{key} gone" if value is None else value for key, value in records)
     keys = KeyedRecords(
@@ -92,14 +92,14 @@ C1, D1, E1 = ("c", "c1"), ("d", "d1"), ("e", "e1")
 
 
 def test_the_latest_record_of_each_key_stays_at_its_offset() -> None:
-    log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(B1), keyed_batch(A2), keyed_batch(C1))
     assert clean(log, file) == [0]
     assert records(file) == {1: "b1", 2: "a2", 3: "c1"}
     assert log.log_end_offset == 4
 
 
 def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
-    log, file = log_of(keyed(A1), keyed(A2))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2))
     assert clean(log, file) == []
     assert records(file) == {0: "a1", 1: "a2"}
 
@@ -107,12 +107,17 @@ def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
 @pytest.mark.parametrize(("behaviours", "removed"), [(V2_4, [0]), (V3_9, [])])
 def test_since_3_1_uncommitted_records_replace_nothing(behaviours: Behaviours, removed: list[int]) -> None:
     """KAFKA-13194."""
-    log, file = log_of(keyed(A1), keyed(A2), keyed(B1), hw=1, behaviours=behaviours)
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), hw=1, behaviours=behaviours)
     assert clean(log, file, behaviours=behaviours) == removed
 
 
 def test_records_younger_than_the_compaction_lag_stay() -> None:
-    log, file = log_of(keyed(A1), keyed(A2, at_us=SECOND), keyed(A3, at_us=SECOND), keyed(B1, at_us=SECOND))
+    log, file = log_of(
+        keyed_batch(A1),
+        keyed_batch(A2, at_us=SECOND),
+        keyed_batch(A3, at_us=SECOND),
+        keyed_batch(B1, at_us=SECOND),
+    )
     config = topic(min_compaction_lag_ms=500)
     assert clean(log, file, config=config, now_us=SECOND) == []
     assert clean(log, file, config=config, now_us=2 * SECOND) == [0, 1]
@@ -122,31 +127,31 @@ def test_records_younger_than_the_compaction_lag_stay() -> None:
 def test_a_log_must_be_cleaned_when_a_dirty_record_exceeds_the_maximum_lag(
     max_lag_ms: int, is_due: bool
 ) -> None:
-    log, file = log_of(keyed(A1), keyed(B1, at_us=SECOND))
+    log, file = log_of(keyed_batch(A1), keyed_batch(B1, at_us=SECOND))
     config = topic(max_compaction_lag_ms=max_lag_ms, segment_ms=1)
     assert cleanable(log, file, None, config, 2 * SECOND, V3_9).must_be_compacted is is_due
 
 
 def test_dirty_records_replace_records_of_the_clean_part() -> None:
-    log, file = log_of(keyed(A1), keyed(B1), keyed(A2), keyed(C1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(B1), keyed_batch(A2), keyed_batch(C1))
     assert clean(log, file, checkpoint=2) == [0]
 
 
 @pytest.mark.parametrize("checkpoint", [9, -1])
 def test_a_cleaner_checkpoint_outside_the_log_is_ignored(checkpoint: int) -> None:
     """KAFKA-6266, KAFKA-8764: the log was truncated, or its log start has moved."""
-    log, file = log_of(keyed(A1), keyed(B1), keyed(C1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(B1), keyed_batch(C1))
     assert cleanable(log, file, checkpoint, topic(), 0, V3_9).first_dirty_offset == 0
 
 
 def test_a_log_whose_cleanable_part_is_clean_has_nothing_dirty() -> None:
     """KAFKA-8764: otherwise the cleaner would never finish."""
-    log, file = log_of(keyed(A1, B1), keyed(A2), hw=1, config=topic(segment_bytes=10_000))
+    log, file = log_of(keyed_batch(A1, B1), keyed_batch(A2), hw=1, config=topic(segment_bytes=10_000))
     assert cleanable(log, file, 1, topic(), 0, V3_9).cleanable_bytes == 0
 
 
 def test_cleaning_merges_segments_that_fit_into_one() -> None:
-    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     file.segment_bytes = 200
     clean(log, file)
     assert [segment.base_offset for segment in file.segments] == [0, 2, 3]
@@ -158,7 +163,7 @@ def test_cleaning_merges_segments_that_fit_into_one() -> None:
 def test_a_tombstone_stays_until_its_delete_horizon() -> None:
     """KIP-534: the first cleaning sets it."""
     config = topic(delete_retention_ms=1_000)
-    log, file = log_of(keyed(A1), keyed(("a", None)), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(("a", None)), keyed_batch(B1))
     assert clean(log, file, config=config, now_us=SECOND) == [0]
     assert clean(log, file, config=config, now_us=2 * SECOND - 1) == []
     assert clean(log, file, config=config, now_us=2 * SECOND) == [1]
@@ -168,9 +173,9 @@ def test_a_tombstone_stays_until_its_delete_horizon() -> None:
 def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
     config = topic(delete_retention_ms=1_000)
     log, file = log_of(
-        keyed(("a", None)),
-        keyed(B1, at_us=3 * SECOND),
-        keyed(("c", "c1"), at_us=3 * SECOND),
+        keyed_batch(("a", None)),
+        keyed_batch(B1, at_us=3 * SECOND),
+        keyed_batch(("c", "c1"), at_us=3 * SECOND),
         behaviours=V2_4,
     )
     assert clean(log, file, config=config, now_us=90 * SECOND, behaviours=V2_4) == []
@@ -181,7 +186,7 @@ def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
 
 
 def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
-    log, file = log_of(keyed(A1, B1, A2, producer_id=7, sequence=4), keyed(C1), keyed(D1))
+    log, file = log_of(keyed_batch(A1, B1, A2, producer_id=7, sequence=4), keyed_batch(C1), keyed_batch(D1))
     clean(log, file)
     batch = file.batches[0]
     assert (batch.base_offset, batch.next_offset, batch.base_sequence, batch.last_sequence) == (0, 3, 4, 6)
@@ -191,7 +196,10 @@ def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
 def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
     """KAFKA-5490: it holds the sequence number."""
     log, file = log_of(
-        keyed(A1, producer_id=7, sequence=0), keyed(A2, producer_id=7, sequence=1), keyed(A3), keyed(B1)
+        keyed_batch(A1, producer_id=7, sequence=0),
+        keyed_batch(A2, producer_id=7, sequence=1),
+        keyed_batch(A3),
+        keyed_batch(B1),
     )
     assert clean(log, file) == [0, 1]
     assert [batch.base_offset for batch in file.batches] == [1, 2, 3]
@@ -204,7 +212,9 @@ def test_since_4_0_the_last_cleaned_batch_stays_even_when_empty(release: str, re
     """KAFKA-17076: it is the only record of the log end."""
     behaviours = RELEASES[release].behaviours
     config = topic(delete_retention_ms=0)
-    log, file = log_of(keyed(B1), keyed(("a", None)), keyed(C1), config=config, behaviours=behaviours)
+    log, file = log_of(
+        keyed_batch(B1), keyed_batch(("a", None)), keyed_batch(C1), config=config, behaviours=behaviours
+    )
     for now_us in (1, 2):
         clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
     assert file.base_offsets == remaining
@@ -220,7 +230,9 @@ def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
     """KAFKA-20452."""
     behaviours = RELEASES[release].behaviours
     config = topic(delete_retention_ms=0)
-    log, file = log_of(keyed(B1), keyed(("a", None)), keyed(C1), config=config, behaviours=behaviours)
+    log, file = log_of(
+        keyed_batch(B1), keyed_batch(("a", None)), keyed_batch(C1), config=config, behaviours=behaviours
+    )
     log.high_watermark = high_watermark
     for now_us in (1, 2):
         clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
@@ -229,7 +241,7 @@ def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
 
 def test_a_log_truncated_into_a_hole_ends_at_its_last_batch_after_a_restart() -> None:
     config = topic(segment_bytes=350)
-    log, file = log_of(*map(keyed, (B1, A1, A2, A3, C1, D1, E1)), config=config)
+    log, file = log_of(*map(keyed_batch, (B1, A1, A2, A3, C1, D1, E1)), config=config)
     clean(log, file, config=config)
     log.truncate_to(2)
     assert log.log_end_offset == 2
@@ -246,20 +258,20 @@ def _disk_of(file: LogFile) -> Disk:
 
 
 def test_a_read_within_a_hole_begins_with_the_next_batch() -> None:
-    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     clean(log, file)
     assert [batch.values for batch in log.read(0, 4, 1_000)] == [("a3",), ("b1",)]
 
 
 def test_a_hole_up_to_the_end_is_not_readable() -> None:
-    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     clean(log, file)
     assert log.is_hole(0, 2)
     assert not log.is_hole(0, 3)
 
 
 def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
-    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     clean(log, file)
     follower = UnifiedLog(P, Disk(), V3_9)
     for batch in log.read(0, 4, 1_000):
@@ -271,7 +283,7 @@ def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
 
 @pytest.mark.parametrize(("offset", "leo", "remaining"), [(1, 1, []), (2, 2, []), (3, 3, ["a3"])])
 def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, remaining: list[str]) -> None:
-    log, file = log_of(keyed(A1), keyed(A2), keyed(A3), keyed(B1))
+    log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     clean(log, file)
     log.truncate_to(offset)
     assert log.log_end_offset == leo
@@ -307,7 +319,7 @@ class Broker:
 
     def cleaned(self) -> list[tuple[object, ...]]:
         """Return the cleanings: begin, end and removed offsets."""
-        return [fields[2:5] for fields in self.host.named("log_cleaned")]
+        return [fields[2:5] for fields in self.host.events_named("log_cleaned")]
 
     def checkpoint(self) -> int:
         return self.disk.checkpoint(CLEANER_OFFSET_CHECKPOINT, P)
@@ -315,12 +327,12 @@ class Broker:
 
 def test_a_broker_cleans_a_dirty_log_and_checkpoints_the_end() -> None:
     broker = Broker()
-    broker.append(keyed(A1), keyed(A2), keyed(B1))
+    broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1))
     broker.host.advance(1 * SECOND)
     assert broker.cleaned() == [(0, 2, (0,))]
     assert broker.checkpoint() == 2
     # The dirty part is then less than half of the bytes to read.
-    broker.append(keyed(C1))
+    broker.append(keyed_batch(C1))
     broker.host.advance(8 * SECOND)
     assert len(broker.cleaned()) == 1
 
@@ -332,9 +344,9 @@ def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
     """
     broker = Broker(segment_bytes=200)
     broker.host.advance(1 * SECOND)
-    broker.append(keyed(A1))
+    broker.append(keyed_batch(A1))
     broker.host.advance(5 * SECOND)
-    for batch in (keyed(A2), keyed(B1), keyed(C1), keyed(A1)):
+    for batch in (keyed_batch(A2), keyed_batch(B1), keyed_batch(C1), keyed_batch(A1)):
         broker.log.append_as_leader(batch, 0)
     broker.logs.appended(broker.log)
     segments = broker.disk.log_file(P).segments
@@ -344,7 +356,7 @@ def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
 
 def test_a_segment_that_was_full_before_an_append_keeps_its_age() -> None:
     broker = Broker(segment_bytes=14)
-    for batch in (keyed(A1), keyed(A2), keyed(B1)):
+    for batch in (keyed_batch(A1), keyed_batch(A2), keyed_batch(B1)):
         broker.host.advance(1 * SECOND)
         broker.append(batch)
     segments = broker.disk.log_file(P).segments
@@ -353,7 +365,7 @@ def test_a_segment_that_was_full_before_an_append_keeps_its_age() -> None:
 
 def test_records_above_the_high_watermark_are_cleaned_once_it_rises() -> None:
     broker = Broker()
-    broker.append(keyed(A1), keyed(A2), keyed(B1), hw=0)
+    broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), hw=0)
     broker.host.advance(3 * SECOND)
     assert broker.cleaned() == []
     broker.log.update_high_watermark(3)
@@ -364,7 +376,7 @@ def test_records_above_the_high_watermark_are_cleaned_once_it_rises() -> None:
 def test_a_truncation_lowers_the_cleaner_checkpoint() -> None:
     """`LogCleanerManager.maybeTruncateCheckpoint`."""
     broker = Broker()
-    broker.append(keyed(A1), keyed(A2), keyed(B1), keyed(C1))
+    broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), keyed_batch(C1))
     broker.host.advance(1 * SECOND)
     broker.logs.truncate(P, 2, "leader epoch")
     assert broker.checkpoint() == 1
@@ -373,13 +385,13 @@ def test_a_truncation_lowers_the_cleaner_checkpoint() -> None:
 def test_a_log_without_complete_segments_costs_no_checks() -> None:
     broker = Broker(segment_bytes=10_000)
     timers = broker.host.timers()
-    broker.append(keyed(A1), keyed(A2))
+    broker.append(keyed_batch(A1), keyed_batch(A2))
     assert broker.host.timers() == timers
 
 
 def test_a_cleaned_segment_is_flushed_before_it_replaces_others() -> None:
     broker = Broker()
-    broker.append(keyed(A1), keyed(A2), keyed(B1))
+    broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1))
     broker.host.advance(1 * SECOND)
     assert broker.log.flushed_offset >= 2
 
@@ -394,7 +406,7 @@ def _batches(draw: st.DrawFn) -> Sequence[RecordBatch]:
         lambda key: st.booleans().map(lambda is_tombstone: (key, None if is_tombstone else f"v{next(names)}"))
     )
     batches = draw(st.lists(st.lists(record, min_size=1, max_size=4), min_size=1, max_size=12))
-    return [keyed(*records) for records in batches]
+    return [keyed_batch(*records) for records in batches]
 
 
 @given(batches=_batches(), segment_bytes=st.sampled_from([14, 350, 1_000]), rounds=st.integers(1, 4))
@@ -434,13 +446,20 @@ def test_aborted_records_are_removed_and_replace_nothing() -> None:
     def ended(control_type: str) -> RecordBatch:
         return RecordBatch((), 9, 0, size_bytes=78, is_transactional=True, control_type=control_type)
 
-    def written(record: Record) -> RecordBatch:
-        batch = keyed(record, producer_id=9)
+    def transactional_batch(record: Record) -> RecordBatch:
+        batch = keyed_batch(record, producer_id=9)
         return RecordBatch(
             batch.values, 9, 0, size_bytes=batch.size_bytes, is_transactional=True, keyed=batch.keyed
         )
 
-    log, file = log_of(keyed(A1), written(A2), ended(ABORT), written(B1), ended(COMMIT), keyed(C1))
+    log, file = log_of(
+        keyed_batch(A1),
+        transactional_batch(A2),
+        ended(ABORT),
+        transactional_batch(B1),
+        ended(COMMIT),
+        keyed_batch(C1),
+    )
     assert clean(log, file) == [1]
     assert records(file) == {0: "a1", 3: "b1", 5: "c1"}
     assert [batch.base_offset for batch in file.batches if batch.is_control] == [2, 4]

@@ -301,13 +301,13 @@ def test_a_broker_checks_retention_30_s_after_its_start_and_then_periodically() 
     manager.open(P)
     append(manager, P, "a", 0)
     host.advance(30 * SECOND - 1)
-    assert host.named("log_start") == []
+    assert host.events_named("log_start") == []
     host.advance(1)
-    assert host.named("log_start") == [(1, P, 1, RETENTION_MS, 0)]
+    assert host.events_named("log_start") == [(1, P, 1, RETENTION_MS, 0)]
     append(manager, P, "b", 30 * SECOND)
     append(manager, P, "c", 36 * SECOND)
     host.advance(10 * SECOND)
-    assert host.named("log_start")[1:] == [(1, P, 2, RETENTION_MS, 14)]
+    assert host.events_named("log_start")[1:] == [(1, P, 2, RETENTION_MS, 14)]
 
 
 def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
@@ -316,10 +316,10 @@ def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
     log.append_as_leader(sized("a", 14, 0), 0)
     manager.appended(manager.log(P))
     host.advance(35 * SECOND)
-    assert host.named("log_start") == []
+    assert host.events_named("log_start") == []
     log.update_high_watermark(1)
     host.advance(5 * SECOND)
-    assert host.named("log_start") == [(1, P, 1, RETENTION_BYTES, 0)]
+    assert host.events_named("log_start") == [(1, P, 1, RETENTION_BYTES, 0)]
 
 
 @patches_the_model
@@ -352,7 +352,7 @@ def test_a_log_start_within_a_segment_survives_a_restart_by_its_checkpoint() -> 
     for number in range(3):
         append(manager, P, f"m{number}", 0)
     manager.increment_log_start(P, 2)
-    assert host.named("log_start") == [(1, P, 2, LEADER_LOG_START, 42)]
+    assert host.events_named("log_start") == [(1, P, 2, LEADER_LOG_START, 42)]
     assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 0
     host.advance(60 * SECOND)
     assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 2
@@ -373,11 +373,11 @@ def test_nothing_is_deleted_from_an_unwritable_log_directory() -> None:
     append(manager, P, "a", 0)
     disk.failed_dirs[0] = None
     host.advance(31 * SECOND)
-    assert (host.named("log_start"), disk.log_file(P).segments[0].base_offset) == ([], 0)
+    assert (host.events_named("log_start"), disk.log_file(P).segments[0].base_offset) == ([], 0)
     assert list(manager.offline_dirs) == [0]
 
 
-def reopened(disk: Disk) -> tuple[FakeHost, LogManager]:
+def reopen(disk: Disk) -> tuple[FakeHost, LogManager]:
     """Return the logs of a restarted broker with t-0 open."""
     manager, host = manager_of(disk, {})
     manager.open(P)
@@ -399,11 +399,11 @@ def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, F
 
 def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
     _, _, disk = started_at(3, checkpointed=False)
-    host, manager = reopened(disk)
+    host, manager = reopen(disk)
     assert manager.log(P).log_start_offset == 0
-    assert host.named("log_start_reverted") == [(1, P, 3, 0)]
-    host, _ = reopened(disk)
-    assert host.named("log_start_reverted") == []
+    assert host.events_named("log_start_reverted") == [(1, P, 3, 0)]
+    host, _ = reopen(disk)
+    assert host.events_named("log_start_reverted") == []
 
 
 def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
@@ -476,10 +476,10 @@ def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_op
     _, _, disk = started_at(3)
     disk.log_file(P).flushed_offset = 2
     assert disk.lose_power() == [(P, 2, 4)]
-    host, manager = reopened(disk)
+    host, manager = reopen(disk)
     log = manager.log(P)
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
-    assert host.named("log_start") == [(1, P, 3, "log-start-offset-checkpoint", 0)]
+    assert host.events_named("log_start") == [(1, P, 3, "log-start-offset-checkpoint", 0)]
     kinds = [event[1] for event in host.events]
     assert kinds.index("log_start") < kinds.index("recover")
 

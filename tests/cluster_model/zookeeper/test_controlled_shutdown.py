@@ -78,7 +78,7 @@ class Shutdown:
 
     def attempts(self) -> list[tuple[int, int, str]]:
         """Return the attempts as (controller, number, error)."""
-        return [event[1:4] for event in self.host.named("controlled_shutdown_answered")]
+        return [event[1:4] for event in self.host.events_named("controlled_shutdown_answered")]
 
 
 @pytest.mark.parametrize(("release", "epoch"), [("0.10.2", -1), ("0.11", -1), ("2.0", -1), ("2.4", 7)])
@@ -87,7 +87,7 @@ def test_since_kip_380_the_request_has_the_broker_epoch(release: str, epoch: int
     assert shutdown.requests() == [("broker-2", epoch)]
     shutdown.answer(NONE_LEFT)
     assert shutdown.ended == [0]
-    assert not shutdown.host.named("controlled_shutdown_given_up")
+    assert not shutdown.host.events_named("controlled_shutdown_given_up")
 
 
 def test_each_attempt_has_the_present_broker_epoch() -> None:
@@ -108,7 +108,7 @@ def test_three_attempts_are_each_followed_by_a_backoff(answer: ControlledShutdow
         assert shutdown.ended == []
         shutdown.host.advance(5 * SECOND)
     assert shutdown.ended == [15 * SECOND]
-    assert shutdown.host.named("controlled_shutdown_given_up") == [(0, 3)]
+    assert shutdown.host.events_named("controlled_shutdown_given_up") == [(0, 3)]
 
 
 def test_the_settings_decide_the_number_of_attempts_and_the_backoff() -> None:

@@ -32,16 +32,14 @@ acks-1-leader-crash.
 FETCHER = "[ReplicaFetcher replicaId=0, leaderId=1, fetcherId=0]"
 
 
-def decoded(lines: list[str], default_reason: str = LEADER_EPOCH_TRUNCATION) -> list[LogLine]:
+def decode(lines: list[str], default_reason: str = LEADER_EPOCH_TRUNCATION) -> list[LogLine]:
     reader = LogReader(default_reason)
     return [event for line in lines if (event := reader.read(line)) is not None]
 
 
-def decoded_in(release: str) -> list[LogLine]:
+def decode_release(release: str) -> list[LogLine]:
     lines = (RECORDED / f"{release}.log").read_text().splitlines()
-    return decoded(
-        lines, HIGH_WATERMARK_TRUNCATION if release.startswith("0.10") else LEADER_EPOCH_TRUNCATION
-    )
+    return decode(lines, HIGH_WATERMARK_TRUNCATION if release.startswith("0.10") else LEADER_EPOCH_TRUNCATION)
 
 
 def test_every_pinned_release_has_recorded_lines() -> None:
@@ -70,34 +68,34 @@ WITH_ZOOKEEPER = tuple(name for name in CUT_BACK if name not in IN_KRAFT)
 
 @pytest.mark.parametrize("release", CUT_BACK)
 def test_the_former_leader_logs_its_truncation(release: str) -> None:
-    assert TruncationLine("t-0", 1, CUT_BACK[release]) in decoded_in(release)
+    assert TruncationLine("t-0", 1, CUT_BACK[release]) in decode_release(release)
 
 
 def test_a_broker_of_0_10_2_logs_its_refusal_to_truncate() -> None:
     """This recording includes a run of log-truncation-not-allowed."""
-    assert RefusalLine("t-0", 1, 1, 2) in decoded_in("0.10.2.2")
+    assert RefusalLine("t-0", 1, 1, 2) in decode_release("0.10.2.2")
 
 
 @pytest.mark.parametrize("release", WITH_ZOOKEEPER)
 def test_the_controller_logs_the_broker_failure(release: str) -> None:
-    assert CauseLine(BROKER_FAILURE) in decoded_in(release)
+    assert CauseLine(BROKER_FAILURE) in decode_release(release)
 
 
 @pytest.mark.parametrize("release", IN_KRAFT)
 def test_a_kraft_controller_logs_the_partitions_of_a_broker_failure(release: str) -> None:
     changed = frozenset(("t-0", *(f"__consumer_offsets-{number}" for number in range(3))))
-    assert CauseLine(BROKER_FAILURE, changed, explains_one=True) in decoded_in(release)
+    assert CauseLine(BROKER_FAILURE, changed, explains_one=True) in decode_release(release)
 
 
 @pytest.mark.parametrize("release", WITH_ZOOKEEPER)
 def test_the_controller_logs_its_failover_and_the_creation_of_a_topic(release: str) -> None:
-    causes = [cause.reason for cause in decoded_in(release) if isinstance(cause, CauseLine)]
+    causes = [cause.reason for cause in decode_release(release) if isinstance(cause, CauseLine)]
     assert {CONTROLLER_FAILOVER, TOPIC_CREATION, BROKER_STARTUP} <= set(causes)
 
 
 @pytest.mark.parametrize("release", ["0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1"])
 def test_old_brokers_log_the_epochs_of_their_roles(release: str) -> None:
-    epochs = [line for line in decoded_in(release) if isinstance(line, EpochLine)]
+    epochs = [line for line in decode_release(release) if isinstance(line, EpochLine)]
     assert epochs == [EpochLine("t-0", 0), EpochLine("t-0", 1)]
 
 
@@ -155,10 +153,10 @@ def test_old_brokers_log_the_epochs_of_their_roles(release: str) -> None:
 )
 def test_the_line_before_a_truncation_names_its_reason(line: str, reason: str, cut: str) -> None:
     other = "other than the default"
-    assert decoded([line, cut], other) == [TruncationLine("t-0", 1, reason)]
+    assert decode([line, cut], other) == [TruncationLine("t-0", 1, reason)]
     # The reason applies neither to the next truncation nor to another partition.
-    assert decoded([line, cut, cut], other)[1:] == [TruncationLine("t-0", 1, other)]
-    assert decoded([line.replace("t-0", "t-1"), cut], other) == [TruncationLine("t-0", 1, other)]
+    assert decode([line, cut, cut], other)[1:] == [TruncationLine("t-0", 1, other)]
+    assert decode([line.replace("t-0", "t-1"), cut], other) == [TruncationLine("t-0", 1, other)]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +169,7 @@ def test_the_line_before_a_truncation_names_its_reason(line: str, reason: str, c
 def test_a_truncation_without_effect_consumes_its_reason(no_effect: str) -> None:
     reason = f"{FETCHER} Truncating partition t-0 to local high watermark 1 (x)"
     cut = "[Log partition=t-0, dir=/data] Truncating to offset 1 (kafka.log.Log)"
-    assert decoded([reason, no_effect, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
+    assert decode([reason, no_effect, cut]) == [TruncationLine("t-0", 1, LEADER_EPOCH_TRUNCATION)]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,7 @@ def test_a_truncation_without_effect_consumes_its_reason(no_effect: str) -> None
     ],
 )
 def test_a_refusal_to_truncate_is_read_in_the_wording_of_each_release(line: str, leader: int | None) -> None:
-    assert decoded([f"[2026-11-23 17:00:00,000] FATAL [ReplicaFetcherThread-0-1], {line} (x)"]) == [
+    assert decode([f"[2026-11-23 17:00:00,000] FATAL [ReplicaFetcherThread-0-1], {line} (x)"]) == [
         RefusalLine("t-0", leader, 1, 2)
     ]
 
@@ -219,7 +217,7 @@ def test_a_refusal_to_truncate_is_read_in_the_wording_of_each_release(line: str,
     ],
 )
 def test_a_controller_logs_the_cause_of_elections(line: str, reason: str) -> None:
-    assert decoded([line]) == [CauseLine(reason)]
+    assert decode([line]) == [CauseLine(reason)]
 
 
 @pytest.mark.parametrize(
@@ -237,11 +235,11 @@ def test_a_kraft_controller_logs_the_partitions_that_it_changed(
     line: str, reason: str, partitions: set[str]
 ) -> None:
     expected = CauseLine(reason, frozenset(partitions), explains_one=True)
-    assert decoded([f"[QuorumController id=3000] {line} (x)"]) == [expected]
+    assert decode([f"[QuorumController id=3000] {line} (x)"]) == [expected]
 
 
 def test_a_mere_count_of_changed_partitions_explains_none() -> None:
-    assert decoded(["[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)"]) == []
+    assert decode(["[QuorumController id=3000] handleBrokerFenced: changing 2 partition(s) (x)"]) == []
 
 
 @pytest.mark.parametrize(
@@ -260,7 +258,7 @@ def test_a_mere_count_of_changed_partitions_explains_none() -> None:
     ],
 )
 def test_a_preferred_election_names_its_partitions(line: str, named: str, partitions: set[str]) -> None:
-    assert decoded([line.format(named)]) == [CauseLine(PREFERRED_LEADER, frozenset(partitions))]
+    assert decode([line.format(named)]) == [CauseLine(PREFERRED_LEADER, frozenset(partitions))]
 
 
 @pytest.mark.parametrize(
@@ -273,4 +271,4 @@ def test_a_preferred_election_names_its_partitions(line: str, named: str, partit
     ],
 )
 def test_other_lines_are_ignored(line: str) -> None:
-    assert decoded([line]) == []
+    assert decode([line]) == []

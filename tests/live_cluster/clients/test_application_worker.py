@@ -293,7 +293,7 @@ def test_records_are_flushed_before_a_hold() -> None:
 
 
 def test_unsendable_records_delay_a_hold_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application_worker, "_OUTCOMES_S", 0.05)
+    monkeypatch.setattr(application_worker, "_OUTCOMES_TIMEOUT_S", 0.05)
     with running(EXACTLY_ONCE, THREE, hold=("send_offsets", 0), keeps=True) as harrow:
         harrow.wait(lambda: any("held" in report for report in harrow.reports))
         assert len(harrow.library.kept) == len(THREE["called-0"])

@@ -44,7 +44,7 @@ class FakeConsumer:
         self.messages: list[Message] = []
         self.sought: list[tuple[str, int, int]] = []
         self.assigned: list[tuple[str, list[tuple[str, int, int]]]] = []
-        self.where: list[int | None] = []
+        self.committed_offsets: list[int | None] = []
         self.refusals = 0
 
     def subscribe(self, topics: list[str], **callbacks: Any) -> None:
@@ -55,10 +55,10 @@ class FakeConsumer:
         return messages
 
     def committed(self, places: list[TopicPartition], _: float) -> list[TopicPartition]:
-        where = self.where.pop(0)
-        if where is None:
+        offset = self.committed_offsets.pop(0)
+        if offset is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return [TopicPartition(place.topic, place.partition, where) for place in places]
+        return [TopicPartition(place.topic, place.partition, offset) for place in places]
 
     def seek(self, place: TopicPartition) -> None:
         if self.refusals:
@@ -117,7 +117,7 @@ def test_end_of_partition_is_reached(consumers: list[FakeConsumer]) -> None:
 
 
 @pytest.mark.parametrize(("callback", "lost"), [("on_revoke", False), ("on_lost", True)])
-def test_revoked_partitions_have_no_end(consumers: list[FakeConsumer], callback: str, lost: bool) -> None:
+def test_reached_forgets_revoked_partitions(consumers: list[FakeConsumer], callback: str, lost: bool) -> None:
     consumer, revocations = member(), []
     consumer.subscribe(["t"], lambda *_: {}, lambda *event: revocations.append(event))
     consumers[0].messages = [Message(3, b"a")]
@@ -137,18 +137,18 @@ def test_fatal_error_ends_membership(consumers: list[FakeConsumer]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reset", "where", "sought"),
+    ("reset", "offset", "sought"),
     [("earliest", 4, 4), ("earliest", -1001, OFFSET_BEGINNING), ("latest", -1001, OFFSET_END)],
 )
 def test_rewind_waits_for_committed_offsets(
-    consumers: list[FakeConsumer], reset: str, where: int, sought: int
+    consumers: list[FakeConsumer], reset: str, offset: int, sought: int
 ) -> None:
     consumer = member(auto_offset_reset=reset)
     consumers[0].messages = [Message(9, b"a")]
     consumer.poll(5, 0.1)
     # The committed offset is unknown at first, and then the first seek fails.
-    consumers[0].where, consumers[0].refusals = [None, where], 1
-    assert consumer.rewind(["t-0"]) == {"t-0": max(where, -1)}
+    consumers[0].committed_offsets, consumers[0].refusals = [None, offset], 1
+    assert consumer.rewind(["t-0"]) == {"t-0": max(offset, -1)}
     assert (consumers[0].sought, consumer.reached()) == ([("t", 0, sought)], {})
 
 
@@ -209,7 +209,7 @@ def test_record_waits_for_partition_metadata(monkeypatch: pytest.MonkeyPatch, *,
     """librdkafka fails records for unknown partitions; the Java client waits up to max.block.ms."""
     fake = FakeProducer(2, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
-    monkeypatch.setattr(confluent_clients, "_BETWEEN_S", 0.0)
+    monkeypatch.setattr(confluent_clients, "_METADATA_INTERVAL_S", 0.0)
     ended: list[Any] = []
     producer = ConfluentProducer({})
     for partition in (3, 4):
@@ -223,7 +223,7 @@ def test_record_waits_for_partition_metadata(monkeypatch: pytest.MonkeyPatch, *,
 def test_record_for_a_missing_partition_fails(monkeypatch: pytest.MonkeyPatch, *, at_once: bool) -> None:
     fake = FakeProducer(1, at_once=at_once)
     monkeypatch.setattr(confluent_clients, "Producer", lambda _: fake)
-    monkeypatch.setattr(confluent_clients, "_CALL_S", 0.0)
+    monkeypatch.setattr(confluent_clients, "_CALL_TIMEOUT_S", 0.0)
     ended: list[Any] = []
     producer = ConfluentProducer({})
     producer.send("t", 3, b"v", None, lambda *outcome: ended.append(outcome))

@@ -77,7 +77,7 @@ class FakeConsumer:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def fakes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     objects: list[Any] = []
 
     def maker(kind: Any) -> Any:
@@ -92,28 +92,28 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return objects
 
 
-def sent_with(made: list[Any], **settings: Any) -> tuple[FakeProducer, Ended]:
+def sent_with(fakes: list[Any], **settings: Any) -> tuple[FakeProducer, Ended]:
     producer = KafkaPythonProducer(settings)
     ended: Ended = []
     producer.send("a-b", 1, b"v", b"  ", lambda *outcome: ended.append(outcome))
-    return made[0], ended
+    return fakes[0], ended
 
 
-def test_acknowledged_record_has_its_offset(made: list[Any]) -> None:
-    library, ended = sent_with(made, acks=1)
+def test_acknowledged_record_has_its_offset(fakes: list[Any]) -> None:
+    library, ended = sent_with(fakes, acks=1)
     assert (library.sent, ended) == ([("a-b", b"v", b"  ", 1)], [])
     library.future.success(Stored(5))
     assert ended == [("ok", 5, None)]
 
 
-def test_forgotten_duplicate_has_no_offset(made: list[Any]) -> None:
-    library, ended = sent_with(made, acks="all")
+def test_forgotten_duplicate_has_no_offset(fakes: list[Any]) -> None:
+    library, ended = sent_with(fakes, acks="all")
     library.future.success(Stored(-1))
     assert ended == [("ok", None, None)]
 
 
-def test_record_without_acks_has_no_offset(made: list[Any]) -> None:
-    library, ended = sent_with(made, acks=0)
+def test_record_without_acks_has_no_offset(fakes: list[Any]) -> None:
+    library, ended = sent_with(fakes, acks=0)
     library.future.success(Stored(-1))
     assert ended == [("ok", None, None)]
 
@@ -127,25 +127,25 @@ def test_record_without_acks_has_no_offset(made: list[Any]) -> None:
     ],
 )
 def test_failed_send_reports_its_type_and_error(
-    made: list[Any], error: Exception, type_: str, name: str
+    fakes: list[Any], error: Exception, type_: str, name: str
 ) -> None:
-    library, ended = sent_with(made)
+    library, ended = sent_with(fakes)
     library.future.failure(error)
     assert ended == [(type_, None, name)]
 
 
-def test_rejected_record_was_never_sent(made: list[Any]) -> None:
+def test_rejected_record_was_never_sent(fakes: list[Any]) -> None:
     producer = KafkaPythonProducer({})
-    made[0].refusal = KafkaTimeoutError("no metadata")
+    fakes[0].refusal = KafkaTimeoutError("no metadata")
     ended: Ended = []
     producer.send("t", 0, b"v", None, lambda *outcome: ended.append(outcome))
     assert ended == [("fail", None, "KafkaTimeoutError")]
 
 
-def test_consumer_is_at_the_end_at_the_high_watermark(made: list[Any]) -> None:
+def test_consumer_is_at_the_end_at_the_high_watermark(fakes: list[Any]) -> None:
     consumer = KafkaPythonConsumer({"client_id": "c"})
     consumer.assign(["a-b-0", "a-b-1"])
-    library = made[0]
+    library = fakes[0]
     assert library.assigned == [T0, T1]
     first = consumer.poll(7, 0.02)
     assert library.poll_arguments == (20, 7)
@@ -158,18 +158,18 @@ def test_consumer_is_at_the_end_at_the_high_watermark(made: list[Any]) -> None:
     assert (second.positions, second.at_end) == ({"a-b-0": 2, "a-b-1": 0}, frozenset({"a-b-1"}))
 
 
-def test_consumer_out_of_range_reads_nothing(made: list[Any]) -> None:
+def test_consumer_out_of_range_reads_nothing(fakes: list[Any]) -> None:
     consumer = KafkaPythonConsumer({})
     consumer.assign(["a-b-0"])
-    made[0].error = OffsetOutOfRangeError()
+    fakes[0].error = OffsetOutOfRangeError()
     read = consumer.poll(7, 0.02)
     assert (read.records, read.positions, read.at_end) == ({}, {"a-b-0": 0}, frozenset())
 
 
-def test_kafka_python_consumer_has_no_group(made: list[Any]) -> None:
+def test_kafka_python_consumer_has_no_group(fakes: list[Any]) -> None:
     KafkaPythonConsumer({"client_id": "c"})
-    assert made[0].settings["group_id"] is None
-    assert made[0].settings["enable_auto_commit"] is False
+    assert fakes[0].settings["group_id"] is None
+    assert fakes[0].settings["enable_auto_commit"] is False
 
 
 def test_libraries_are_loaded_by_name() -> None:

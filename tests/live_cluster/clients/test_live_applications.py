@@ -22,7 +22,7 @@ SECOND = 1_000_000
 class FakeProcess:
     """The process of an application that a test controls."""
 
-    made: list["FakeProcess"]
+    processes: list["FakeProcess"]
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class FakeProcess:
         self.orders: list[dict[str, Any]] = []
         self.signals: list[str] = []
         self._on_report = on_report
-        self.made.append(self)
+        self.processes.append(self)
 
     def order(self, **what: Any) -> None:
         self.orders.append(what)
@@ -68,15 +68,15 @@ EVENTS: list[tuple[Any, ...]] = []
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
-    FakeProcess.made = []
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
+    FakeProcess.processes = []
     EVENTS.clear()
     monkeypatch.setattr(client_host, "ClientProcess", FakeProcess)
-    return FakeProcess.made
+    return FakeProcess.processes
 
 
 @pytest.fixture
-def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
+def host(processes: list[FakeProcess], tmp_path: Path) -> ClientHost:
     return ClientHost(
         children=ChildProcesses(),
         folder=tmp_path,
@@ -90,7 +90,7 @@ def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
     )
 
 
-def started(host: ClientHost, **spec: Any) -> LiveApplication:
+def start_application(host: ClientHost, **spec: Any) -> LiveApplication:
     fields: dict[str, Any] = {"name": "app", "source": "in", "target": "out", **spec}
     application = LiveApplication(ApplicationSpec(**fields), host)
     application.start()
@@ -104,24 +104,24 @@ def at(host: ClientHost, now_us: int) -> None:
         supervise()
 
 
-def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(
+def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(
         host, work_us=7, consumer={"max.poll.records": 3, "auto.offset.reset": "earliest"}, stop_us=9 * SECOND
     )
-    client = made[0].client
+    client = processes[0].client
     assert (client["role"], client["delivery"], client["source"]) == ("application", "exactly_once", "in")
     assert (client["partitions"], client["work_ns"], client["max_poll_records"]) == (("out-0",), 7_000, 3)
     assert (client["begins_at_zero"], client["stop_ns"]) == (True, host.clock.ns_of(9 * SECOND))
     # The names derive from the application's name, as in the model.
     assert client["producer"]["transactional.id"] == client["consumer"]["group.id"] == "app"
     assert client["consumer"]["enable.auto.commit"] is False
-    assert made[0].folder == host.folder / "app"
+    assert processes[0].folder == host.folder / "app"
     assert application.sources() == ("in-0", "in-1")
 
 
-def test_consumer_and_producer_are_separate_processes(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
-    process = made[0]
+def test_consumer_and_producer_are_separate_processes(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
+    process = processes[0]
     process.tell(of="producer", initialized=True)
     process.tell(of="consumer", subscribed=True)
     process.tell(of="consumer", assigned=["in-0"], generation=1, owned=["in-0"])
@@ -149,103 +149,105 @@ def test_consumer_and_producer_are_separate_processes(host: ClientHost, made: li
 
 
 def test_application_is_unfinished_until_it_waits_for_records(
-    host: ClientHost, made: list[FakeProcess]
+    host: ClientHost, processes: list[FakeProcess]
 ) -> None:
-    application = started(host, delivery=AT_LEAST_ONCE)
+    application = start_application(host, delivery=AT_LEAST_ONCE)
     assert application.unfinished() == 1
-    made[0].tell(idle=True, reached={"in-0": 4})
+    processes[0].tell(idle=True, reached={"in-0": 4})
     assert (application.unfinished(), application.reached()) == (0, {"in-0": 4})
-    made[0].tell(of="producer", type="invoke", partition="out-0", value="x")
+    processes[0].tell(of="producer", type="invoke", partition="out-0", value="x")
     assert application.unfinished() == 1
-    made[0].tell(idle=False, reached={"in-0": 4})
+    processes[0].tell(idle=False, reached={"in-0": 4})
     assert application.unfinished() == 2
     application.crash()
     assert (application.unfinished(), application.reached()) == (0, {})
 
 
-def test_held_application_can_be_killed(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
+def test_held_application_can_be_killed(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
     assert "send_offsets" in application.steps()
     application.hold_at("send", 2)
-    made[0].tell(step="send")
-    made[0].tell(passed="send", hold=["send", 1])
+    processes[0].tell(step="send")
+    processes[0].tell(passed="send", hold=["send", 1])
     assert application.held_at() is None
     application.crash()
     application.start_again()
     # A hold survives a restart.
-    assert (made[0].orders, made[1].client["hold"]) == ([{"hold": ("send", 2)}], ("send", 1))
-    made[1].tell(passed="send", hold=None)
-    made[1].tell(held="send")
+    assert (processes[0].orders, processes[1].client["hold"]) == ([{"hold": ("send", 2)}], ("send", 1))
+    processes[1].tell(passed="send", hold=None)
+    processes[1].tell(held="send")
     assert application.held_at() == "send"
     application.crash()
     application.start_again()
-    assert (application.held_at(), made[2].client["hold"]) == (None, None)
+    assert (application.held_at(), processes[2].client["hold"]) == (None, None)
     assert [(ApplicationStep, "app", "app", "send"), (ClientStopped, "app"), (ClientStopped, "app")] == EVENTS
 
 
-def test_paused_application_resumes_at_its_step(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
+def test_paused_application_resumes_at_its_step(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
     application.hold_at("commit", 0)
-    made[0].tell(passed="commit", hold=None)
-    made[0].tell(held="commit")
+    processes[0].tell(passed="commit", hold=None)
+    processes[0].tell(held="commit")
     application.pause()
     assert application.is_paused()
     application.resume()
-    assert (made[0].signals, made[0].orders[-1]) == (["pause", "resume"], {"go": True})
+    assert (processes[0].signals, processes[0].orders[-1]) == (["pause", "resume"], {"go": True})
     assert (application.is_paused(), application.held_at()) == (False, None)
 
 
-def test_ended_application_restarts_after_its_delay(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host, restart_us=2 * SECOND)
-    made[0].tell(ended="PRODUCER_FENCED")
+def test_ended_application_restarts_after_its_delay(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host, restart_us=2 * SECOND)
+    processes[0].tell(ended="PRODUCER_FENCED")
     at(host, 5 * SECOND)
     assert not application.is_running()
     assert [(ApplicationEnded, "app", "app", "PRODUCER_FENCED"), (ClientStopped, "app")] == EVENTS
     at(host, 6 * SECOND)
-    assert len(made) == 1
+    assert len(processes) == 1
     at(host, 7 * SECOND)
-    assert (len(made), application.is_running()) == (2, True)
+    assert (len(processes), application.is_running()) == (2, True)
 
 
 @pytest.mark.parametrize("ending", ["closed", "crashed"])
-def test_closed_application_does_not_restart(host: ClientHost, made: list[FakeProcess], ending: str) -> None:
-    application = started(host)
+def test_closed_application_does_not_restart(
+    host: ClientHost, processes: list[FakeProcess], ending: str
+) -> None:
+    application = start_application(host)
     if ending == "closed":
         application.close()
-        assert made[0].orders == [{"close": True}]
-        made[0].tell(ended=None)
+        assert processes[0].orders == [{"close": True}]
+        processes[0].tell(ended=None)
     else:
-        made[0].tell(ended="PRODUCER_FENCED")
+        processes[0].tell(ended="PRODUCER_FENCED")
         at(host, 1 * SECOND)
         application.crash()
     at(host, 2 * SECOND)
     at(host, 20 * SECOND)
-    assert (len(made), application.is_running()) == (1, False)
+    assert (len(processes), application.is_running()) == (1, False)
 
 
-def test_zombie_runs_beside_its_successor(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
-    assert made[0].ask(next=True) == 0
+def test_zombie_runs_beside_its_successor(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
+    assert processes[0].ask(next=True) == 0
     application.leave_behind()
-    assert (made[0].signals, len(made), application.is_paused()) == (["pause"], 2, False)
-    assert made[1].ask(next=True) == 1
+    assert (processes[0].signals, len(processes), application.is_paused()) == (["pause"], 2, False)
+    assert processes[1].ask(next=True) == 1
     application.resume()
-    assert made[0].signals == ["pause", "resume"]
+    assert processes[0].signals == ["pause", "resume"]
     # Both processes write, and every value is unique.
-    assert [made[0].ask(next=True), made[1].ask(next=True)] == [2, 3]
-    made[0].tell(ended="PRODUCER_FENCED")
+    assert [processes[0].ask(next=True), processes[1].ask(next=True)] == [2, 3]
+    processes[0].tell(ended="PRODUCER_FENCED")
     at(host, 1 * SECOND)
     at(host, 9 * SECOND)
-    assert (made[0].signals[-1], len(made), application.is_running()) == ("kill", 2, True)
+    assert (processes[0].signals[-1], len(processes), application.is_running()) == ("kill", 2, True)
 
 
 def test_instances_share_a_store_that_refuses_older_results(
-    host: ClientHost, made: list[FakeProcess]
+    host: ClientHost, processes: list[FakeProcess]
 ) -> None:
     fields = {"target": None, "delivery": IDEMPOTENT_SINK, "consumer": {"group.id": "g"}}
-    started(host, name="one", **fields)
-    started(host, name="two", **fields)
-    one, two = made
+    start_application(host, name="one", **fields)
+    start_application(host, name="two", **fields)
+    one, two = processes
     assert one.ask(stored=["in-0", "in-1"]) == {}
     assert one.ask(store="a", partition="in-0", offset=0)
     assert one.ask(store="b", partition="in-0", offset=1)
@@ -260,32 +262,32 @@ def test_instances_share_a_store_that_refuses_older_results(
     ]
 
 
-def test_slowness_survives_a_restart(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
+def test_slowness_survives_a_restart(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
     application.slow_down(3 * SECOND)
     application.slow_down(-SECOND)
-    assert made[0].orders == [{"slow_ns": 3_000_000_000}, {"slow_ns": 2_000_000_000}]
+    assert processes[0].orders == [{"slow_ns": 3_000_000_000}, {"slow_ns": 2_000_000_000}]
     application.crash()
     application.start_again()
-    assert made[1].client["slow_ns"] == 2_000_000_000
+    assert processes[1].client["slow_ns"] == 2_000_000_000
 
 
 @pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
 def test_crash_during_commit_is_indeterminate(
-    host: ClientHost, made: list[FakeProcess], is_committing: bool, type_: str
+    host: ClientHost, processes: list[FakeProcess], is_committing: bool, type_: str
 ) -> None:
-    application = started(host)
-    made[0].tell(of="producer", type="invoke", partition="out-0", value="app:0(a)")
+    application = start_application(host)
+    processes[0].tell(of="producer", type="invoke", partition="out-0", value="app:0(a)")
     if is_committing:
-        made[0].tell(of="producer", committing=True)
+        processes[0].tell(of="producer", committing=True)
     application.crash()
     last = host.reports.operations()[-1]
     assert (last.process, last.type, last.f, last.error) == (1, type_, "txn", "CRASHED")
 
 
-def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
-    application = started(host)
-    made[0].tell(of="producer", type="invoke", partition="out-0", value="app:0(a)")
+def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, processes: list[FakeProcess]) -> None:
+    application = start_application(host)
+    processes[0].tell(of="producer", type="invoke", partition="out-0", value="app:0(a)")
     application.stop()
     assert [o.type for o in host.reports.operations()] == ["invoke"]
     assert not application.is_running()

@@ -32,7 +32,7 @@ SECOND = 1_000_000
 class FakeProcess:
     """A client's process that a test controls."""
 
-    made: list["FakeProcess"]
+    processes: list["FakeProcess"]
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class FakeProcess:
         self.signals: list[str] = []
         self.last_words: list[dict[str, Any]] = []
         self._on_report = on_report
-        self.made.append(self)
+        self.processes.append(self)
 
     def order(self, **what: Any) -> None:
         self.orders.append(what)
@@ -71,9 +71,15 @@ class FakeProcess:
         self._on_report({"at": 0, **what})
 
     def has_read(self, *, at_end: bool = False, **records: list[list[Any]]) -> None:
-        positions = {name: pairs[-1][0] + 1 for name, pairs in named(records).items()}
+        positions = {name: pairs[-1][0] + 1 for name, pairs in by_partition_name(records).items()}
         self._on_report(
-            {"invoked": 0, "at": 0, "records": named(records), "positions": positions, "at_end": at_end}
+            {
+                "invoked": 0,
+                "at": 0,
+                "records": by_partition_name(records),
+                "positions": positions,
+                "at_end": at_end,
+            }
         )
 
 
@@ -81,7 +87,7 @@ def sent(type_: str, value: str, partition: str = "t-0", **more: Any) -> dict[st
     return {"at": 0, "type": type_, "partition": partition, "value": value, **more}
 
 
-def named(records: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
+def by_partition_name(records: Mapping[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
     return {name.replace("_", "-"): pairs for name, pairs in records.items()}
 
 
@@ -89,15 +95,15 @@ EVENTS: list[tuple[Any, ...]] = []
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
-    FakeProcess.made = []
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
+    FakeProcess.processes = []
     EVENTS.clear()
     monkeypatch.setattr(client_host, "ClientProcess", FakeProcess)
-    return FakeProcess.made
+    return FakeProcess.processes
 
 
 @pytest.fixture
-def host(made: list[FakeProcess], tmp_path: Path) -> ClientHost:
+def host(processes: list[FakeProcess], tmp_path: Path) -> ClientHost:
     return ClientHost(
         children=ChildProcesses(),
         folder=tmp_path,
@@ -122,10 +128,10 @@ def history(host: ClientHost) -> list[tuple[int, str, Any, str | None]]:
     return [(o.process, o.type, o.value[0][2], o.error) for o in host.reports.operations()]
 
 
-def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, processes: list[FakeProcess]) -> None:
     producer(host, interval_us=100, partitions=("t-1",), start_us=3 * SECOND, stop_us=5 * SECOND)
-    client = made[0].client
-    assert made[0].folder == host.folder / "p-1"
+    client = processes[0].client
+    assert processes[0].folder == host.folder / "p-1"
     assert (client["role"], client["first"], client["partitions"]) == ("producer", 0, ("t-1",))
     assert (client["start_ns"], client["stop_ns"]) == (
         host.clock.ns_of(3 * SECOND),
@@ -139,7 +145,7 @@ def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, made: lis
 
 @pytest.mark.parametrize("partitions", [(), ("t-1",)])
 def test_producer_of_a_topic_learns_of_added_partitions(
-    host: ClientHost, made: list[FakeProcess], partitions: tuple[str, ...]
+    host: ClientHost, processes: list[FakeProcess], partitions: tuple[str, ...]
 ) -> None:
     partitions_now = ["t-0", "t-1"]
     growing = replace(host, present=lambda: partitions_now)
@@ -149,50 +155,50 @@ def test_producer_of_a_topic_learns_of_added_partitions(
     partitions_now.append("t-2")
     supervise()
     supervise()
-    assert made[0].orders == ([] if partitions else [{"partitions": ("t-0", "t-1", "t-2")}])
+    assert processes[0].orders == ([] if partitions else [{"partitions": ("t-0", "t-1", "t-2")}])
 
 
-def test_keys_are_partitioned_like_the_java_client(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_keys_are_partitioned_like_the_java_client(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100, keys=3)
     # Draws return their minimum.
-    assert set(made[0].client["keys"]) == {("k0", "t-1")}
+    assert set(processes[0].client["keys"]) == {("k0", "t-1")}
     client.send("a", None, "k3")
     client.send("b", "t-1", "k3")
-    assert made[0].orders == [
+    assert processes[0].orders == [
         {"value": "a", "partition": "t-0", "key": "k3"},
         {"value": "b", "partition": "t-1", "key": "k3"},
     ]
 
 
-def test_without_a_rate_nothing_is_generated(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_without_a_rate_nothing_is_generated(host: ClientHost, processes: list[FakeProcess]) -> None:
     producer(host)
-    assert (made[0].client["gaps_ns"], made[0].client["stop_ns"]) == ([], None)
-    assert made[0].client["partitions"] == ("t-0", "t-1")
+    assert (processes[0].client["gaps_ns"], processes[0].client["stop_ns"]) == ([], None)
+    assert processes[0].client["partitions"] == ("t-0", "t-1")
 
 
-def test_value_is_unfinished_until_its_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_value_is_unfinished_until_its_outcome(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = producer(host)
     assert client.unfinished() == 0
     client.send("a", None)
-    assert made[0].orders == [{"value": "a", "partition": None, "key": None}]
+    assert processes[0].orders == [{"value": "a", "partition": None, "key": None}]
     assert client.unfinished() == 1
-    made[0].report("invoke", "a")
+    processes[0].report("invoke", "a")
     assert client.unfinished() == 1
-    made[0].report("ok", "a", offset=3)
+    processes[0].report("ok", "a", offset=3)
     assert client.unfinished() == 0
     assert history(host) == [(0, "invoke", "a", None), (0, "ok", (3, "a"), None)]
 
 
-def test_repeated_value_is_unfinished_twice(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_repeated_value_is_unfinished_twice(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = producer(host)
     counts = []
     steps: list[Callable[[], None]] = [
         lambda: client.send("a", "t-0"),
         lambda: client.send("a", "t-0"),
-        lambda: made[0].report("invoke", "a"),
-        lambda: made[0].report("fail", "a", error="NO"),
-        lambda: made[0].report("invoke", "a"),
-        lambda: made[0].report("info", "a", error="TIMEOUT"),
+        lambda: processes[0].report("invoke", "a"),
+        lambda: processes[0].report("fail", "a", error="NO"),
+        lambda: processes[0].report("invoke", "a"),
+        lambda: processes[0].report("info", "a", error="TIMEOUT"),
     ]
     for do in steps:
         do()
@@ -200,24 +206,28 @@ def test_repeated_value_is_unfinished_twice(host: ClientHost, made: list[FakePro
     assert counts == [1, 2, 2, 1, 1, 0]
 
 
-def test_generated_record_is_unfinished_until_its_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_generated_record_is_unfinished_until_its_outcome(
+    host: ClientHost, processes: list[FakeProcess]
+) -> None:
     client = producer(host, interval_us=100)
-    made[0].report("invoke", "p:0")
-    made[0].report("invoke", "p:1", partition="t-1")
+    processes[0].report("invoke", "p:0")
+    processes[0].report("invoke", "p:1", partition="t-1")
     assert client.unfinished() == 2
-    made[0].report("ok", "p:1", partition="t-1", offset=0)
+    processes[0].report("ok", "p:1", partition="t-1", offset=0)
     assert client.unfinished() == 1
 
 
-def test_crash_leaves_unfinished_records_indeterminate(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_crash_leaves_unfinished_records_indeterminate(
+    host: ClientHost, processes: list[FakeProcess]
+) -> None:
     client = producer(host)
     for value in ("acked", "under way", "under way", "not begun"):
         client.send(value, "t-0")
     for value in ("acked", "under way", "under way"):
-        made[0].report("invoke", value)
-    made[0].last_words = [sent("ok", "acked", offset=0)]
+        processes[0].report("invoke", value)
+    processes[0].last_words = [sent("ok", "acked", offset=0)]
     client.stop()
-    assert not made[0].is_running
+    assert not processes[0].is_running
     assert client.unfinished() == 0
     assert [row for row in history(host) if row[1] != "invoke"] == [
         (0, "ok", (0, "acked"), None),
@@ -229,22 +239,22 @@ def test_crash_leaves_unfinished_records_indeterminate(host: ClientHost, made: l
 
 
 def test_restarted_producer_is_a_new_process_and_continues_counting(
-    host: ClientHost, made: list[FakeProcess]
+    host: ClientHost, processes: list[FakeProcess]
 ) -> None:
     client = producer(host, interval_us=100)
     client.send("scripted", "t-0")
     for value in ("p:0", "scripted", "p:1"):
-        made[0].report("invoke", value)
+        processes[0].report("invoke", value)
     client.restart()
-    assert [process.is_running for process in made] == [False, True]
+    assert [process.is_running for process in processes] == [False, True]
     # Values of the script do not count.
-    assert made[1].client["first"] == 2
-    assert made[1].folder == host.folder / "p-2"
+    assert processes[1].client["first"] == 2
+    assert processes[1].folder == host.folder / "p-2"
     assert client.unfinished() == 0
-    made[1].report("invoke", "p:2")
+    processes[1].report("invoke", "p:2")
     assert client.unfinished() == 1
     client.restart()
-    assert made[2].client["first"] == 3
+    assert processes[2].client["first"] == 3
     assert [row for row in history(host) if row[0] == 1] == [
         (1, "invoke", "p:2", None),
         (1, "info", "p:2", "CRASHED"),
@@ -252,22 +262,22 @@ def test_restarted_producer_is_a_new_process_and_continues_counting(
     assert host.reports.process_names == {0: "p", 1: "p", 2: "p"}
 
 
-def test_application_replaces_a_failed_producer(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_application_replaces_a_failed_producer(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = producer(host, interval_us=100)
-    made[0].report("invoke", "p:0")
-    made[0].report("info", "p:0")
+    processes[0].report("invoke", "p:0")
+    processes[0].report("info", "p:0")
     (supervise,) = host.supervised
     supervise()
-    assert len(made) == 1
-    made[0].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
+    assert len(processes) == 1
+    processes[0].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
     supervise()
     supervise()
-    assert [process.is_running for process in made] == [False, True]
-    assert made[1].client["first"] == 1
+    assert [process.is_running for process in processes] == [False, True]
+    assert processes[1].client["first"] == 1
     client.crash()
-    made[1].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
+    processes[1].tell(fatal="OUT_OF_ORDER_SEQUENCE_NUMBER")
     supervise()
-    assert len(made) == 2
+    assert len(processes) == 2
 
 
 @pytest.mark.parametrize(
@@ -294,58 +304,58 @@ def consumer(host: ClientHost, *bootstrap: int, **spec: Any) -> LiveConsumer:
     return started
 
 
-def test_consumer_has_its_records_and_positions(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_has_its_records_and_positions(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
     assert (client.position("t-0"), client.has_read_to_end(), client.has_consumed("a")) == (
         None,
         False,
         False,
     )
-    made[0].has_read(t_0=[[0, "a"], [1, "b"]])
+    processes[0].has_read(t_0=[[0, "a"], [1, "b"]])
     assert (client.position("t-0"), client.position("t-1"), client.has_read_to_end()) == (2, None, False)
-    made[0].has_read(t_1=[[4, "c"]], at_end=True)
+    processes[0].has_read(t_1=[[4, "c"]], at_end=True)
     assert (client.position("t-1"), client.has_read_to_end()) == (5, True)
     assert [client.has_consumed(value) for value in "abcd"] == [True, True, True, False]
     polls = [o.value[0][1] for o in host.reports.operations() if o.type == "ok"]
     assert polls == [{"t-0": [(0, "a"), (1, "b")]}, {"t-1": [(4, "c")]}]
 
 
-def test_consumer_at_the_end_polls_nothing(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_at_the_end_polls_nothing(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
-    made[0].has_read(at_end=True)
+    processes[0].has_read(at_end=True)
     assert client.has_read_to_end()
     assert host.reports.operations() == []
 
 
-def test_consumer_may_bootstrap_from_some_brokers(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_may_bootstrap_from_some_brokers(host: ClientHost, processes: list[FakeProcess]) -> None:
     consumer(host, 1, settings={"max.poll.records": 7}, poll_interval_us=3)
-    client = made[0].client
+    client = processes[0].client
     assert client["settings"]["bootstrap.servers"] == "127.0.0.1:91"
     assert (client["max_poll_records"], client["poll_interval_ns"]) == (7, 3_000)
 
 
-def test_closed_consumer_ends_its_process(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_closed_consumer_ends_its_process(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
     client.stop()
     client.stop()
-    assert not made[0].is_running
+    assert not processes[0].is_running
 
 
-def test_crashed_consumer_restarts_as_a_new_process(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_crashed_consumer_restarts_as_a_new_process(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
-    made[0].has_read(at_end=True, t_0=[[0, "a"]])
+    processes[0].has_read(at_end=True, t_0=[[0, "a"]])
     client.crash()
     assert not client.is_running()
     client.start_again()
     assert client.is_running()
-    assert [process.is_running for process in made] == [False, True]
-    assert made[0].folder != made[1].folder
+    assert [process.is_running for process in processes] == [False, True]
+    assert processes[0].folder != processes[1].folder
     # Its records count as read, but its position is not known yet.
     assert client.has_consumed("a")
     assert not client.has_read_to_end()
 
 
-def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, processes: list[FakeProcess]) -> None:
     makers: tuple[Callable[..., Any], ...] = (producer, consumer)
     for make in makers:
         client = make(host)
@@ -354,7 +364,7 @@ def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, made: lis
         assert client.is_paused()
         client.resume()
         assert not client.is_paused()
-        assert made[-1].signals == ["pause", "resume"]
+        assert processes[-1].signals == ["pause", "resume"]
         client.pause()
         client.crash()
         assert not client.is_paused()
@@ -362,12 +372,12 @@ def test_paused_client_waits_until_resumed_or_killed(host: ClientHost, made: lis
         assert client.is_running()
 
 
-def test_records_for_a_stopped_producer_are_lost(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_records_for_a_stopped_producer_are_lost(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = producer(host)
     client.crash()
     client.send("lost", None)
     assert client.unfinished() == 0
-    assert made[0].orders == []
+    assert processes[0].orders == []
 
 
 def transactional(host: ClientHost) -> LiveProducer:
@@ -378,8 +388,8 @@ def operations(host: ClientHost) -> list[tuple[str, str, tuple[Any, ...], str | 
     return [(o.type, o.f, tuple(micro[2] for micro in o.value), o.error) for o in host.reports.operations()]
 
 
-def test_transaction_is_acknowledged_as_a_whole(host: ClientHost, made: list[FakeProcess]) -> None:
-    client, process = transactional(host), made[0]
+def test_transaction_is_acknowledged_as_a_whole(host: ClientHost, processes: list[FakeProcess]) -> None:
+    client, process = transactional(host), processes[0]
     assert (process.client["role"], process.client["transaction_records"]) == ("transactions", 10)
     process.tell(initialized=True)
     client.begin_transaction()
@@ -408,9 +418,9 @@ def test_transaction_is_acknowledged_as_a_whole(host: ClientHost, made: list[Fak
 
 @pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
 def test_crash_during_commit_is_indeterminate(
-    host: ClientHost, made: list[FakeProcess], is_committing: bool, type_: str
+    host: ClientHost, processes: list[FakeProcess], is_committing: bool, type_: str
 ) -> None:
-    client, process = transactional(host), made[0]
+    client, process = transactional(host), processes[0]
     process.report("invoke", "a")
     if is_committing:
         process.tell(committing=True)
@@ -419,17 +429,17 @@ def test_crash_during_commit_is_indeterminate(
     assert client.unfinished() == 0
 
 
-def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, made: list[FakeProcess]) -> None:
-    client, process = transactional(host), made[0]
+def test_open_transaction_at_the_end_has_no_outcome(host: ClientHost, processes: list[FakeProcess]) -> None:
+    client, process = transactional(host), processes[0]
     process.report("invoke", "a")
     client.stop()
     assert [each[0] for each in operations(host)] == ["invoke"]
 
 
-def test_member_reports_its_assignment(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_member_reports_its_assignment(host: ClientHost, processes: list[FakeProcess]) -> None:
     spec = ConsumerSpec(name="c", commit="after", settings={"group.id": "g"})
     LiveConsumer(spec, host).start()
-    process = made[0]
+    process = processes[0]
     client = process.client
     assert (client["role"], client["subscribed"], client["assigned"], client["commit"]) == (
         "member",
@@ -459,31 +469,31 @@ def test_member_reports_its_assignment(host: ClientHost, made: list[FakeProcess]
     ]
 
 
-def test_member_can_be_slowed_and_closed(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_member_can_be_slowed_and_closed(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = LiveConsumer(ConsumerSpec(name="c", settings={"group.id": "g"}), host)
     client.start()
     assert (client.can_be_slowed(), client.is_member()) == (True, True)
     client.slow_down(2 * SECOND)
     client.close()
-    assert made[0].orders == [{"slow_ns": 2_000_000_000}, {"close": True}]
-    made[0].tell(closed=True)
+    assert processes[0].orders == [{"slow_ns": 2_000_000_000}, {"close": True}]
+    processes[0].tell(closed=True)
     for supervise in host.supervised:
         supervise()
-    assert (client.is_running(), made[0].is_running) == (False, False)
+    assert (client.is_running(), processes[0].is_running) == (False, False)
     client.start_again()
     # The slowness survives the restart, but the close does not.
-    assert made[1].client["slow_ns"] == 2_000_000_000
+    assert processes[1].client["slow_ns"] == 2_000_000_000
     for supervise in host.supervised:
         supervise()
     assert client.is_running()
 
 
-def test_consumer_without_group_is_not_a_member(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_consumer_without_group_is_not_a_member(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
     assert (client.can_be_slowed(), client.is_member()) == (False, False)
 
 
-def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeProcess]) -> None:
+def test_member_has_the_promises_of_the_model(host: ClientHost, processes: list[FakeProcess]) -> None:
     settings: dict[str, Value] = {
         "group.id": "g",
         "auto.offset.reset": "earliest",
@@ -518,4 +528,4 @@ def test_member_has_the_promises_of_the_model(host: ClientHost, made: list[FakeP
             max_poll_interval_us=300_000_000,
         )
     ]
-    assert len(made) == len(("c", "d"))
+    assert len(processes) == len(("c", "d"))

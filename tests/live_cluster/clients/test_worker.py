@@ -244,7 +244,7 @@ APPLICATION = {
 }
 
 
-def ordered(*calls: str) -> list[dict[str, Any]]:
+def orders_for(*calls: str) -> list[dict[str, Any]]:
     """Return orders for transactional calls and for values to send."""
     return [
         {"call": call, "number": number}
@@ -268,7 +268,7 @@ def summaries(reports: list[dict[str, Any]]) -> list[Any]:
 
 
 def test_transaction_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = ordered("begin", "a", "commit", "begin", "b", "abort")
+    orders = orders_for("begin", "a", "commit", "begin", "b", "abort")
     with worked(monkeypatch, APPLICATION, *orders, over_after="abort") as (library, reports):
         assert library.calls == ["init", "begin", "commit", "begin", "abort"]
         assert summaries(reports) == [
@@ -290,7 +290,7 @@ def test_timed_out_call_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     with worked(
         monkeypatch,
         APPLICATION,
-        *ordered("begin", "a", "commit", "begin"),
+        *orders_for("begin", "a", "commit", "begin"),
         over_after="begin",
         failures=failures,
     ) as (library, reports):
@@ -300,7 +300,7 @@ def test_timed_out_call_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_sent_after_a_fatal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
-    orders = ordered("begin", "a", "commit", "begin", "b")
+    orders = orders_for("begin", "a", "commit", "begin", "b")
     with worked(monkeypatch, APPLICATION, *orders, over_after="commit", failures={"commit": [fenced]}) as (
         library,
         reports,
@@ -331,7 +331,7 @@ def test_fatal_error_is_reported_after_the_outcomes(
 
 def test_failed_commit_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = TransactionCallError("INVALID_TXN_STATE", is_fatal=False, is_retriable=False)
-    orders = ordered("begin", "a", "commit", "b", "commit", "abort")
+    orders = orders_for("begin", "a", "commit", "b", "commit", "abort")
     with worked(monkeypatch, APPLICATION, *orders, over_after="abort", failures={"commit": [refused]}) as (
         library,
         reports,
@@ -404,7 +404,7 @@ def test_aborts_are_counted_across_processes(monkeypatch: pytest.MonkeyPatch, be
 def test_fenced_producer_generates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = TransactionCallError("PRODUCER_FENCED", is_fatal=True, is_retriable=False)
     client = {**APPLICATION, "gaps_ns": [10**6], "transaction_records": 1}
-    orders = ordered("a", "b", "c")
+    orders = orders_for("a", "b", "c")
     with worked(monkeypatch, client, *orders, over_after="commit", failures={"commit": [fenced]}) as (
         library,
         reports,

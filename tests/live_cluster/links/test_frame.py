@@ -20,7 +20,7 @@ from harrow.live_cluster.links.frame import (
 LEADER_AND_ISR, VOTE, OFFSETS_FOR_LEADER_EPOCH, METADATA, API_VERSIONS = 4, 52, 23, 3, 18
 
 
-def encoded(request: Any, client_id: str | None) -> bytes:
+def encode(request: Any, client_id: str | None) -> bytes:
     request.with_header(7, client_id)
     return bytes(request.encode(header=True, framed=False))
 
@@ -36,7 +36,7 @@ def sender_of(frame: bytes) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("client_id", "name"), [("app", "app"), ("", ""), ("é", "é"), (None, "")])
 def test_a_header_has_client_id_and_size(client_id: str | None, name: str) -> None:
-    frame = encoded(MetadataRequest[1](topics=[]), client_id)
+    frame = encode(MetadataRequest[1](topics=[]), client_id)
     header = request_header(frame)
     assert header == RequestHeader(METADATA, 1, 7, name, 10 + len(name.encode()))
     assert frame[header.size :] == bytes(4)  # An empty list of topics.
@@ -84,24 +84,24 @@ def test_a_client_id_identifies_the_process(client_id: str, api_key: int, sender
 def test_a_client_is_never_mistaken_for_a_broker(client: str) -> None:
     assert sender_of(frame_of(client_id_of(client), METADATA)) == (client, CLIENTS)
     fetch = FetchRequest[3](replica_id=2, topics=[])
-    assert sender_of(encoded(fetch, client_id_of(client))) == (client, CLIENTS)
+    assert sender_of(encode(fetch, client_id_of(client))) == (client, CLIENTS)
 
 
 @pytest.mark.parametrize("version", [0, 3, 11])
 @pytest.mark.parametrize("client_id", ["console-consumer", "5", None])
 def test_an_old_fetch_identifies_the_replica(version: int, client_id: str | None) -> None:
     fetch = FetchRequest[version](replica_id=2, topics=[])
-    assert sender_of(encoded(fetch, client_id)) == ("broker-2", REPLICATION)
-    assert sender_of(encoded(FetchRequest[version](replica_id=0, topics=[]), client_id))[0] == "broker-0"
+    assert sender_of(encode(fetch, client_id)) == ("broker-2", REPLICATION)
+    assert sender_of(encode(FetchRequest[version](replica_id=0, topics=[]), client_id))[0] == "broker-0"
 
 
 def test_an_old_consumer_fetch_identifies_no_replica() -> None:
     fetch = FetchRequest[3](replica_id=-1, topics=[])
-    assert sender_of(encoded(fetch, "app")) == ("app", CLIENTS)
+    assert sender_of(encode(fetch, "app")) == ("app", CLIENTS)
 
 
 @pytest.mark.parametrize("version", [12, 15])
 def test_a_flexible_fetch_header_identifies_no_replica(version: int) -> None:
     """Otherwise the header's tags and the start of the id would be decoded as replica 0."""
     fetch = FetchRequest[version](replica_id=2, topics=[])
-    assert sender_of(encoded(fetch, "app")) == ("app", CLIENTS)
+    assert sender_of(encode(fetch, "app")) == ("app", CLIENTS)

@@ -36,7 +36,7 @@ def faults() -> LinkFaults:
     return LinkFaults(Draws(), ignore)
 
 
-def produced(faults: LinkFaults) -> MessageRule | None:
+def rule_for_produce(faults: LinkFaults) -> MessageRule | None:
     """Return the rule that acts on another Produce of p1 to broker-1."""
     return faults.rule_for("Produce", REQUEST, *LINK, CLIENTS)
 
@@ -94,17 +94,17 @@ def test_restoring_all_ends_cuts_and_rules(faults: LinkFaults) -> None:
     faults.restore_all()
     assert not faults.is_cut(*LINK)
     assert held not in faults.rules()
-    assert produced(faults) is None
+    assert rule_for_produce(faults) is None
 
 
 def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> None:
     other, first, second = drop(api="Fetch"), drop(api="Produce"), drop()
     for rule in (other, first, second):
         faults.add(rule)
-    assert produced(faults) is first
+    assert rule_for_produce(faults) is first
     assert [(rule.matched, rule.applied) for rule in (other, first, second)] == [(0, 0), (1, 1), (0, 0)]
     faults.remove(first)
-    assert produced(faults) is second
+    assert rule_for_produce(faults) is second
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> Non
 )
 def test_a_rule_ignores_other_messages(faults: LinkFaults, fields: dict[str, Any]) -> None:
     faults.add(rule := drop(**fields))
-    assert produced(faults) is None
+    assert rule_for_produce(faults) is None
     assert rule.matched == 0
 
 
@@ -127,13 +127,13 @@ def test_the_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
     skipping, next_one = drop(skip=2), drop(count=1)
     faults.add(skipping)
     faults.add(next_one)
-    assert [produced(faults) for _ in range(4)] == [next_one, None, skipping, skipping]
+    assert [rule_for_produce(faults) for _ in range(4)] == [next_one, None, skipping, skipping]
     assert (skipping.matched, skipping.applied) == (4, 2)
 
 
 def test_a_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
     faults.add(rule := drop(count=2, skip=1))
-    assert [produced(faults) for _ in range(4)] == [None, rule, rule, None]
+    assert [rule_for_produce(faults) for _ in range(4)] == [None, rule, rule, None]
     assert faults.rules() == ()
     assert rule.matched == 3
 
@@ -141,7 +141,7 @@ def test_a_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
 def test_probability_draws_from_the_stream(faults: LinkFaults) -> None:
     faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), ignore)
     faults.add(rule := drop(probability_millionths=500_000, count=2, skip=1))
-    assert [produced(faults) for _ in range(5)] == [None, rule, None, None, rule]
+    assert [rule_for_produce(faults) for _ in range(5)] == [None, rule, None, None, rule]
     assert rule.applied == 2
 
 
@@ -149,7 +149,7 @@ def test_skipped_or_certain_messages_draw_nothing(faults: LinkFaults) -> None:
     faults.add(drop(probability_millionths=500_000, skip=1))
     faults.add(drop(probability_millionths=0))
     faults.add(certain := drop())
-    assert produced(faults) is certain
+    assert rule_for_produce(faults) is certain
 
 
 def test_each_matched_message_is_reported() -> None:
@@ -157,13 +157,13 @@ def test_each_matched_message_is_reported() -> None:
     faults = LinkFaults(Draws(), lambda *event: reported.append(event))
     faults.add(rule := drop(skip=1, count=1))
     for _ in range(3):
-        produced(faults)
+        rule_for_produce(faults)
     assert reported == [(rule, "Produce", REQUEST, *LINK)]
 
 
 def test_an_exhausted_hold_keeps_its_messages(faults: LinkFaults) -> None:
     faults.add(rule := hold(count=1))
-    assert [produced(faults), produced(faults)] == [rule, None]
+    assert [rule_for_produce(faults), rule_for_produce(faults)] == [rule, None]
     assert faults.rules() == (rule,)
     faults.remove(rule)
     assert faults.rules() == ()
@@ -203,8 +203,8 @@ def test_a_rule_disturbs_its_named_processes_or_all(
 def test_held_messages_disturb_until_released(faults: LinkFaults) -> None:
     faults.add(drop(api="Produce", count=1))
     faults.add(held := hold(count=1))
-    produced(faults)
-    produced(faults)
+    rule_for_produce(faults)
+    rule_for_produce(faults)
     assert faults.rules() == (held,)
     assert faults.disturbs("p1")
     faults.remove(held)
@@ -236,7 +236,7 @@ def test_held_messages_pass_when_the_rule_is_removed(faults: LinkFaults, count: 
     async def test() -> None:
         faults.add(rule := hold(count=count))
         faults.add(other := hold(api="Fetch"))
-        assert produced(faults) is rule
+        assert rule_for_produce(faults) is rule
         waiting = [asyncio.create_task(faults.while_held(rule, *LINK)) for _ in range(2)]
         assert not await is_done(waiting[0])
         faults.remove(other)
@@ -251,7 +251,7 @@ def test_restoring_all_releases_every_message(faults: LinkFaults) -> None:
     async def test() -> None:
         faults.cut(*LINK)
         faults.add(rule := hold(count=1))
-        produced(faults)
+        rule_for_produce(faults)
         waiting = [
             asyncio.create_task(faults.while_cut(LINK)),
             asyncio.create_task(faults.while_held(rule, *LINK)),
@@ -272,7 +272,7 @@ def test_healing_a_core_ends_only_faults_among_its_members() -> None:
             faults.cut(*link)
         faults.add(rule := hold(api="Produce"))
         faults.add(drop(api="Fetch", receivers=frozenset({"broker-1"})))
-        assert produced(faults) is rule
+        assert rule_for_produce(faults) is rule
         held = asyncio.create_task(faults.while_held(rule, *within))
         still_held = asyncio.create_task(faults.while_held(rule, *outside))
         assert not await is_done(held)
@@ -282,7 +282,7 @@ def test_healing_a_core_ends_only_faults_among_its_members() -> None:
         assert (faults.is_cut(*within), faults.is_cut(*outside)) == (False, True)
         # A rule without named processes still acts outside the core; a rule within the core has
         # ended.
-        assert produced(faults) is None
+        assert rule_for_produce(faults) is None
         assert faults.rule_for("Produce", REQUEST, *outside, CLIENTS) is rule
         assert faults.rule_for("Fetch", REQUEST, *outside, REPLICATION) is None
         faults.restore_all()
@@ -296,4 +296,4 @@ def test_faults_added_after_a_heal_are_in_force(faults: LinkFaults) -> None:
     faults.restore_all_but(frozenset({"broker-2"}))
     faults.restore_all()
     faults.add(rule := hold(api="Produce"))
-    assert produced(faults) is rule
+    assert rule_for_produce(faults) is rule

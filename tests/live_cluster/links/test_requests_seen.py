@@ -128,7 +128,7 @@ def produce(records: dict[Any, bytes], version: int, acks: int) -> Any:
     )
 
 
-def produced(offsets: dict[Any, int], version: int = 7, error: int = 0) -> Any:
+def produce_response(offsets: dict[Any, int], version: int = 7, error: int = 0) -> Any:
     topic = ProduceResponse.TopicProduceResponse
     return ProduceResponse[version](
         responses=[
@@ -246,7 +246,7 @@ def test_consumer_fetches_do_not_count_as_followers(link: ObservedLink) -> None:
 def test_a_successful_answer_acknowledges_the_batch(link: ObservedLink, version: int, acks: int) -> None:
     header = link.produce("p", {"t": batch("a", "b"), "u": batch("c")}, version, acks)
     assert link.take() == NO_EVENTS
-    link.answer(header, produced({"t": 7, "u": 0}, version), "p")
+    link.answer(header, produce_response({"t": 7, "u": 0}, version), "p")
     assert link.take() == [
         (BatchAcknowledged, 1, "t-0", 7, acks, ("a", "b")),
         (BatchAcknowledged, 1, "u-0", 0, acks, ("c",)),
@@ -255,20 +255,20 @@ def test_a_successful_answer_acknowledges_the_batch(link: ObservedLink, version:
 
 def test_a_batch_of_the_old_message_format_is_acknowledged(link: ObservedLink) -> None:
     header = link.produce("p", {"t": batch("a", "b", magic=1)}, 2)
-    link.answer(header, produced({"t": 7}, 2), "p")
+    link.answer(header, produce_response({"t": 7}, 2), "p")
     assert link.take() == [(BatchAcknowledged, 1, "t-0", 7, -1, ("a", "b"))]
 
 
 def test_topic_ids_in_produce_requests_become_names(link: ObservedLink) -> None:
     link.seen.topics_by_id = {TOPIC_ID: "t"}
     header = link.produce("p", {TOPIC_ID: batch("a")}, 13)
-    link.answer(header, produced({TOPIC_ID: 7}, 13), "p")
+    link.answer(header, produce_response({TOPIC_ID: 7}, 13), "p")
     assert link.take() == [(BatchAcknowledged, 1, "t-0", 7, -1, ("a",))]
 
 
 def test_a_refusal_is_reported_with_its_error(link: ObservedLink) -> None:
     header = link.produce("p", {"t": batch("a", producer=(9, 0, 0))})
-    link.answer(header, produced({"t": -1}, error=NOT_LEADER), "p")
+    link.answer(header, produce_response({"t": -1}, error=NOT_LEADER), "p")
     assert link.take() == [(RequestRejected, 1, "Produce", "t-0", "p", "NOT_LEADER_FOR_PARTITION")]
 
 
@@ -276,8 +276,8 @@ def test_answers_match_requests_by_client_and_server(link: ObservedLink) -> None
     """Each client counts its requests separately for each broker."""
     first = link.produce("p", {"t": batch("a")})
     second = link.produce("q", {"t": batch("b")})
-    link.answer(second, produced({"t": 4}), "q")
-    link.answer(first, produced({"t": 5}), "p")
+    link.answer(second, produce_response({"t": 4}), "q")
+    link.answer(first, produce_response({"t": 5}), "p")
     assert [event[3:] for event in link.take()] == [(4, -1, ("b",)), (5, -1, ("a",))]
 
 
@@ -292,7 +292,7 @@ def test_a_batch_replicated_before_the_leadership_is_a_duplicate(link: ObservedL
     link.seen.batch_copied(0, 2, "t-0", 8, 0, 9, 5, ("b",))
     for sequence, offset in ((4, 7), (5, 8)):
         header = link.produce("p", {"t": batch("a", producer=(9, 1, sequence))})
-        link.answer(header, produced({"t": offset}), "p")
+        link.answer(header, produce_response({"t": offset}), "p")
     # A batch replicated to another broker does not count.
     assert [event for event in link.take() if event[0] is BatchDeduplicated] == [
         (BatchDeduplicated, 1, "t-0", 9, 4, 7)
@@ -302,7 +302,7 @@ def test_a_batch_replicated_before_the_leadership_is_a_duplicate(link: ObservedL
 def test_a_batch_answered_twice_with_one_offset_is_a_duplicate(link: ObservedLink) -> None:
     for _ in range(2):
         header = link.produce("p", {"t": batch("a", "b", producer=(9, 1, 4))})
-        link.answer(header, produced({"t": 7}), "p")
+        link.answer(header, produce_response({"t": 7}), "p")
     acknowledged = (BatchAcknowledged, 1, "t-0", 7, -1, ("a", "b"))
     assert link.take() == [acknowledged, (BatchDeduplicated, 1, "t-0", 9, 4, 7), acknowledged]
 
@@ -321,14 +321,14 @@ def test_a_batch_answered_twice_with_one_offset_is_a_duplicate(link: ObservedLin
 def test_a_different_batch_or_offset_is_not_a_duplicate(
     link: ObservedLink, again: bytes, topic: str, offset: int
 ) -> None:
-    link.answer(link.produce("p", {"t": batch("a", producer=(9, 1, 4))}), produced({"t": 7}), "p")
-    link.answer(link.produce("p", {topic: again}), produced({topic: offset}), "p")
+    link.answer(link.produce("p", {"t": batch("a", producer=(9, 1, 4))}), produce_response({"t": 7}), "p")
+    link.answer(link.produce("p", {topic: again}), produce_response({topic: offset}), "p")
     assert [event[0] for event in link.take()] == [BatchAcknowledged, BatchAcknowledged]
 
 
 def test_batches_without_producer_id_are_never_duplicates(link: ObservedLink) -> None:
     for _ in range(2):
-        link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
+        link.answer(link.produce("p", {"t": batch("a")}), produce_response({"t": 7}), "p")
     assert [event[0] for event in link.take()] == [BatchAcknowledged, BatchAcknowledged]
 
 
@@ -388,7 +388,7 @@ def test_fetches_are_not_timed_if_unobserved(link: ObservedLink) -> None:
 
 
 def test_messages_are_reported_if_observed(link: ObservedLink) -> None:
-    link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
+    link.answer(link.produce("p", {"t": batch("a")}), produce_response({"t": 7}), "p")
     link.take()
     link.seen.watches_messages = True
     header = link.ask(MetadataRequest[1](topics=[]), client_id_of("p"), "p")
@@ -403,7 +403,7 @@ def test_messages_are_reported_if_observed(link: ObservedLink) -> None:
 
 
 def test_messages_are_not_reported_if_unobserved(link: ObservedLink) -> None:
-    link.answer(link.produce("p", {"t": batch("a")}), produced({"t": 7}), "p")
+    link.answer(link.produce("p", {"t": batch("a")}), produce_response({"t": 7}), "p")
     assert [event[0] for event in link.take()] == [BatchAcknowledged]
 
 
@@ -415,7 +415,7 @@ def test_connections_may_share_correlation_ids(link: ObservedLink) -> None:
         frame = bytes(request.encode(header=True, framed=False))
         headers.append(request_header(frame))
         link.seen.request_passed(number, headers[-1], frame)
-    answer = produced({"t": 3})
+    answer = produce_response({"t": 3})
     answer.with_header(1)
     link.seen.answer_passed(links[1], headers[1], bytes(answer.encode(header=True, framed=False)))
     assert link.take() == [(BatchAcknowledged, 1, "t-0", 3, -1, ("b",))]

@@ -48,11 +48,13 @@ class Release:
         with ChildProcesses() as children:
             programs = JavaPrograms(self.java, self.jars, children, self._shared)
             settings = {"node.id": controller}
-            made = LocalController(programs, controller, folder, (LOOPBACK, 1), settings, cluster_id)
-            made.format()
+            local_controller = LocalController(
+                programs, controller, folder, (LOOPBACK, 1), settings, cluster_id
+            )
+            local_controller.format()
         return {
-            str(file.relative_to(made.logs)): file.read_text()
-            for file in made.logs.rglob("*")
+            str(file.relative_to(local_controller.logs)): file.read_text()
+            for file in local_controller.logs.rglob("*")
             if file.is_file()
         }
 
@@ -87,7 +89,7 @@ def test_an_unwritable_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> Never:
         raise PermissionError
 
-    monkeypatch.setattr("harrow.live_cluster.local.kraft_controller.building_site", refuse)
+    monkeypatch.setattr("harrow.live_cluster.local.kraft_controller.exclusive_build_folder", refuse)
     assert release.formatted("one")
     assert (release.runs(), list(release.jars.iterdir())) == (1, [])
 

@@ -12,11 +12,11 @@ from harrow.cluster_model.trace import Clock, Trace
 from harrow.live_cluster.local.live_disk import LiveDisk
 from harrow.live_cluster.local.storage.checkpoint_file import HIGH_WATERMARKS, LEADER_EPOCHS, RECOVERY_POINTS
 from harrow.live_cluster.local.storage.segments import stored_log
-from tests.live_cluster.local.storage.test_segments import written
+from tests.live_cluster.local.storage.test_segments import stored_batch
 
 NO_PARTITIONS: frozenset[str] = frozenset()
 WRITEBACK_US = 1_000
-ABC = (written(0, "a"), written(1, "b"), written(2, "c"))
+ABC = (stored_batch(0, "a"), stored_batch(1, "b"), stored_batch(2, "c"))
 
 
 class Folder:
@@ -64,8 +64,8 @@ def make_folder(tmp_path: Path) -> Callable[..., Folder]:
 
 def test_a_leader_appends_and_a_follower_replicates(make_folder: Callable[..., Folder]) -> None:
     folder = make_folder()
-    folder.write(written(0, "a", "b", epoch=3, id=7, producer_epoch=0, sequence=5))
-    folder.write(written(0, "x"), partition="t-1")
+    folder.write(stored_batch(0, "a", "b", epoch=3, id=7, producer_epoch=0, sequence=5))
+    folder.write(stored_batch(0, "x"), partition="t-1")
     folder.disk.look(0, frozenset({"t-0"}))
     assert folder.traced() == [
         ("append", "t-0", 0, 3, 7, 5, ("a", "b")),
@@ -121,7 +121,7 @@ def test_a_lost_disk_keeps_only_the_ids(make_folder: Callable[..., Folder]) -> N
     assert folder.disk.leo("t-0") == 0
     folder.disk.look(2 * WRITEBACK_US, NO_PARTITIONS)
     assert folder.traced(events.LogTruncated, events.LogFlushed) == []
-    folder.write(written(0, "x"))
+    folder.write(stored_batch(0, "x"))
     folder.disk.look(3 * WRITEBACK_US, NO_PARTITIONS)
     assert [batch.values for batch in folder.disk.batches("t-0")] == [("x",)]
 
@@ -134,7 +134,7 @@ def test_a_truncation_lowers_the_flushed_offset(make_folder: Callable[..., Folde
     folder.write(ABC[0])
     folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
-    folder.write(ABC[0], written(1, "d", epoch=1))
+    folder.write(ABC[0], stored_batch(1, "d", epoch=1))
     folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
 
@@ -195,7 +195,7 @@ def test_a_power_loss_removes_no_record_that_is_flushed_at_once(make_folder: Cal
     folder = make_folder(flushed_at_once=frozenset({"t"}))
     folder.owned.append("u-0")
     folder.write(*ABC)
-    folder.write(written(0, "x"), partition="u-0")
+    folder.write(stored_batch(0, "x"), partition="u-0")
     folder.disk.lose_power(0)
     assert folder.disk.flushed("t-0") == 3
     assert lost(folder) == [("unflushed_lost", "u-0", 0, 1)]
@@ -209,7 +209,7 @@ def test_an_added_partition_is_followed(
     folder.disk.look(0, NO_PARTITIONS)
     assert not folder.disk.knows("t-2")
     assert folder.disk.leo("t-2") == 0
-    folder.write(written(0, "a"), partition="t-2")
+    folder.write(stored_batch(0, "a"), partition="t-2")
     folder.owned.append("t-2")
     folder.disk.look(0, frozenset({"t-2"}))
     assert folder.traced(events.BatchAppended) == [("append", "t-2", 0, 0, -1, -1, ("a",))]
@@ -235,7 +235,7 @@ def test_lost_records_are_not_written_back(make_folder: Callable[..., Folder]) -
     folder = make_folder(writeback_us=WRITEBACK_US)
     folder.write(*ABC)
     folder.disk.lose_power(0)
-    folder.write(written(0, "d", epoch=1))
+    folder.write(stored_batch(0, "d", epoch=1))
     folder.disk.look(500, NO_PARTITIONS)
     folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 0
@@ -340,7 +340,7 @@ def test_each_log_is_in_one_of_several_log_directories(tmp_path: Path) -> None:
         emit=first.trace.emit,
     )
     first.write(*ABC)
-    second.write(written(0, "x"), written(1, "y"), partition="t-1")
+    second.write(stored_batch(0, "x"), stored_batch(1, "y"), partition="t-1")
     first.checkpoint(HIGH_WATERMARKS, t_0=3)
     second.checkpoint(HIGH_WATERMARKS, t_1=2)
     second.checkpoint(RECOVERY_POINTS, t_1=1)

@@ -42,7 +42,7 @@ def children() -> Iterator[ChildProcesses]:
         yield processes
 
 
-def started(children: ChildProcesses, command: list[str], folder: Path) -> ChildProcess:
+def start_ready(children: ChildProcesses, command: list[str], folder: Path) -> ChildProcess:
     log = folder / "log"
     child = children.start(command, folder=folder, log=log)
     wait_until(lambda: log.exists() and "ready" in log.read_text())
@@ -63,12 +63,12 @@ def test_a_process_has_a_log_and_an_exit_code(children: ChildProcesses, tmp_path
 
 
 def test_a_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_path: Path) -> None:
-    obedient = started(children, SLEEPER, tmp_path)
+    obedient = start_ready(children, SLEEPER, tmp_path)
     obedient.terminate()
     assert obedient.wait(PATIENCE_S)
     assert obedient.code == -signal.SIGTERM
     (tmp_path / "log").unlink()
-    stubborn = started(children, STUBBORN, tmp_path)
+    stubborn = start_ready(children, STUBBORN, tmp_path)
     stubborn.terminate()
     assert not stubborn.wait(0.2)
     stubborn.pause()
@@ -82,7 +82,7 @@ def test_a_process_may_ignore_stop_but_not_kill(children: ChildProcesses, tmp_pa
 
 def test_a_paused_process_does_nothing(children: ChildProcesses, tmp_path: Path) -> None:
     count = "import itertools, time\nfor n in itertools.count(): print('ready', flush=True); time.sleep(0.01)"
-    child = started(children, [sys.executable, "-c", count], tmp_path)
+    child = start_ready(children, [sys.executable, "-c", count], tmp_path)
     child.pause()
     wait_until(lambda: Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     size = (tmp_path / "log").stat().st_size
@@ -117,8 +117,8 @@ def test_the_end_of_the_context_kills_processes_and_their_children(tmp_path: Pat
         "print('ready', child.pid, flush=True)\ntime.sleep(3600)"
     )
     with ChildProcesses() as children:
-        child = started(children, [sys.executable, "-c", parent], tmp_path)
-        paused = started(children, STUBBORN, tmp_path)
+        child = start_ready(children, [sys.executable, "-c", parent], tmp_path)
+        paused = start_ready(children, STUBBORN, tmp_path)
         paused.pause()
         grandchild = int((tmp_path / "log").read_text().split("ready ")[1].split()[0])
         assert is_alive(grandchild)

@@ -338,12 +338,12 @@ def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(relea
 def test_no_switch_of_a_swarm_in_the_library_is_an_obstacle(name: str) -> None:
     (path,) = resolve(name)
     for original in load_campaign(path).plans:
-        made = draw_for_seed(original, 0).plan
+        seed_plan = draw_for_seed(original, 0).plan
         for release in pinned_releases():
-            if release.model_release == made.kafka:
-                reach = started_reach(release, made.metadata)
+            if release.model_release == seed_plan.kafka:
+                reach = started_reach(release, seed_plan.metadata)
                 assert [
-                    text for text in obstacles_within(made, reach) if "no setting of a broker" in text
+                    text for text in obstacles_within(seed_plan, reach) if "no setting of a broker" in text
                 ] == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import put
+from tests.conftest import kill_after_test
 from tests.marked_processes import mark_of, marked_processes
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -28,7 +28,7 @@ def test_maven_ends_when_harrow_is_killed(processes: ExitStack, tmp_path: Path) 
     program.write_text(f'#!/bin/sh\ntouch "{tmp_path}/begun"\nsleep {PATIENCE_S}\n', encoding="utf-8")
     program.chmod(0o755)
     path = os.pathsep.join((str(tmp_path), os.environ["PATH"]))
-    harrow = put(
+    harrow = kill_after_test(
         processes,
         subprocess.Popen(
             [sys.executable, "-c", DOWNLOAD, tmp_path / "made"],

@@ -18,12 +18,12 @@ from harrow.live_cluster.requests.brokers.model_broker import ModelBroker
 from harrow.live_cluster.requests.brokers.sequences import sequences
 from harrow.live_cluster.requests.brokers.steps import (
     CLOSING,
-    EndStep,
     EpochEndStep,
-    FetchedPlace,
     FetchStep,
     FollowerStep,
+    ListOffsetsStep,
     MetadataStep,
+    PartitionFetch,
     ProducerIdStep,
     ProduceStep,
     RetryStep,
@@ -35,7 +35,7 @@ from harrow.live_cluster.requests.measures.measure import SETTINGS, model_broker
 
 CAUGHT_UP = (
     FollowerStep(does="comes"),
-    FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=1)), follower=True),
+    FetchStep(places=(PartitionFetch(partition=0), PartitionFetch(partition=1)), follower=True),
 )
 
 
@@ -60,8 +60,8 @@ def test_two_model_brokers_do_not_differ(release: str) -> None:
     @settings(max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(sequences(followed=True))
     def agrees(steps: tuple[Step, ...]) -> None:
-        made = KafkaRelease(release)
-        compared = compare_brokers(steps, model_broker(made), model_broker(made))
+        kafka_release = KafkaRelease(release)
+        compared = compare_brokers(steps, model_broker(kafka_release), model_broker(kafka_release))
         assert compared.difference is None
         assert compared.steps == steps
         assert compared.requests == sum(not isinstance(step, FollowerStep) for step in steps)
@@ -87,8 +87,8 @@ def test_step_values_are_relative_to_the_brokers() -> None:
         ProduceStep(records=2, producer=0),
         RetryStep(back=1),
         ProduceStep(producer=0, sequence=1),
-        EndStep(),
-        FetchStep(places=(FetchedPlace(place="end", plus=-1),)),
+        ListOffsetsStep(),
+        FetchStep(places=(PartitionFetch(place="end", plus=-1),)),
         EpochEndStep(requested=1),
         MetadataStep(),
         ProducerIdStep(),
@@ -120,7 +120,10 @@ def test_step_values_are_relative_to_the_brokers() -> None:
 
 
 def test_fetch_sessions_are_compared_by_order_of_opening() -> None:
-    opened, other = FetchStep(session="new"), FetchStep(places=(FetchedPlace(partition=1),), session="new")
+    opened, other = (
+        FetchStep(session="new"),
+        FetchStep(places=(PartitionFetch(partition=1),), session="new"),
+    )
     steps = (
         opened,
         other,
@@ -141,7 +144,7 @@ def test_fetch_sessions_are_compared_by_order_of_opening() -> None:
 
 
 def test_old_releases_get_no_epochs_in_requests() -> None:
-    behind = EndStep(epoch=-1), MetadataStep()
+    behind = ListOffsetsStep(epoch=-1), MetadataStep()
     assert answers((*CAUGHT_UP, FollowerStep(does="goes"), *behind), "2.0.1")[-2:] == [
         {"partitions": {"t-0": ["NONE", 0]}},
         {"brokers": [0], "partitions": {"t-0": [0], "t-1": [0]}},
@@ -163,9 +166,9 @@ def test_old_releases_get_no_epochs_in_requests() -> None:
             {"hw_counts_whole_isr": False},
             "Fetch partitions.t-n.hw",
             (
-                FetchStep(places=(FetchedPlace(partition=0),), follower=True),
+                FetchStep(places=(PartitionFetch(partition=0),), follower=True),
                 ProduceStep(),
-                FetchStep(places=(FetchedPlace(place="start"),)),
+                FetchStep(places=(PartitionFetch(place="start"),)),
             ),
         ),
     ],
@@ -176,7 +179,7 @@ def test_a_differing_sequence_is_shrunk_to_the_needed_steps(
     def compare(steps: Sequence[Step]) -> ComparedSequence:
         return compare_brokers(steps, broker(), broker(**switches))
 
-    idle = EndStep(partition=1), ProducerIdStep(), MetadataStep()
+    idle = ListOffsetsStep(partition=1), ProducerIdStep(), MetadataStep()
     steps = tuple(part for step in needed for part in (*idle, step))
     whole = compare((*steps, *CLOSING))
     assert whole.difference is not None
@@ -201,33 +204,33 @@ def test_sequences_depend_only_on_the_seed() -> None:
     assert not any(isinstance(step, FollowerStep) or getattr(step, "follower", False) for step in alone)
 
 
-OF_LEADERS = {"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_FOR_PARTITION"}
-FENCED = {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"}
-SESSIONS = {"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"}
-PRODUCED = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"}
+LEADER_ERRORS = {"NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_FOR_PARTITION"}
+FENCING_ERRORS = {"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"}
+SESSION_ERRORS = {"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"}
+PRODUCE_ERRORS = {"REQUEST_TIMED_OUT", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"}
 
 
 @pytest.mark.parametrize(
     ("release", "fenced", "sessions", "produced"),
     [
-        ("0.11.0.3", set(), set(), PRODUCED),
-        ("2.4.1", FENCED, SESSIONS, {*PRODUCED, "UNKNOWN_PRODUCER_ID"}),
-        ("4.3.1", FENCED, SESSIONS, PRODUCED),
+        ("0.11.0.3", set(), set(), PRODUCE_ERRORS),
+        ("2.4.1", FENCING_ERRORS, SESSION_ERRORS, {*PRODUCE_ERRORS, "UNKNOWN_PRODUCER_ID"}),
+        ("4.3.1", FENCING_ERRORS, SESSION_ERRORS, PRODUCE_ERRORS),
     ],
 )
 def test_sequences_reach_every_broker_answer(
     release: str, fenced: set[str], sessions: set[str], produced: set[str]
 ) -> None:
-    """A strategy with four times the weight is strategies four times as often."""
+    """A strategy with four times the weight is drawn four times as often."""
     answered: Counter[tuple[str, str]] = Counter()
     for number in range(6):
         for steps in seed_sequences(number, sequences(followed=True)):
             answered += compare_brokers(steps, broker(release), broker(release)).answered()
     reached = {
-        "Produce": {*OF_LEADERS, *produced},
-        "Fetch": {*OF_LEADERS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
-        "ListOffsets": {*OF_LEADERS, *fenced},
-        "OffsetsForLeaderEpoch": {*OF_LEADERS, *fenced},
+        "Produce": {*LEADER_ERRORS, *produced},
+        "Fetch": {*LEADER_ERRORS, *fenced, *sessions, "OFFSET_OUT_OF_RANGE"},
+        "ListOffsets": {*LEADER_ERRORS, *fenced},
+        "OffsetsForLeaderEpoch": {*LEADER_ERRORS, *fenced},
         "InitProducerId": {"NONE"},
         "Metadata": {"NONE"},
     }
@@ -242,7 +245,7 @@ def test_sequences_reach_every_broker_answer(
 def test_answers_are_counted_by_api_and_error() -> None:
     steps = (
         ProduceStep(acks=1),
-        FetchStep(places=(FetchedPlace(partition=0), FetchedPlace(partition=7)), follower=False),
+        FetchStep(places=(PartitionFetch(partition=0), PartitionFetch(partition=7)), follower=False),
         MetadataStep(),
         FollowerStep(does="comes"),
     )
@@ -258,12 +261,12 @@ def test_answers_are_counted_by_api_and_error() -> None:
 
 
 def test_strategies_are_drawn_by_weight() -> None:
-    strategies: list[str] = []
+    drawn: list[str] = []
 
     @settings(max_examples=200, derandomize=True, database=None)
     @given(weighted((9, st.just("often")), (1, st.just("seldom"))))
     def draw(one: str) -> None:
-        strategies.append(one)
+        drawn.append(one)
 
     draw()
-    assert 3 * strategies.count("seldom") < strategies.count("often")
+    assert 3 * drawn.count("seldom") < drawn.count("often")

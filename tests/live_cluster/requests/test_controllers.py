@@ -39,13 +39,13 @@ def controller(release: str = "4.3.1", **switches: Any) -> ModelController:
     return ModelController(KafkaRelease(release).model_release, behaviours, settings)
 
 
-def compared(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches: Any) -> ComparedSequence:
+def compare(steps: Sequence[ControllerStep], release: str = "4.3.1", **switches: Any) -> ComparedSequence:
     return compare_controllers(steps, controller(release), controller(release, **switches))
 
 
 def answers(*steps: ControllerStep) -> list[Any]:
     """Return the answer of a model controller to each step, without the state of partitions."""
-    exchanges = compared(steps).exchanges
+    exchanges = compare(steps).exchanges
     assert not any(exchange.differs for exchange in exchanges)
     return [
         {key: value for key, value in exchange.modelled.items() if key != "partitions_seen"}
@@ -54,13 +54,13 @@ def answers(*steps: ControllerStep) -> list[Any]:
 
 
 def partition(number: int, *steps: ControllerStep) -> Any:
-    return compared(steps).exchanges[-1].modelled["partitions_seen"][f"t-{number}"]
+    return compare(steps).exchanges[-1].modelled["partitions_seen"][f"t-{number}"]
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_equal_controllers_do_not_differ(release: str) -> None:
     for steps in seed_sequences(0, controller_sequences()):
-        comparison = compared(steps, release)
+        comparison = compare(steps, release)
         assert comparison.difference is None
         assert comparison.requests == sum(not isinstance(step, PreferredStep) for step in steps)
 
@@ -85,7 +85,7 @@ def test_sequences_reach_every_controller_answer(release: str) -> None:
     answered: Counter[tuple[str, str]] = Counter()
     for number in range(3):
         for steps in seed_sequences(number, controller_sequences()):
-            answered += compared(steps, release).answered()
+            answered += compare(steps, release).answered()
     assert set(answered) == {(api, error) for api, errors in REACHED.items() for error in errors}
     heartbeats, registrations = (
         sum(count for (api, _), count in answered.items() if api == counted)
@@ -108,7 +108,7 @@ def test_sequences_reach_every_controller_answer(release: str) -> None:
 def test_a_disabled_behaviour_is_reported_as_a_difference(
     switch: str, steps: tuple[ControllerStep, ...], kind: str
 ) -> None:
-    difference = compared(steps, "4.3.1", **{switch: False}).difference
+    difference = compare(steps, "4.3.1", **{switch: False}).difference
     assert difference is not None
     assert difference_kind(difference)[0].api == kind
 
@@ -174,7 +174,7 @@ def test_a_repeated_registration_makes_a_new_broker_up_to_3_7_0() -> None:
     again = RegisterStep(broker=2, again=True)
     fenced, back = HeartbeatStep(broker=2, want_fence=True), HeartbeatStep(broker=2)
     for release, changed in (("3.6.2", [2, 0, [1, 2, 3], []]), ("3.9.2", [3, 1, [1, 3], []])):
-        _, answer, resumed = (each.modelled for each in compared((again, fenced, back), release).exchanges)
+        _, answer, resumed = (each.modelled for each in compare((again, fenced, back), release).exchanges)
         assert answer["is_fenced"]
         assert answer["partitions_seen"]["t-1"] == changed
         assert not resumed["is_fenced"]
@@ -183,14 +183,14 @@ def test_a_repeated_registration_makes_a_new_broker_up_to_3_7_0() -> None:
 def test_a_broker_registered_twice_leaves_isrs_when_it_stops_up_to_3_7_0() -> None:
     """The fenced broker may stop at once, and only then leaves the ISRs (`handleBrokerFenced`)."""
     again, stops = RegisterStep(broker=3, again=True), HeartbeatStep(broker=3, want_shut_down=True)
-    _, answer = (each.modelled for each in compared((again, stops), "3.6.2").exchanges)
+    _, answer = (each.modelled for each in compare((again, stops), "3.6.2").exchanges)
     assert answer["should_shut_down"]
     assert answer["partitions_seen"]["t-0"] == [1, 0, [1, 2], []]
 
 
 def test_an_unfencing_heartbeat_counts_for_a_stopping_broker_up_to_3_6() -> None:
     for release, stopped in (("3.6.2", True), ("3.9.2", False)):
-        *_, answer = (each.modelled for each in compared((STOPS, STOPS), release).exchanges)
+        *_, answer = (each.modelled for each in compare((STOPS, STOPS), release).exchanges)
         assert (answer["is_fenced"], answer["should_shut_down"]) == (stopped, stopped)
 
 
@@ -209,7 +209,7 @@ def test_a_broker_unfenced_after_it_stopped_joins_no_isr_before_it_registers() -
         unfenced,
         joins,
     )
-    assert compared(registered_again, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
+    assert compare(registered_again, "3.9.2").exchanges[-1].modelled["partitions"] == {"t-0": ["NONE", 2]}
 
 
 def test_a_returning_broker_leads_its_preferred_partitions() -> None:
@@ -225,7 +225,7 @@ def test_a_returning_broker_leads_its_preferred_partitions() -> None:
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_a_recorded_controller_repeats_its_answers(release: str) -> None:
     for steps in seed_sequences(7, controller_sequences()):
-        recorded = json.loads(json.dumps(recording(compared(steps, release))))
+        recorded = json.loads(json.dumps(recording(compare(steps, release))))
         assert steps_of(recorded) == steps
         again = compare_controllers(steps, controller(release), RecordedController(recorded))
         assert again.difference is None
@@ -234,6 +234,6 @@ def test_a_recorded_controller_repeats_its_answers(release: str) -> None:
 
 def test_a_recording_of_a_different_controller_differs() -> None:
     steps = (*FENCED, HeartbeatStep(broker=1))
-    recorded = recording(compared(steps))
+    recorded = recording(compare(steps))
     without = controller(eligible_leader_replicas=False)
     assert compare_controllers(steps, without, RecordedController(recorded)).difference is not None

@@ -49,8 +49,8 @@ RELEASES = ("2.4.1", "3.9.2", "4.3.1", "4.4.0")
 
 def broker(release: str = "3.9.2", **switches: Any) -> ModelCoordinator:
     behaviours = behaviours_in(release).with_switches(**switches)
-    made = KafkaRelease(release)
-    return ModelCoordinator(made.model_release, behaviours, coordinator_settings(made))
+    kafka_release = KafkaRelease(release)
+    return ModelCoordinator(kafka_release.model_release, behaviours, coordinator_settings(kafka_release))
 
 
 def compared_alike(steps: Sequence[CoordinatorStep], release: str = "3.9.2") -> ComparedSequence:
@@ -160,11 +160,13 @@ UNVERIFIED = {"AddPartitionsToTxn": {"TRANSACTION_ABORTABLE"}, "Produce": {"TRAN
 def test_sequences_reach_every_coordinator_answer(
     release: str, coordinated: Coordinated, reached: list[dict[str, set[str]]]
 ) -> None:
-    made = KafkaRelease(release)
+    kafka_release = KafkaRelease(release)
     answered: set[tuple[str, str]] = set()
     for number in range(5):
         for steps in seed_sequences(number, coordinator_sequences(release, coordinated)):
-            compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
+            compared = compare_coordinators(
+                steps, model_coordinator(kafka_release), model_coordinator(kafka_release)
+            )
             answered |= set(compared.answered())
     expected = {(api, error) for apis in reached for api, errors in apis.items() for error in errors}
     assert expected - answered == set()
@@ -180,9 +182,11 @@ def test_sequences_reach_every_coordinator_answer(
     ],
 )
 def test_sequences_reach_the_changes_of_4_4(coordinated: Coordinated, switch: str) -> None:
-    made = KafkaRelease("4.4.0")
+    kafka_release = KafkaRelease("4.4.0")
     assert any(
-        compare_coordinators(steps, model_coordinator(made), broker("4.4.0", **{switch: False})).difference
+        compare_coordinators(
+            steps, model_coordinator(kafka_release), broker("4.4.0", **{switch: False})
+        ).difference
         for number in range(5)
         for steps in seed_sequences(number, coordinator_sequences("4.4.0", coordinated))
     )
@@ -191,9 +195,11 @@ def test_sequences_reach_the_changes_of_4_4(coordinated: Coordinated, switch: st
 @pytest.mark.parametrize("coordinated", ["groups", "transactions"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_two_model_coordinators_do_not_differ(release: str, coordinated: Coordinated) -> None:
-    made = KafkaRelease(release)
+    kafka_release = KafkaRelease(release)
     for steps in seed_sequences(0, coordinator_sequences(release, coordinated))[:8]:
-        compared = compare_coordinators(steps, model_coordinator(made), model_coordinator(made))
+        compared = compare_coordinators(
+            steps, model_coordinator(kafka_release), model_coordinator(kafka_release)
+        )
         assert compared.difference is None
         assert compared.requests == len(steps)
 

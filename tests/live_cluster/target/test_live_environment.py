@@ -38,7 +38,7 @@ class FakeBroker:
         self.is_paused = False
         self.starts = 0
 
-    def look_after(self) -> None:
+    def poll(self) -> None:
         pass
 
     def start(self) -> None:

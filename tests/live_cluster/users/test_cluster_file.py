@@ -14,7 +14,7 @@ from harrow.live_cluster.users.cluster_file import (
 )
 from harrow.live_cluster.users.command import CommandName
 from harrow.live_cluster.users.command_word import CommandWord
-from tests.live_cluster.users.user_cluster_files import TEXT, written
+from tests.live_cluster.users.user_cluster_files import TEXT, write_cluster_file
 
 FULL = """\
 bootstrap: [kafka-1:9092, "[::1]:9093"]
@@ -32,7 +32,7 @@ timeout: 20s
 
 
 def load(folder: Path, text: str) -> ClusterFile:
-    return load_cluster_file(written(folder, text), {"SECRET": "hidden"})
+    return load_cluster_file(write_cluster_file(folder, text), {"SECRET": "hidden"})
 
 
 def test_a_cluster_file_has_addresses_and_commands(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from harrow.live_cluster.users.journal import Journal
 from harrow.live_cluster.users.user_broker import FaultCommands
 from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
-from tests.live_cluster.users.user_cluster_files import written
+from tests.live_cluster.users.user_cluster_files import write_cluster_file
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "how-to" / "your-cluster.md"
 SSH: Final = r"""#!/bin/sh
@@ -99,8 +99,8 @@ def examples() -> list[str]:
     ]
 
 
-def loaded(folder: Path, text: str) -> ClusterFile:
-    return load_cluster_file(written(folder, text), {"KAFKA_PASSWORD": "secret"})
+def cluster_file(folder: Path, text: str) -> ClusterFile:
+    return load_cluster_file(write_cluster_file(folder, text), {"KAFKA_PASSWORD": "secret"})
 
 
 def with_command(run: str | list[str], placeholder: str) -> str:
@@ -158,7 +158,7 @@ def attacked(field: str) -> Iterator[tuple[BrokerNode, ...]]:
 def test_no_example_of_the_documentation_runs_a_value_of_the_cluster(
     machine: Path, monkeypatch: pytest.MonkeyPatch, text: str, field: str
 ) -> None:
-    file = loaded(machine, text)
+    file = cluster_file(machine, text)
     for nodes in attacked(field):
         is_needed = any(
             FIELDS.get(name) == field
@@ -179,7 +179,7 @@ def test_no_example_of_the_documentation_runs_a_value_of_the_cluster(
 def test_no_form_of_a_command_runs_a_value_of_the_cluster(
     machine: Path, monkeypatch: pytest.MonkeyPatch, run: str | list[str], name: str
 ) -> None:
-    file = loaded(machine, with_command(run, name))
+    file = cluster_file(machine, with_command(run, name))
     for nodes in attacked(FIELDS[name]):
         with pytest.raises(UnsafeWordError):
             do_everything(file, machine, nodes, monkeypatch)
@@ -229,7 +229,7 @@ def test_a_safe_word_passes_every_shell_unchanged(machine: Path, run: str | list
 def test_a_refusal_names_the_broker_and_the_value_on_one_line(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = loaded(machine, with_command("echo {rack}", "rack"))
+    file = cluster_file(machine, with_command("echo {rack}", "rack"))
     with pytest.raises(UnsafeWordError) as refused:
         look_at(file, (NODES[0], replace(NODES[1], rack="\x1b[2J\n::error::")), monkeypatch)
     assert str(refused.value) == (
@@ -241,7 +241,7 @@ def test_a_refusal_names_the_broker_and_the_value_on_one_line(
 def test_a_hostile_value_that_no_command_uses_is_accepted(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = loaded(machine, with_command("echo {host}", "host"))
+    file = cluster_file(machine, with_command("echo {host}", "host"))
     for nodes in attacked("rack"):
         assert look_at(file, nodes, monkeypatch).brokers == nodes
 
@@ -254,4 +254,4 @@ bootstrap: a:1
 brokers: [{id: 1, commands: {cut: "echo {peer_host}", restore: "true"}}, {id: 2}]
 """
     with pytest.raises(UnsafeWordError, match="broker 2"):
-        look_at(loaded(machine, text), (NODES[0], replace(NODES[1], host="$(id)")), monkeypatch)
+        look_at(cluster_file(machine, text), (NODES[0], replace(NODES[1], host="$(id)")), monkeypatch)

@@ -18,7 +18,7 @@ from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal, JournalError, JournalledFault, journals
 from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
 from harrow.live_cluster.wire.survey import BrokerNode
-from tests.live_cluster.users.user_cluster_files import TEXT, notes, written
+from tests.live_cluster.users.user_cluster_files import TEXT, notes, write_cluster_file
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 BROKERS = {broker: BrokerNode(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
@@ -32,7 +32,7 @@ def journal_in(folder: Path) -> Journal:
 def commands_in(
     folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
 ) -> FaultCommands:
-    file = load_cluster_file(written(folder, text))
+    file = load_cluster_file(write_cluster_file(folder, text))
     return FaultCommands(file, BROKERS, journal, folder / "log", permitted)
 
 
@@ -63,13 +63,13 @@ def test_an_undone_fault_is_removed_from_the_journal(tmp_path: Path, monkeypatch
             [CommandName.KILL],
         )
         monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
-        broker.look_after()
+        broker.poll()
         assert journal.in_force() == []
     assert notes(tmp_path) == ["pause 1", "resume 1", "kill 1", "start 1"]
     assert list(journals(tmp_path / "state")) == []
 
 
-def test_a_broker_killed_while_paused_is_only_down(tmp_path: Path) -> None:
+def test_killing_a_paused_broker_ends_the_pause(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.pause()
@@ -88,7 +88,7 @@ def test_a_stopping_broker_runs_until_its_command_returns(tmp_path: Path) -> Non
         (tmp_path / "go").touch()
         while states[-1]:
             time.sleep(0.01)
-            broker.look_after()
+            broker.poll()
             states.append(broker.is_running)
         assert states[0]
         broker.start()
@@ -224,7 +224,7 @@ def test_the_journal_of_the_same_process_knows_the_pid_of_a_command(tmp_path: Pa
     """After Ctrl-C in the middle of a kill, a broker that still answers may yet be killed."""
     with journal_in(tmp_path) as journal:
         fault = journal.record_fault(CommandName.KILL, 1, (LOOPBACK, 1), FilledCommand(("true",), 1.0))
-        journal.record_process(fault, 4711)
+        journal.record_pid(fault, 4711)
         assert [each.pid for each in journal.in_force()] == [4711]
         journal.record_end(fault)
 
@@ -236,7 +236,7 @@ def test_a_command_does_nothing_unless_the_journal_has_its_process(
         raise KeyboardInterrupt
 
     with journal_in(tmp_path) as journal:
-        monkeypatch.setattr(journal, "record_process", interrupted)
+        monkeypatch.setattr(journal, "record_pid", interrupted)
         with pytest.raises(KeyboardInterrupt):
             UserBroker(1, 1, commands_in(tmp_path, journal)).pause()
         assert [str(fault) for fault in journal.in_force()] == ["pause of broker 1"]
@@ -277,7 +277,7 @@ def test_healing_ends_clients_before_it_deletes_topics(
 
 
 def test_a_failed_undo_stays_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    monkeypatch.setattr(healing, "_ANSWER_TIMEOUT_S", 0.0)
     text = TEXT.replace("resume: echo resume {broker} >>notes", "resume: exit 7")
     with journal_in(tmp_path) as journal:
         commands = commands_in(tmp_path, journal, text)
@@ -295,7 +295,7 @@ def test_a_failed_undo_stays_in_the_journal(tmp_path: Path, monkeypatch: pytest.
 def test_healing_starts_a_killed_broker_until_it_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    monkeypatch.setattr(healing, "_ANSWER_TIMEOUT_S", 0.0)
     with journal_in(tmp_path) as journal:
         UserBroker(1, 1, commands_in(tmp_path, journal)).kill()
         with pytest.raises(HealingError, match="succeeded, but the broker does not answer"):
@@ -307,7 +307,7 @@ def test_healing_starts_a_killed_broker_until_it_answers(
 def test_healing_resumes_a_paused_broker_before_it_waits_for_its_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(healing, "_ANSWERS_S", 0.0)
+    monkeypatch.setattr(healing, "_ANSWER_TIMEOUT_S", 0.0)
     text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: while [ ! -e go ]; do sleep 0.01; done")
     text = text.replace("resume: echo", "resume: touch go; echo")
     with journal_in(tmp_path) as journal:
@@ -317,18 +317,18 @@ def test_healing_resumes_a_paused_broker_before_it_waits_for_its_stop(
         # After an interrupt the exit code of the stop is never read.
         with pytest.raises(HealingError, match="the broker does not answer"):
             heal(tmp_path, journal)
-        broker.look_after()
+        broker.poll()
         assert not broker.is_running
     assert notes(tmp_path) == ["pause 1", "resume 1", *["start 1"] * 4]
 
 
-def _dies_paused(text: str = TEXT) -> str:
+def _text_with_failing_resume(text: str = TEXT) -> str:
     return text.replace("resume: echo resume {broker} >>notes", "resume: echo no such process; exit 1")
 
 
 def test_a_broker_that_died_while_paused_is_down_and_can_be_started(tmp_path: Path) -> None:
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused()))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _text_with_failing_resume()))
         broker.pause()
         broker.resume()
         assert (broker.is_running, broker.is_paused) == (False, False)
@@ -342,7 +342,7 @@ def test_a_failed_resume_of_a_live_broker_is_an_error(
 ) -> None:
     monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
     with journal_in(tmp_path) as journal:
-        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused()))
+        broker = UserBroker(0, 1, commands_in(tmp_path, journal, _text_with_failing_resume()))
         broker.pause()
         with pytest.raises(CommandError, match=r"^resume of broker 1: .* failed with 1: no such process$"):
             broker.resume()
@@ -362,7 +362,7 @@ def test_healing_starts_a_broker_that_died_while_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with journal_in(tmp_path) as journal:
-        UserBroker(0, 1, commands_in(tmp_path, journal, _dies_paused())).pause()
+        UserBroker(0, 1, commands_in(tmp_path, journal, _text_with_failing_resume())).pause()
     # Another process heals from the journal alone.
     answers = iter([False, False])
     monkeypatch.setattr(Healing, "_answers", lambda *_: next(answers, True))
@@ -373,7 +373,9 @@ def test_healing_starts_a_broker_that_died_while_paused(
 
 
 def test_without_a_start_command_the_user_has_to_start_a_dead_broker(tmp_path: Path) -> None:
-    lines = [line for line in _dies_paused().splitlines() if not line.startswith(("  kill", "  st"))]
+    lines = [
+        line for line in _text_with_failing_resume().splitlines() if not line.startswith(("  kill", "  st"))
+    ]
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, commands_in(tmp_path, journal, "\n".join(lines)))
         broker.pause()
@@ -389,29 +391,29 @@ def test_without_a_start_command_the_user_has_to_start_a_dead_broker(tmp_path: P
 def test_a_broker_that_does_not_come_up_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_broker, "_LOOK_S", 0.0)
-    monkeypatch.setattr(user_broker, "_COMES_UP_S", 0.0)
+    monkeypatch.setattr(user_broker, "_POLL_INTERVAL_S", 0.0)
+    monkeypatch.setattr(user_broker, "_START_TIMEOUT_S", 0.0)
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.kill()
         broker.start()
-        broker.look_after()
-        broker.look_after()
+        broker.poll()
+        broker.poll()
         monkeypatch.setattr(FaultCommands, "answers", lambda *_: True)
-        broker.look_after()
-        broker.look_after()
+        broker.poll()
+        broker.poll()
         assert journal.in_force() == []
     assert notes(tmp_path) == ["kill 1", *["start 1"] * 3]
 
 
-def test_a_failed_stop_is_raised_at_the_next_look(tmp_path: Path) -> None:
+def test_a_failed_stop_is_raised_at_the_next_poll(tmp_path: Path) -> None:
     text = TEXT.replace("stop: echo stop {broker} >>notes", "stop: exit 1")
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, commands_in(tmp_path, journal, text))
         broker.stop()
         assert broker.is_running
         with pytest.raises(CommandError, match="exit 1 failed with 1"):
-            _look_until_error(broker)
+            _poll_until_error(broker)
 
 
 def test_restoring_an_uncut_link_does_nothing(tmp_path: Path) -> None:
@@ -423,12 +425,12 @@ def test_restoring_an_uncut_link_does_nothing(tmp_path: Path) -> None:
     assert notes(tmp_path) == ["cut 1 2", "restore 1 2"]
 
 
-def test_a_journal_finds_the_cluster_file_without_the_runs_folder(
+def test_a_journal_finds_the_cluster_file_after_the_working_folder_is_deleted(
     tmp_path: Path,
 ) -> None:
-    start_folder = tmp_path / "gone"
+    start_folder = tmp_path / "working-folder"
     start_folder.mkdir()
-    written(tmp_path)
+    write_cluster_file(tmp_path)
     with Journal.of(tmp_path / "state", "some cluster", start_folder / ".." / "cluster.yaml") as journal:
         UserBroker(0, 1, commands_in(tmp_path, journal)).pause()
     start_folder.rmdir()
@@ -438,9 +440,9 @@ def test_a_journal_finds_the_cluster_file_without_the_runs_folder(
     assert notes(tmp_path) == ["pause 1", "resume 1"]
 
 
-def _look_until_error(broker: UserBroker) -> None:
+def _poll_until_error(broker: UserBroker) -> None:
     while True:
-        broker.look_after()
+        broker.poll()
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from harrow.live_cluster.users.users_brokers import UserBrokers
 from harrow.live_cluster.users.users_campaign import users_campaign
 from harrow.live_cluster.users.users_reach import obstacles_on, permissions_for
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
-from tests.live_cluster.users.user_cluster_files import TEXT, written
+from tests.live_cluster.users.user_cluster_files import TEXT, write_cluster_file
 from tests.scenarios.library_plans import each_plan, library_plans
 
 PLANS = library_plans()
@@ -26,7 +26,7 @@ def plan(text: str) -> Plan:
     return load_text(f'name: c\nkafka: "2.4"\n{text}', "c.yaml").plans[0]
 
 
-def seen(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 3) -> Survey:
+def survey_of(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 3) -> Survey:
     return Survey(
         cluster_id="x",
         release=KafkaRelease(release),
@@ -42,7 +42,9 @@ def seen(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 3) ->
 
 def obstacles(folder: Path, text: str, survey: Survey, file: str = TEXT) -> list[str]:
     settings = {broker.id: SETTINGS for broker in survey.brokers}
-    return list(obstacles_on(plan(text), load_cluster_file(written(folder, file)), survey, settings))
+    return list(
+        obstacles_on(plan(text), load_cluster_file(write_cluster_file(folder, file)), survey, settings)
+    )
 
 
 PLAIN = """
@@ -55,7 +57,7 @@ faults: [{every: 1s, do: {broker_crash: {broker: leader of t-0}}}, {every: 2s, d
 
 
 def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: Path) -> None:
-    assert obstacles(tmp_path, PLAIN, seen()) == []
+    assert obstacles(tmp_path, PLAIN, survey_of()) == []
     assert permissions_for(plan(PLAIN)) == {"topics", "kill", "stop", "cut"}
     assert permissions_for(plan("")) == {"topics"}
 
@@ -89,12 +91,14 @@ def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: P
     ],
 )
 def test_each_obstacle_is_reported(tmp_path: Path, text: str, obstacle: str) -> None:
-    assert obstacles(tmp_path, text, seen()) == [obstacle]
+    assert obstacles(tmp_path, text, survey_of()) == [obstacle]
 
 
 def test_broker_settings_are_compared_and_topic_settings_are_set(tmp_path: Path) -> None:
     text = "settings: {replica.lag.time.max.ms: 5s, min.insync.replicas: 2}"
-    assert obstacles(tmp_path, text, seen()) == ["replica.lag.time.max.ms is 10000, the campaign has 5000"]
+    assert obstacles(tmp_path, text, survey_of()) == [
+        "replica.lag.time.max.ms is 10000, the campaign has 5000"
+    ]
     assert settings_of_topic(plan(text), plan(text).cluster.topics[0]) == {
         "min.insync.replicas": 2,
         "unclean.leader.election.enable": False,
@@ -104,7 +108,7 @@ def test_broker_settings_are_compared_and_topic_settings_are_set(tmp_path: Path)
 
 def test_a_fault_without_its_commands_is_an_obstacle(tmp_path: Path) -> None:
     text = "script: [{do: {broker_pause: {broker: any}}}]"
-    assert obstacles(tmp_path, text, seen(), 'bootstrap: "a:1"') == [
+    assert obstacles(tmp_path, text, survey_of(), 'bootstrap: "a:1"') == [
         "broker_pause: there is no command pause",
         "broker_pause: there is no command resume",
     ]
@@ -113,8 +117,8 @@ def test_a_fault_without_its_commands_is_an_obstacle(tmp_path: Path) -> None:
 def test_an_unsupported_security_setting_is_an_obstacle(tmp_path: Path) -> None:
     text = "workload: {{duration: 1s, producers: [{{rate: 1/s, name: p{}}}], consumers: [{{name: c}}]}}"
     secured = f"{TEXT}security: {{security.protocol: SSL, enable.ssl.certificate.verification: 'false'}}\n"
-    assert obstacles(tmp_path, text.format(""), seen(), secured) == []
-    assert obstacles(tmp_path, text.format(", library: kafka-python"), seen(), secured) == [
+    assert obstacles(tmp_path, text.format(""), survey_of(), secured) == []
+    assert obstacles(tmp_path, text.format(", library: kafka-python"), survey_of(), secured) == [
         "p uses kafka-python, which has no setting enable.ssl.certificate.verification"
     ]
 
@@ -126,10 +130,10 @@ def test_the_modelled_plan_has_the_behaviours_of_the_clusters_release(
     tmp_path: Path, release: str, model_release: str, modelled: dict[str, bool]
 ) -> None:
     brokers = UserBrokers(
-        file=load_cluster_file(written(tmp_path)),
-        survey=seen(release),
-        release=seen(release).release,
-        metadata=seen(release).metadata,
+        file=load_cluster_file(write_cluster_file(tmp_path)),
+        survey=survey_of(release),
+        release=survey_of(release).release,
+        metadata=survey_of(release).metadata,
         settings={},
         permitted=frozenset(),
         journal=cast("Journal", None),
@@ -141,7 +145,7 @@ def test_the_modelled_plan_has_the_behaviours_of_the_clusters_release(
 
 
 def test_a_release_without_leader_epochs_is_too_old(tmp_path: Path) -> None:
-    assert obstacles(tmp_path, PLAIN, seen("2.0.1")) == [
+    assert obstacles(tmp_path, PLAIN, survey_of("2.0.1")) == [
         "brokers of 2.0.1 do not report leader epochs: harrow needs 2.1 or newer"
     ]
 
@@ -160,7 +164,7 @@ def test_a_campaign_made_from_a_cluster_has_its_brokers_topics_and_settings(meta
         for broker in (1, 2, 3)
     }
     topics = {"orders": {"unclean.leader.election.enable": "true", "retention.ms": "5"}}
-    text = users_campaign("ours", seen(metadata=metadata), settings, topics)
+    text = users_campaign("ours", survey_of(metadata=metadata), settings, topics)
     loaded = load_text(text, "ours.yaml").plans[0]
     assert [(broker.id, broker.rack) for broker in loaded.cluster.brokers] == [
         (1, "b"),
@@ -181,16 +185,16 @@ def test_every_campaign_of_the_library_can_be_checked_for_obstacles(
 ) -> None:
     """Some campaigns strike processes without commands, such as ZooKeeper servers."""
     library_plan = PLANS[name]
-    survey = seen(f"{library_plan.kafka}.1", metadata, brokers=max(3, len(library_plan.cluster.brokers)))
+    survey = survey_of(f"{library_plan.kafka}.1", metadata, brokers=max(3, len(library_plan.cluster.brokers)))
     settings = {broker.id: SETTINGS for broker in survey.brokers}
-    file = load_cluster_file(written(tmp_path, TEXT))
+    file = load_cluster_file(write_cluster_file(tmp_path, TEXT))
     assert all(obstacles_on(library_plan, file, survey, settings))
     assert "topics" in permissions_for(library_plan)
 
 
 def test_a_fault_on_a_zookeeper_server_is_an_obstacle(tmp_path: Path) -> None:
     text = "script: [{do: {broker_crash: {broker: zookeeper-1}}}]"
-    assert obstacles(tmp_path, text, seen()) == [
+    assert obstacles(tmp_path, text, survey_of()) == [
         "broker_crash strikes a ZooKeeper server, and its process is not at hand",
         "broker_crash: there are no commands for servers of the control plane",
     ]

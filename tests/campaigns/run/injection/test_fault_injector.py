@@ -152,7 +152,7 @@ def test_one_of_several_faults_is_drawn_each_time() -> None:
     assert [label for _, label in struck] == ["c", "a", "b"]
 
 
-def paused(broker: int, state: str = "paused") -> Condition:
+def broker_state(broker: int, state: str = "paused") -> Condition:
     return condition(brokers=((broker, state),))
 
 
@@ -163,7 +163,7 @@ def test_a_triggered_fault_strikes_each_time_its_condition_becomes_true(
     stage = Stage()
     struck = strike(stage)
     assert not stage.injector.has_triggers()
-    stage.injector.schedule(Injection(timing=When(condition=paused(1), times=times), faults=(struck,)))
+    stage.injector.schedule(Injection(timing=When(condition=broker_state(1), times=times), faults=(struck,)))
     assert stage.injector.has_triggers()
     for at in (2, 6, 10):
         pause = BrokerPause(broker=1, duration=(SECOND, SECOND))
@@ -178,7 +178,7 @@ def test_a_triggered_fault_strikes_each_time_its_condition_becomes_true(
 def test_a_trigger_that_holds_from_the_start_strikes_at_the_first_check() -> None:
     stage = Stage()
     struck = strike(stage)
-    stage.injector.schedule(Injection(timing=When(condition=paused(1, "up")), faults=(struck,)))
+    stage.injector.schedule(Injection(timing=When(condition=broker_state(1, "up")), faults=(struck,)))
     stage.injector.check_triggers()
     stage.injector.check_triggers()
     assert len(struck.struck) == 1
@@ -225,7 +225,7 @@ def test_a_fault_precedes_its_effects_in_the_trace() -> None:
     (struck,) = stage.injector.injected
     assert (struck.at_us, struck.fault) == (0, "broker_crash")
     assert dict(struck.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s"}
-    assert stage.named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
+    assert stage.events_named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
 
 
 def test_a_drawn_value_is_traced_even_if_it_is_the_default() -> None:
@@ -258,8 +258,8 @@ def test_the_end_of_a_fault_names_its_strike() -> None:
             NetworkPartition(between=(0,), and_=(1,), duration=(seconds * SECOND, seconds * SECOND))
         )
     stage.cluster.simulator.run_until(5 * SECOND)
-    assert [event[-1] for event in stage.named("fault")] == [1, 2, 3]
-    assert [event[-1] for event in stage.named("fault_ended")] == [2, 3, 1]
+    assert [event[-1] for event in stage.events_named("fault")] == [1, 2, 3]
+    assert [event[-1] for event in stage.events_named("fault_ended")] == [2, 3, 1]
 
 
 def test_a_fault_that_a_crash_or_start_ended_has_no_end_event() -> None:
@@ -268,17 +268,17 @@ def test_a_fault_that_a_crash_or_start_ended_has_no_end_event() -> None:
     stage.cluster.simulator.run_until(SECOND)
     stage.injector.inject(BrokerCrash(broker=1, restart_after=(3 * SECOND, 3 * SECOND)))
     stage.cluster.simulator.run_until(3 * SECOND)
-    assert stage.named("fault_ended") == []
+    assert stage.events_named("fault_ended") == []
     stage.injector.inject(BrokerRestart(broker=1))
     stage.cluster.simulator.run_until(10 * SECOND)
-    assert stage.named("fault_ended") == []
+    assert stage.events_named("fault_ended") == []
 
 
 def test_a_fault_without_anything_to_act_on_is_not_traced() -> None:
     stage = Stage()
     assert not stage.injector.inject(strike(stage, finds_something=False))
     assert stage.injector.injected == []
-    assert stage.named("fault") == []
+    assert stage.events_named("fault") == []
 
 
 def test_the_broker_that_a_reference_resolved_to_is_traced() -> None:
@@ -318,9 +318,9 @@ def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
 
 def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
     """Return how often a follower reaches broker 0 in a period."""
-    before = len(stage.named("fetch_waits"))
+    before = len(stage.events_named("fetch_waits"))
     stage.cluster.simulator.run_until(stage.now_us + duration_us)
-    return [event[2] for event in stage.named("fetch_waits")[before:]].count(replica)
+    return [event[2] for event in stage.events_named("fetch_waits")[before:]].count(replica)
 
 
 def test_links_can_be_cut_and_messages_dropped() -> None:
@@ -350,10 +350,10 @@ def test_a_fault_ends_after_its_duration_unless_healing_came_first() -> None:
     assert fault.ended == []
     stage.injector.inject(fault)
     stage.cluster.simulator.run_until(3 * SECOND)
-    assert [event[-1] for event in stage.named("fault_ended")] == [1]
+    assert [event[-1] for event in stage.events_named("fault_ended")] == [1]
     stage.cluster.heal()
     stage.cluster.simulator.run_until(10 * SECOND)
-    assert [event[-1] for event in stage.named("fault_ended")] == [1]
+    assert [event[-1] for event in stage.events_named("fault_ended")] == [1]
 
 
 def test_the_end_of_a_fault_removes_only_its_own_message_rule() -> None:
@@ -397,7 +397,9 @@ def test_a_gradual_fault_ends_with_its_last_step() -> None:
     stage.injector.inject(fault)
     stage.run(10 * SECOND)
     assert fault.taken == [0, SECOND, 3 * SECOND]
-    assert [(at_us, name) for at_us, name, *_ in stage.named("fault_ended")] == [(3 * SECOND, "gradual")]
+    assert [(at_us, name) for at_us, name, *_ in stage.events_named("fault_ended")] == [
+        (3 * SECOND, "gradual")
+    ]
 
 
 def test_a_gradual_fault_with_an_impossible_step_does_not_strike() -> None:
@@ -419,7 +421,7 @@ def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
     stage.cluster.heal()
     stage.run(10 * SECOND)
     assert fault.taken == [0, SECOND]
-    assert stage.named("fault_ended") == []
+    assert stage.events_named("fault_ended") == []
 
 
 def test_healing_restarts_a_stopping_broker() -> None:
@@ -429,7 +431,7 @@ def test_healing_restarts_a_stopping_broker() -> None:
     assert not stage.injector.inject(BrokerRestart(broker=1))
     stage.cluster.heal()
     stage.run(SECOND)
-    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["shutdown"]
+    assert [cause for _, _, cause in stage.events_named("broker_stopped")] == ["shutdown"]
     assert stage.environment.is_running(1)
     assert not stage.environment.is_stopping(1)
 
@@ -448,7 +450,7 @@ def test_a_crash_ends_a_stop_and_cancels_its_restart() -> None:
     stage.injector.inject(BrokerBounce(broker=1))
     stage.injector.inject(BrokerCrash(broker=1))
     stage.run(SECOND)
-    assert [cause for _, _, cause in stage.named("broker_stopped")] == ["process"]
+    assert [cause for _, _, cause in stage.events_named("broker_stopped")] == ["process"]
     assert not stage.environment.is_running(1)
     assert not stage.environment.is_stopping(1)
 

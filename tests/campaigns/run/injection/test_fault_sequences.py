@@ -40,42 +40,42 @@ faults:
 """
 
 
-def loaded(entry: str) -> Plan:
+def plan_of(entry: str) -> Plan:
     (plan,) = load_text(CAMPAIGN.replace("ENTRY", entry), "sequence.yaml").plans
     return plan
 
 
-def struck(entry: str) -> list[tuple[float, str]]:
-    return [(fault.at_us / SECOND, fault.fault) for fault in run_plan(loaded(entry), 0).faults]
+def strikes_of(entry: str) -> list[tuple[float, str]]:
+    return [(fault.at_us / SECOND, fault.fault) for fault in run_plan(plan_of(entry), 0).faults]
 
 
 def test_each_fault_of_a_series_strikes_when_the_previous_one_is_over() -> None:
     entry = "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}, broker_pause: {broker: 1, for: 2s}]"
     crash, reset, pause = (2.0, "broker_crash"), (5.0, "link_reset"), (5.0, "broker_pause")
-    assert struck(entry) == [crash, reset, pause]
+    assert strikes_of(entry) == [crash, reset, pause]
     again = [(7.5, "broker_crash"), (11.0, "link_reset"), (11.5, "broker_pause")]
     paused = [crash, (5.5, "link_reset"), (6.0, "broker_pause")]
-    assert struck(f"{entry}\n    pause: 500ms\n    repeat: 2") == [
+    assert strikes_of(f"{entry}\n    pause: 500ms\n    repeat: 2") == [
         *paused,
         *((at_s + 1.0, fault) for at_s, fault in again),
     ]
 
 
 def test_a_series_waits_for_the_last_step_of_a_rolling_restart() -> None:
-    restart, crash = struck("serial: [rolling_restart: {down_for: 2s}, broker_crash: {broker: 0}]")
+    restart, crash = strikes_of("serial: [rolling_restart: {down_for: 2s}, broker_crash: {broker: 0}]")
     assert restart == (2.0, "rolling_restart")
     assert crash[0] > 2.0 + 3 * 2.0
 
 
 def test_a_fault_that_lasts_until_healing_does_not_block_a_series() -> None:
-    assert struck("serial: [broker_crash: {broker: 0}, broker_restart: {broker: 0}]") == [
+    assert strikes_of("serial: [broker_crash: {broker: 0}, broker_restart: {broker: 0}]") == [
         (2.0, "broker_crash"),
         (2.0, "broker_restart"),
     ]
 
 
 def test_each_repetition_of_a_fault_draws_its_own_values() -> None:
-    times = struck(
+    times = strikes_of(
         "any_of: [broker_pause: {broker: any, for: 1s}, broker_pause: {broker: 0, for: 2s}]\n    repeat: 4"
     )
     assert len(times) == 4
@@ -86,7 +86,7 @@ def test_an_entry_stops_striking_once_its_stop_condition_held() -> None:
     entry = (
         'do: {broker_pause: {broker: 1, for: 1s}}\n    repeat: 20\n    stop_when: {acked: ["producer-0:10"]}'
     )
-    times = struck(entry)
+    times = strikes_of(entry)
     assert 1 < len(times) < 20
     every = CAMPAIGN.replace("at: 2s", "every: 1s").replace("ENTRY", entry.replace("repeat: 20\n    ", ""))
     (plan,) = load_text(every, "every.yaml").plans
@@ -94,10 +94,10 @@ def test_an_entry_stops_striking_once_its_stop_condition_held() -> None:
 
 
 def test_a_sequence_survives_being_written_and_read() -> None:
-    plan = loaded(
+    plan = plan_of(
         "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}]\n    pause: 1s..2s\n    repeat: 3"
     )
-    assert loaded(campaign_text(plan).partition("at: 2s\n")[2].strip()).digest() == plan.digest()
+    assert plan_of(campaign_text(plan).partition("at: 2s\n")[2].strip()).digest() == plan.digest()
     text = CAMPAIGN.replace("ENTRY", "do: {broker_crash: {broker: 0}}")
     (limited,) = load_text(f"{text}blast_radius: {{brokers: 1, keep_in_sync: 2}}\n", "c.yaml").plans
     (again,) = load_text(campaign_text(limited), "c.yaml").plans
@@ -115,7 +115,7 @@ def test_a_sequence_survives_being_written_and_read() -> None:
 )
 def test_keys_of_a_sequence_that_contradict_each_other_are_rejected(entry: str, message: str) -> None:
     with pytest.raises(CampaignError, match=message):
-        loaded(entry)
+        plan_of(entry)
 
 
 # Blast radius

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.run.targets.trace_scan import LateTraceScan, TraceScan
+from harrow.campaigns.run.targets.trace_scan import DelayedTraceScan, TraceScan
 from harrow.cluster_model.trace import TraceEvent
 from harrow.faults.event_pattern import EventPattern
 
@@ -47,12 +47,12 @@ TRUNCATED = [(0, CUT, 1, "t-0", 5, 3, "")]
 def test_a_reason_that_real_brokers_leave_empty_matches_any_reason() -> None:
     wanted = pattern(CUT, to_offset=3, reason="leader epoch")
     assert TraceScan(TRUNCATED).first_match(wanted) is None
-    assert LateTraceScan(TRUNCATED).first_match(wanted) == 1
-    assert LateTraceScan(TRUNCATED).first_match(pattern(CUT, reason="leader epoch")) == 1
+    assert DelayedTraceScan(TRUNCATED).first_match(wanted) == 1
+    assert DelayedTraceScan(TRUNCATED).first_match(pattern(CUT, reason="leader epoch")) == 1
 
 
 def test_a_reason_that_real_brokers_report_has_to_match() -> None:
-    scan = LateTraceScan([(0, CUT, 1, "t-0", 5, 3, "high watermark")])
+    scan = DelayedTraceScan([(0, CUT, 1, "t-0", 5, 3, "high watermark")])
     assert scan.first_match(pattern(CUT, reason="leader epoch")) is None
     assert scan.first_match(pattern(CUT, reason="high watermark")) == 1
 
@@ -60,23 +60,23 @@ def test_a_reason_that_real_brokers_report_has_to_match() -> None:
 @pytest.mark.parametrize("seen", [{"to_offset": 4}, {"partition": "t-1"}])
 def test_with_an_empty_reason_the_other_fields_have_to_match(seen: dict[str, Any]) -> None:
     wanted = pattern(CUT, reason="leader epoch", **seen)
-    assert LateTraceScan(TRUNCATED).first_match(wanted) is None
+    assert DelayedTraceScan(TRUNCATED).first_match(wanted) is None
 
 
 def test_an_empty_field_that_real_brokers_always_report_has_to_match() -> None:
-    scan = LateTraceScan([(0, "broker_stopped", 1, "")])
+    scan = DelayedTraceScan([(0, "broker_stopped", 1, "")])
     assert scan.first_match(pattern("broker_stopped", cause="process")) is None
 
 
-def test_patterns_that_differ_only_in_an_empty_reason_are_both_found() -> None:
-    scan = LateTraceScan(TRUNCATED)
+def test_an_event_without_a_reason_matches_patterns_with_different_reasons() -> None:
+    scan = DelayedTraceScan(TRUNCATED)
     reasons = ("leader epoch", "high watermark")
     assert [scan.first_match(pattern(CUT, reason=reason)) for reason in reasons] == [1, 1]
 
 
 def test_events_seen_while_the_previous_step_waited_count_for_the_next() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1), (1, PAUSED, 2)]
-    scan = LateTraceScan(events)
+    scan = DelayedTraceScan(events)
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
     scan.step_taken(2)
     assert scan.first_match(pattern(PAUSED, broker=1)) == 1
@@ -88,7 +88,7 @@ def test_events_seen_while_the_previous_step_waited_count_for_the_next() -> None
 
 def test_events_seen_before_the_previous_step_do_not_count() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1)]
-    scan = LateTraceScan(events)
+    scan = DelayedTraceScan(events)
     scan.step_taken(1)
     events.append((1, PAUSED, 2))
     scan.step_taken(2)
@@ -96,8 +96,8 @@ def test_events_seen_before_the_previous_step_do_not_count() -> None:
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
 
 
-def test_the_expected_end_counts_the_whole_trace() -> None:
-    scan = LateTraceScan([(0, PAUSED, 1), (1, PAUSED, 2)])
+def test_the_final_expectation_is_matched_against_the_whole_trace() -> None:
+    scan = DelayedTraceScan([(0, PAUSED, 1), (1, PAUSED, 2)])
     for position in (1, 2):
         scan.first_match(pattern(PAUSED, broker=position))
         scan.step_taken(position)

@@ -310,7 +310,7 @@ def test_ephemeral_nodes_end_with_their_session_and_fire_watches() -> None:
     assert not server.exists(zk.CONTROLLER)
     assert server.exists("/kept")
     assert sorted(server.events(2)) == [(zk.BROKER_IDS, True), (zk.CONTROLLER, False)]
-    assert server.host.named("session_expired") == [(1, ("/brokers/ids/1", "/controller"))]
+    assert server.host.events_named("session_expired") == [(1, ("/brokers/ids/1", "/controller"))]
 
 
 def test_an_ephemeral_node_that_an_administrator_deleted_is_not_deleted_twice() -> None:
@@ -506,16 +506,16 @@ def test_closing_a_session_deletes_its_ephemeral_nodes_at_once() -> None:
     assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
     assert server.children(zk.BROKER_IDS) == ()
     assert server.events(2) == [(zk.BROKER_IDS, True)]
-    assert server.host.named("session_closed") == [(1, (zk.broker_path(1),))]
+    assert server.host.events_named("session_closed") == [(1, (zk.broker_path(1),))]
     server.host.advance(20 * SECOND)
-    assert [broker for broker, _ in server.host.named("session_expired")] == [2]
+    assert [broker for broker, _ in server.host.events_named("session_expired")] == [2]
 
 
 def test_closing_an_expired_session_does_nothing() -> None:
     server = Server(1)
     server.expire(1)
     assert server._ask(server.connections[1], zk.CloseRequest(server.sessions[1])).error == zk.OK
-    assert server.host.named("session_closed") == []
+    assert server.host.events_named("session_closed") == []
 
 
 def test_a_client_closes_after_its_requests_in_flight_and_sends_nothing_more() -> None:

@@ -9,7 +9,7 @@ import pytest
 from harrow.live_cluster.local.storage import log_tail
 from harrow.live_cluster.local.storage.log_tail import LogTail, Truncation
 from harrow.live_cluster.local.storage.segments import batches_from
-from tests.live_cluster.local.storage.test_segments import written
+from tests.live_cluster.local.storage.test_segments import stored_batch
 
 Changes = list[tuple[int, tuple[str, ...]] | Truncation]
 
@@ -46,7 +46,7 @@ def log(tmp_path: Path) -> Log:
     return Log(tmp_path / "t-0")
 
 
-A, B, C = written(0, "a"), written(1, "b", "c"), written(3, "d")
+A, B, C = stored_batch(0, "a"), stored_batch(1, "b", "c"), stored_batch(3, "d")
 
 
 def test_each_batch_is_reported_once(log: Log) -> None:
@@ -83,7 +83,7 @@ def test_records_appended_after_a_truncation_are_reported_after_it(log: Log) -> 
     log.look()
     log.write(A, B[:-7])
     assert log.look() == [Truncation(4, 1)]
-    log.write(A, written(1, "e", epoch=1))
+    log.write(A, stored_batch(1, "e", epoch=1))
     assert log.look() == [(1, ("e",))]
     assert log.values() == [("a",), ("e",)]
 
@@ -91,10 +91,10 @@ def test_records_appended_after_a_truncation_are_reported_after_it(log: Log) -> 
 @pytest.mark.parametrize("size", [-20, 0, 300], ids=["shorter", "as long", "longer"])
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_log_truncated_and_refilled_between_looks_reports_both(log: Log, size: int, more: int) -> None:
-    b = written(1, "b" * 50)
+    b = stored_batch(1, "b" * 50)
     log.write(A, b)
     log.look()
-    log.write(A, written(1, "x" * (50 + size), epoch=1), *[written(2, "f", epoch=1)] * more)
+    log.write(A, stored_batch(1, "x" * (50 + size), epoch=1), *[stored_batch(2, "f", epoch=1)] * more)
     log.touch()
     changes = [(1, ("x" * (50 + size),)), (2, ("f",))]
     assert log.look() == [Truncation(2, 1), *changes[: 1 + more]]
@@ -104,7 +104,7 @@ def test_a_log_truncated_and_refilled_between_looks_reports_both(log: Log, size:
 def test_a_change_before_the_last_batch_needs_a_full_read(log: Log) -> None:
     log.write(A, B, C)
     log.look()
-    other = written(0, "z", epoch=1)
+    other = stored_batch(0, "z", epoch=1)
     log.write(other, B, C)
     log.touch()
     assert log.look() == []
@@ -118,7 +118,7 @@ def test_a_change_before_the_last_batch_needs_a_full_read(log: Log) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [written(1, "z", "c"), written(1, "b", "c", epoch=1), written(1, "b", "c", id=7, producer_epoch=0, sequence=3)],
+    [stored_batch(1, "z", "c"), stored_batch(1, "b", "c", epoch=1), stored_batch(1, "b", "c", id=7, producer_epoch=0, sequence=3)],
     ids=["values", "leader epoch", "producer"],
 )  # fmt: skip
 def test_batches_differ_by_values_leader_epoch_and_producer(log: Log, other: bytes) -> None:
@@ -176,7 +176,7 @@ def test_a_log_continues_in_a_new_segment(log: Log) -> None:
     log.write(A, B)  # the last batch of the old segment comes with the new one
     log.write(C, segment=3)
     assert log.look() == [(1, ("b", "c")), (3, ("d",))]
-    log.write(C, written(4, "e"), segment=3)
+    log.write(C, stored_batch(4, "e"), segment=3)
     assert log.look() == [(4, ("e",))]
     assert (log.values(), log.tail.leo) == ([("a",), ("b", "c"), ("d",), ("e",)], 5)
 
@@ -196,5 +196,5 @@ def test_an_empty_new_segment_is_not_a_change(log: Log) -> None:
     log.look()
     log.write(b"", segment=1)
     assert (log.look(), log.tail.leo) == ([], 1)
-    log.write(written(1, "b"), segment=1)
+    log.write(stored_batch(1, "b"), segment=1)
     assert log.look() == [(1, ("b",))]

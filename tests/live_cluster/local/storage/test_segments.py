@@ -18,7 +18,9 @@ from harrow.live_cluster.local.storage.segments import StoredLog, cut, stored_lo
 GZIP = 1
 
 
-def written(base_offset: int, *values: str, epoch: int = 0, compression: int = 0, **producer: int) -> bytes:
+def stored_batch(
+    base_offset: int, *values: str, epoch: int = 0, compression: int = 0, **producer: int
+) -> bytes:
     """Return a batch as a broker of 0.11 or later stores it."""
     builder = MemoryRecordsBuilder(2, compression, 1_000_000)
     if producer:
@@ -65,18 +67,20 @@ def write(partition: Path, base_offset: int, data: bytes) -> Path:
 
 def test_a_log_has_the_batches_of_all_segments(partition: Path) -> None:
     one, two = (
-        written(0, "a", "b", id=7, producer_epoch=2, sequence=0),
-        written(2, "c", epoch=1, compression=GZIP),
+        stored_batch(0, "a", "b", id=7, producer_epoch=2, sequence=0),
+        stored_batch(2, "c", epoch=1, compression=GZIP),
     )
     write(partition, 0, one + two)
-    write(partition, 3, written(3, "d", "é", epoch=4))
+    write(partition, 3, stored_batch(3, "d", "é", epoch=4))
     (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n1 2\n4 3\n")
     assert comparable(stored_log(partition)) == comparable(
         StoredLog(
             (
                 RecordBatch(("a", "b"), 7, 2, 0, 0, 0, len(one)),
                 RecordBatch(("c",), base_offset=2, leader_epoch=1, size_bytes=len(two)),
-                RecordBatch(("d", "é"), base_offset=3, leader_epoch=4, size_bytes=len(written(3, "d", "é"))),
+                RecordBatch(
+                    ("d", "é"), base_offset=3, leader_epoch=4, size_bytes=len(stored_batch(3, "d", "é"))
+                ),
             ),
             5,
             ((0, 0), (1, 2), (4, 3)),
@@ -104,16 +108,16 @@ def test_a_log_without_records_ends_at_its_start(partition: Path) -> None:
 
 @pytest.mark.parametrize("torn", [5, 20, 60, -1])
 def test_a_log_ends_before_a_torn_batch(partition: Path, torn: int) -> None:
-    whole = written(0, "a")
-    write(partition, 0, whole + written(1, "b" * 50)[:torn])
+    whole = stored_batch(0, "a")
+    write(partition, 0, whole + stored_batch(1, "b" * 50)[:torn])
     stored = stored_log(partition)
     assert ([b.values for b in stored.batches], stored.leo) == ([("a",)], 1)
 
 
 def test_a_log_ends_before_a_batch_with_a_wrong_checksum(partition: Path) -> None:
-    spoilt = bytearray(written(1, "b"))
+    spoilt = bytearray(stored_batch(1, "b"))
     spoilt[-2] ^= 1
-    write(partition, 0, written(0, "a") + bytes(spoilt) + written(2, "c"))
+    write(partition, 0, stored_batch(0, "a") + bytes(spoilt) + stored_batch(2, "c"))
     assert stored_log(partition).leo == 1
 
 
@@ -121,8 +125,8 @@ def test_a_log_ends_before_a_batch_with_a_wrong_checksum(partition: Path) -> Non
 def test_a_power_loss_leaves_the_batches_below_the_recovery_point(
     partition: Path, offset: int, left: int
 ) -> None:
-    write(partition, 0, written(0, "a", "b") + written(2, "c"))
-    write(partition, 3, written(3, "d") + written(4, "e", "f")).with_suffix(".index").touch()
+    write(partition, 0, stored_batch(0, "a", "b") + stored_batch(2, "c"))
+    write(partition, 3, stored_batch(3, "d") + stored_batch(4, "e", "f")).with_suffix(".index").touch()
     before = stored_log(partition)
     cut(partition, offset)
     after = stored_log(partition)

@@ -9,7 +9,7 @@ from filelock import FileLock
 
 
 @contextmanager
-def building_site(path: Path, *, waits: bool = True) -> Iterator[Path]:
+def exclusive_build_folder(path: Path, *, waits: bool = True) -> Iterator[Path]:
     """Yield an empty folder beside *path* to build it in, and keep other processes out.
 
     The folder always has the same name, so the next process removes the remains of one that was
@@ -20,11 +20,11 @@ def building_site(path: Path, *, waits: bool = True) -> Iterator[Path]:
         OSError: the folder cannot be made.
 
     """
-    site = path.with_name(f".{path.name}")
-    with FileLock(f"{site}.lock").acquire(blocking=waits):
-        shutil.rmtree(site, ignore_errors=True)
-        site.mkdir()
+    folder = path.with_name(f".{path.name}")
+    with FileLock(f"{folder}.lock").acquire(blocking=waits):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
         try:
-            yield site
+            yield folder
         finally:
-            shutil.rmtree(site, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
