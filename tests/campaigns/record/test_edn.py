@@ -100,7 +100,7 @@ def test_every_malformed_line_of_edn_is_reported_with_its_position() -> None:
     listed = [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
     assert listed == [
         (11, 56, "not EDN: `{` is not closed"),
-        (12, 14, 'unknown `type` "okay"; known: fail, info, invoke, ok'),
+        (12, 14, 'unknown `type` "okay"; did you mean `ok`?'),
     ]
 
 
