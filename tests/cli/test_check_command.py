@@ -193,7 +193,7 @@ def test_malformed_lines_are_reported_instead_of_a_verdict(
         "history.jsonl:4:55",
         "history.jsonl:7:1",
     ]
-    assert "unknown `type` "okay"; did you mean `ok`?" in ended.stderr
+    assert 'unknown `type` "okay"; did you mean `ok`?' in ended.stderr
 
 
 def test_many_malformed_lines_are_counted(harrow: Harrow, history: Callable[[str], str]) -> None:
