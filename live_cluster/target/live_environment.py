@@ -163,12 +163,14 @@ class LiveEnvironment(TargetEnvironment):
             partition,
             end_of_log=lambda replica: logs[replica].leo(partition),
             # The high watermark of a broker that is down is unknown.
-            high_watermark_before=lambda _: None,
-            enough=max(own.min_insync_replicas for own in settings.on_broker.values()),
+            last_known_high_watermark=lambda _: None,
+            min_isr=max(own.min_insync_replicas for own in settings.on_broker.values()),
         )
 
     def _is_held_back(self, broker: int) -> bool:
-        return self.now_us() < self._to_start[broker] + HELD_BACK_MAX_US and self.could_lead_hollow(broker)
+        return self.now_us() < self._to_start[broker] + HELD_BACK_MAX_US and self.could_lead_incomplete(
+            broker
+        )
 
     def _give_up_start(self, broker: int) -> bool:
         """Cancel a pending start; return whether there was one.

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.faults.link_ends import with_link_ends
 from harrow.faults.links import NetworkPartition, NetworkSplit
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 from tests.faults.test_faults import FakeEnvironment
 from tests.recorded_choices import recorded_choices
 
@@ -107,12 +107,12 @@ def test_a_shape_needs_a_minimum_of_nodes(shape: str, least: int) -> None:
 
 
 def test_a_split_draws_its_node_order_when_it_strikes_and_keeps_it() -> None:
-    stage = Stage(draws=(2, 0, 1, 0))
-    assert stage.injector.inject(NetworkSplit())
-    (injected,) = stage.injector.injected
+    harness = ClusterHarness(draws=(2, 0, 1, 0))
+    assert harness.injector.inject(NetworkSplit())
+    (injected,) = harness.injector.injected
     assert injected.concrete == NetworkSplit(nodes=(2, 0, "zookeeper", 1), order="given")
-    assert stage.cluster.network.is_cut("broker-2", "zookeeper")
-    assert not stage.cluster.network.is_cut("broker-2", "broker-0")
+    assert harness.cluster.network.is_cut("broker-2", "zookeeper")
+    assert not harness.cluster.network.is_cut("broker-2", "broker-0")
 
 
 def test_an_explicit_order_makes_no_choice() -> None:

@@ -1,4 +1,4 @@
-"""The locked requirements: versions that pyproject.toml allows, with hashes of their archives."""
+"""pyproject.toml allows the versions in the lock files, which list hashes of their archives."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ def project() -> Mapping[str, Any]:
 
 
 def requirements_of(extra: str | None) -> Iterator[Requirement]:
-    """Yield the libraries that the project or an extra needs, including extras that it names."""
+    """Yield the requirements of the project or of an extra, including those of extras it names."""
     table = project()["project"]
     for line in table["dependencies"] if extra is None else table["optional-dependencies"][extra]:
         requirement = Requirement(line)
@@ -33,8 +33,8 @@ def requirements_of(extra: str | None) -> Iterator[Requirement]:
 
 
 @cache
-def locked(name: str) -> Mapping[str, set[str]]:
-    """Return the versions of each library in a file, which may differ between Pythons."""
+def locked_versions(name: str) -> Mapping[str, set[str]]:
+    """Return the versions that a file locks for each library, perhaps one for each Python."""
     versions: dict[str, set[str]] = {}
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     for library, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE):
@@ -43,7 +43,7 @@ def locked(name: str) -> Mapping[str, set[str]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_locked_version_has_hashes_and_no_address(file: Path) -> None:
+def test_every_locked_version_has_hashes_and_no_url(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "://" not in text
     assert "--index-url" not in text
@@ -56,20 +56,22 @@ def test_every_locked_version_has_hashes_and_no_address(file: Path) -> None:
 @pytest.mark.parametrize(("name", "extra"), [("run.txt", None), ("tests.txt", None), ("tests.txt", "test")])
 def test_the_project_allows_the_locked_versions(name: str, extra: str | None) -> None:
     for requirement in requirements_of(extra):
-        versions = locked(name).get(canonicalize_name(requirement.name), set())
+        versions = locked_versions(name).get(canonicalize_name(requirement.name), set())
         assert versions, f"{requirement.name} is not in {name}: `make lock`"
         assert all(map(requirement.specifier.contains, versions)), f"{requirement}: not {versions}"
 
 
 def test_all_files_lock_the_same_version_of_a_library() -> None:
     for name in ("run.txt", "build.txt"):
-        assert {library: locked("tests.txt").get(library) for library in locked(name)} == locked(name)
+        assert {
+            library: locked_versions("tests.txt").get(library) for library in locked_versions(name)
+        } == locked_versions(name)
 
 
 def test_build_requirements_are_locked() -> None:
     for line in project()["build-system"]["requires"]:
         requirement = Requirement(line)
-        assert all(map(requirement.specifier.contains, locked("build.txt")[requirement.name]))
+        assert all(map(requirement.specifier.contains, locked_versions("build.txt")[requirement.name]))
 
 
 @pytest.mark.parametrize(

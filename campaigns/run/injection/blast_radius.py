@@ -87,9 +87,9 @@ def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool)
 def spares_copies(fault: Fault, target: Target) -> bool:
     """Return whether a fault leaves enough copies of each committed record (``survivable``).
 
-    A fault that destroys copies must leave as many as are enough. While a broker that has lost
-    committed records could be elected, no fault may take the last broker that still has them out of
-    service: an election would have no other candidate.
+    A fault that destroys copies must leave ``min.insync.replicas`` of them. While a broker that has
+    lost committed records could be elected, no fault may take the last broker that still has them
+    out of service: an election would have no other candidate.
     """
     copies = target.committed_copies()
     if not copies:
@@ -98,11 +98,11 @@ def spares_copies(fault: Fault, target: Target) -> bool:
     out_before, _ = rehearsal.out_of_service()
     out = frozenset[int]().union(*(outage for outage, _ in _outages(fault, rehearsal)))
     for partition in copies.values():
-        remaining = partition.whole - rehearsal.forecast.emptied - out
-        if partition.whole & rehearsal.forecast.emptied:
-            if len(remaining) < partition.enough:
+        remaining = partition.complete - rehearsal.forecast.emptied - out
+        if partition.complete & rehearsal.forecast.emptied:
+            if len(remaining) < partition.min_isr:
                 return False
-        elif partition.hollow and not remaining and partition.whole - out_before:
+        elif partition.incomplete and not remaining and partition.complete - out_before:
             return False
     return True
 

@@ -61,8 +61,8 @@ class ModelEnvironment(TargetEnvironment):
             self._observer,
             partition,
             end_of_log=lambda replica: cluster.disks[replica].log_file(partition).intact_end,
-            high_watermark_before=lambda replica: self._high_watermarks.get((partition, replica), 0),
-            enough=max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas),
+            last_known_high_watermark=lambda replica: self._high_watermarks.get((partition, replica), 0),
+            min_isr=max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas),
         )
 
     def _high_watermark_set(self, at_us: int, broker: int, partition: str, hw: int) -> None:
@@ -85,7 +85,7 @@ class ModelEnvironment(TargetEnvironment):
 
     def is_held_back(self, broker: int) -> bool:
         """Return whether a dead broker that lacks committed records could be elected."""
-        return not self.is_running(broker) and self.could_lead_hollow(broker)
+        return not self.is_running(broker) and self.could_lead_incomplete(broker)
 
     def has_logs(self, broker: int) -> bool:
         return broker in self.cluster.disks

@@ -23,27 +23,27 @@ def copies_of(
     partition: str,
     *,
     end_of_log: Callable[[int], int],
-    high_watermark_before: Callable[[int], int | None],
-    enough: int,
+    last_known_high_watermark: Callable[[int], int | None],
+    min_isr: int,
 ) -> CommittedCopies:
     """Return which electable brokers have every committed record of a partition.
 
     A record is committed if any replica counted it as committed, even one whose broker is down: a
     dead leader may have been the only one to know. *end_of_log* returns the end of a replica's
-    intact log. *high_watermark_before* returns the last high watermark of a process that has ended,
-    None if unknown. As long as no high watermark is known, no copy is whole.
+    intact log. *last_known_high_watermark* returns the last one of a process that has ended, None
+    if unknown. As long as no high watermark is known, no copy is complete.
     """
     replicas = observer.replicas_of(partition)
     views = {replica: observer.replica(partition, replica) for replica in replicas}
     high_watermarks = (
-        high_watermark_before(replica) if view is None else view.hw for replica, view in views.items()
+        last_known_high_watermark(replica) if view is None else view.hw for replica, view in views.items()
     )
     committed = max((offset for offset in high_watermarks if offset is not None), default=None)
     electable = frozenset(observer.electable(partition))
-    whole = frozenset(
+    complete = frozenset(
         replica for replica in electable if committed is not None and end_of_log(replica) >= committed
     )
-    return CommittedCopies(whole, electable - whole, enough)
+    return CommittedCopies(complete, electable - complete, min_isr)
 
 
 class Wires(Protocol):
@@ -137,9 +137,11 @@ class TargetEnvironment(ABC):
             if broker in self._observer.replicas_of(partition)
         )
 
-    def could_lead_hollow(self, broker: int) -> bool:
+    def could_lead_incomplete(self, broker: int) -> bool:
         """Return whether a broker could be elected although it lacks a committed record."""
-        return any(broker in copies.hollow and copies.whole for copies in self.committed_copies().values())
+        return any(
+            broker in copies.incomplete and copies.complete for copies in self.committed_copies().values()
+        )
 
     def links(self, sender: End, receiver: End) -> Iterator[tuple[Any, Any]]:
         """Yield the links between the processes at two ends."""

@@ -84,18 +84,18 @@ class RunObserver(Observer, Protocol):
 class CommittedCopies:
     """The brokers that can be elected for a partition.
 
-    ``whole`` brokers have every committed record, ``hollow`` ones lack some. Only members of the
-    ISR are electable, or of the ELR if the ISR is empty. ``enough`` is the number of copies in
-    ``min.insync.replicas``.
+    ``complete`` brokers have every committed record, ``incomplete`` ones lack some. Only members of
+    the ISR are electable, or of the ELR if the ISR is empty. ``min_isr`` is
+    ``min.insync.replicas``, the number of complete copies to keep.
     """
 
-    whole: frozenset[int]
-    hollow: frozenset[int]
-    enough: int
+    complete: frozenset[int]
+    incomplete: frozenset[int]
+    min_isr: int
 
     def can_spare(self, broker: int) -> bool:
-        """Return whether enough whole copies remain without a broker's."""
-        return len(self.whole - {broker}) >= self.enough
+        """Return whether enough complete copies remain without the one on *broker*."""
+        return len(self.complete - {broker}) >= self.min_isr
 
 
 class Target(Administration, Protocol):

@@ -1,4 +1,4 @@
-"""One process at a time builds for the cache, and a killed one leaves nothing."""
+"""Only one process at a time builds a cache entry, and a killed one leaves no files behind."""
 
 import subprocess
 import sys
@@ -18,14 +18,14 @@ from pathlib import Path
 from harrow.campaigns.record.build_folder import exclusive_build_folder
 
 with exclusive_build_folder(Path(sys.argv[1])) as folder:
-    (folder / "half").write_text("of it")
-    print("at work", flush=True)
+    (folder / "file").write_text("content")
+    print("building", flush=True)
     sys.stdin.read()
 """
 
 
 def start_builder(processes: ExitStack, path: Path) -> "subprocess.Popen[str]":
-    """Start a process that is at work until its input ends."""
+    """Start a process that builds until its input ends, and wait until it has begun."""
     process = kill_after_test(
         processes,
         subprocess.Popen(
@@ -37,7 +37,7 @@ def start_builder(processes: ExitStack, path: Path) -> "subprocess.Popen[str]":
         ),
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "at work\n"
+    assert process.stdout.readline() == "building\n"
     return process
 
 
@@ -46,18 +46,20 @@ def test_only_one_process_builds_at_a_time(processes: ExitStack, tmp_path: Path)
     first = start_builder(processes, path)
     with pytest.raises(Timeout), exclusive_build_folder(path, waits=False):
         pass
-    assert (tmp_path / ".release" / "half").exists()
+    assert (tmp_path / ".release" / "file").exists()
     first.communicate("")
     with exclusive_build_folder(path) as folder:
         assert not list(folder.iterdir())
     assert not folder.exists()
 
 
-def test_the_folder_of_a_killed_process_is_free_and_empty(processes: ExitStack, tmp_path: Path) -> None:
+def test_the_folder_of_a_killed_builder_can_be_locked_and_is_emptied(
+    processes: ExitStack, tmp_path: Path
+) -> None:
     path = tmp_path / "release"
     killed = start_builder(processes, path)
     killed.kill()
     killed.wait()
     with exclusive_build_folder(path, waits=False) as folder:
         assert not list(folder.iterdir())
-    assert [left.name for left in tmp_path.iterdir()] == [".release.lock"]
+    assert [path.name for path in tmp_path.iterdir()] == [".release.lock"]

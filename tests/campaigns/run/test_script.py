@@ -9,7 +9,7 @@ from harrow.faults.brokers import BrokerPause, BrokerRestart
 from harrow.faults.condition import Condition
 from harrow.faults.event_pattern import EventPattern
 from harrow.faults.facts import ReplicaIs
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 from tests.conditions import condition
 
 SECOND = 1_000_000
@@ -28,9 +28,9 @@ def no_event(name: str, **wanted: Any) -> Condition:
     return condition(no_event=(EventPattern(event=name, fields=tuple(wanted.items())),))
 
 
-def sends(stage: Stage) -> list[tuple[int, str]]:
+def sends(harness: ClusterHarness) -> list[tuple[int, str]]:
     """Return the values handed to the producer, with their times."""
-    operations = stage.cluster.history.operations
+    operations = harness.cluster.history.operations
     return [(o.time_us, o.value[0][2]) for o in operations if o.type == "invoke"]
 
 
@@ -39,24 +39,24 @@ def step(*actions: Action, **options: Any) -> Step:
 
 
 def test_steps_without_a_time_run_at_once_and_in_order() -> None:
-    stage = Stage(step(send("a"), send("b")), step(send("c")))
-    stage.script.advance()
-    assert sends(stage) == [(0, "a"), (0, "b"), (0, "c")]
-    assert stage.script.is_finished()
-    assert stage.script.due_us() is None
+    harness = ClusterHarness(step(send("a"), send("b")), step(send("c")))
+    harness.script.advance()
+    assert sends(harness) == [(0, "a"), (0, "b"), (0, "c")]
+    assert harness.script.is_finished()
+    assert harness.script.due_us() is None
 
 
 def test_steps_run_at_their_time_or_after_their_delay() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(send("a"), at_us=2 * SECOND),
         step(send("b"), after_us=3 * SECOND),
         step(send("c"), at_us=4 * SECOND),  # that time has passed, so the step runs at once
         step(send("d"), at_us=6 * SECOND, after_us=2 * SECOND),  # both the time and the delay have passed
         step(send("e"), at_us=9 * SECOND, after_us=SECOND),
     )
-    assert stage.script.due_us() == 2 * SECOND
-    stage.run(10 * SECOND)
-    assert sends(stage) == [
+    assert harness.script.due_us() == 2 * SECOND
+    harness.run(10 * SECOND)
+    assert sends(harness) == [
         (2 * SECOND, "a"),
         (5 * SECOND, "b"),
         (5 * SECOND, "c"),
@@ -67,70 +67,72 @@ def test_steps_run_at_their_time_or_after_their_delay() -> None:
 
 def test_a_step_that_waits_for_its_condition_holds_up_later_steps() -> None:
     acked = condition(acked=("a",))
-    stage = Stage(step(send("a")), step(send("b"), when=acked), step(send("c")))
-    stage.run(5 * SECOND)
-    (_, first), (at_b_us, second), (at_c_us, third) = sends(stage)
+    harness = ClusterHarness(step(send("a")), step(send("b"), when=acked), step(send("c")))
+    harness.run(5 * SECOND)
+    (_, first), (at_b_us, second), (at_c_us, third) = sends(harness)
     assert (first, second, third) == ("a", "b", "c")
     assert 0 < at_b_us == at_c_us < SECOND
     acks = [
-        o.time_us for o in stage.cluster.history.operations if o.type == "ok" and o.value[0][2] == (0, "a")
+        o.time_us for o in harness.cluster.history.operations if o.type == "ok" and o.value[0][2] == (0, "a")
     ]
     assert acks == [at_b_us]
 
 
 def test_a_step_waits_for_its_time_and_its_condition() -> None:
     acked = condition(acked=("a",))
-    stage = Stage(step(send("a")), step(send("b"), when=acked, after_us=3 * SECOND))
-    stage.run(5 * SECOND)
-    assert sends(stage)[1] == (3 * SECOND, "b")
+    harness = ClusterHarness(step(send("a")), step(send("b"), when=acked, after_us=3 * SECOND))
+    harness.run(5 * SECOND)
+    assert sends(harness)[1] == (3 * SECOND, "b")
 
 
 def test_a_step_that_waits_in_vain_reports_what_is_missing() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(Wait()),
         step(send("b"), when=condition(acked=("never",), controller=(9,)), line=12),
         step(send("c")),
     )
-    stage.run(2 * SECOND)
-    assert sends(stage) == []
-    assert not stage.script.is_finished()
-    assert stage.script.due_us() is None
-    assert stage.script.waits_for() == (
+    harness.run(2 * SECOND)
+    assert sends(harness) == []
+    assert not harness.script.is_finished()
+    assert harness.script.due_us() is None
+    assert harness.script.waits_for() == (
         "step 2 of the script (line 12) waited in vain: controller is 0, expected 9; never is not acked"
     )
-    late = Stage(step(send("a"), at_us=SECOND))
+    late = ClusterHarness(step(send("a"), at_us=SECOND))
     assert late.script.waits_for() == "step 1 of the script waited in vain: its time did not come"
 
 
 def test_a_step_can_wait_for_a_row_of_the_replica_table() -> None:
     wanted = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=1, hw=0),))
-    stage = Stage(step(send("a")), step(send("b"), when=wanted))
-    stage.run(2 * SECOND)
-    appended = [at_us for at_us, *_ in stage.events_named("append")]
-    assert sends(stage)[1][0] == appended[0]
+    harness = ClusterHarness(step(send("a")), step(send("b"), when=wanted))
+    harness.run(2 * SECOND)
+    appended = [at_us for at_us, *_ in harness.events_named("append")]
+    assert sends(harness)[1][0] == appended[0]
 
 
 # Events since the previous step
 
 
 def test_only_events_since_the_previous_step_count() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(BrokerPause(broker=1, duration=(SECOND, SECOND))),
         step(send("a"), when=event("broker_resumed", broker=1)),
         step(send("b"), when=event("broker_resumed", broker=1)),  # the same event does not count twice
     )
-    stage.run(5 * SECOND)
-    assert sends(stage) == [(SECOND, "a")]
+    harness.run(5 * SECOND)
+    assert sends(harness) == [(SECOND, "a")]
 
 
 def test_events_that_a_step_causes_count_for_the_next_one() -> None:
-    stage = Stage(step(BrokerPause(broker=1)), step(send("a"), when=event("broker_paused", broker=1)))
-    stage.script.advance()
-    assert sends(stage) == [(0, "a")]
+    harness = ClusterHarness(
+        step(BrokerPause(broker=1)), step(send("a"), when=event("broker_paused", broker=1))
+    )
+    harness.script.advance()
+    assert sends(harness) == [(0, "a")]
 
 
 def test_events_behind_the_awaited_one_at_the_same_instant_count_for_the_next_step() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(Wait(), at_us=SECOND),
         step(send("a"), when=event("broker_paused", broker=1)),
         step(send("b"), when=event("broker_paused", broker=2)),
@@ -138,65 +140,65 @@ def test_events_behind_the_awaited_one_at_the_same_instant_count_for_the_next_st
     )
 
     def pause_both(_: None) -> None:
-        stage.cluster.pause_broker(1)
-        stage.cluster.pause_broker(2)
+        harness.cluster.pause_broker(1)
+        harness.cluster.pause_broker(2)
 
-    stage.cluster.at(2 * SECOND, pause_both)
-    stage.run(5 * SECOND)
-    assert sends(stage) == [(2 * SECOND, "a"), (2 * SECOND, "b")]
+    harness.cluster.at(2 * SECOND, pause_both)
+    harness.run(5 * SECOND)
+    assert sends(harness) == [(2 * SECOND, "a"), (2 * SECOND, "b")]
 
 
 def test_an_event_before_a_step_without_a_condition_does_not_count() -> None:
-    stage = Stage(step(Wait(), at_us=3 * SECOND), step(send("a"), when=event("broker_paused")))
-    stage.cluster.at(SECOND, lambda _: stage.cluster.pause_broker(1))
-    stage.run(5 * SECOND)
-    assert sends(stage) == []
+    harness = ClusterHarness(step(Wait(), at_us=3 * SECOND), step(send("a"), when=event("broker_paused")))
+    harness.cluster.at(SECOND, lambda _: harness.cluster.pause_broker(1))
+    harness.run(5 * SECOND)
+    assert sends(harness) == []
 
 
 # Actions
 
 
 def test_a_script_goes_on_after_a_missed_expectation() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(Expect(condition=condition(controller=(0,))), line=3),
         step(Expect(condition=condition(controller=(1,), leader=(("t-0", 2),))), send("a"), line=4),
     )
-    stage.script.advance()
-    assert [(m.line, m.message) for m in stage.script.missed] == [
+    harness.script.advance()
+    assert [(m.line, m.message) for m in harness.script.missed] == [
         (4, "leader of t-0 is 0, expected 2"),
         (4, "controller is 0, expected 1"),
     ]
-    assert sends(stage) == [(0, "a")]
+    assert sends(harness) == [(0, "a")]
 
 
 def test_an_expectation_sees_the_event_that_its_step_waited_for() -> None:
     paused = event("broker_paused", broker=1)
-    stage = Stage(
+    harness = ClusterHarness(
         step(Wait(), at_us=SECOND),
         step(Expect(condition=paused), Expect(condition=no_event("broker_paused", broker=2)), when=paused),
     )
-    stage.cluster.at(2 * SECOND, lambda _: stage.cluster.pause_broker(1))
-    stage.run(3 * SECOND)
-    assert stage.script.is_finished()
-    assert stage.script.missed == []
+    harness.cluster.at(2 * SECOND, lambda _: harness.cluster.pause_broker(1))
+    harness.run(3 * SECOND)
+    assert harness.script.is_finished()
+    assert harness.script.missed == []
 
 
 def test_a_scripted_fault_without_anything_to_act_on_is_a_missed_expectation() -> None:
-    stage = Stage(step(BrokerRestart(broker=0), line=7), step(BrokerPause(broker=1)))
-    stage.script.advance()
-    assert [(m.line, m.message) for m in stage.script.missed] == [
+    harness = ClusterHarness(step(BrokerRestart(broker=0), line=7), step(BrokerPause(broker=1)))
+    harness.script.advance()
+    assert [(m.line, m.message) for m in harness.script.missed] == [
         (7, "broker_restart found nothing to act on")
     ]
-    assert stage.environment.is_paused(1)
+    assert harness.environment.is_paused(1)
 
 
 def test_a_producer_can_be_restarted() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(BrokerPause(broker=0), send("a")), step(RestartProducer(producer="producer-0"), send("b"))
     )
-    stage.script.advance()
-    assert list(stage.target.clients.producer_settings()) == [0, 1]
-    operations = [(o.process, o.type, o.value[0][2], o.error) for o in stage.cluster.history.operations]
+    harness.script.advance()
+    assert list(harness.target.clients.producer_settings()) == [0, 1]
+    operations = [(o.process, o.type, o.value[0][2], o.error) for o in harness.cluster.history.operations]
     assert operations == [
         (0, "invoke", "a", None),
         (0, "fail", "a", "CRASHED"),  # the record was not even sent
@@ -205,44 +207,44 @@ def test_a_producer_can_be_restarted() -> None:
 
 
 def test_preferred_leaders_can_be_elected() -> None:
-    stage = Stage(
+    harness = ClusterHarness(
         step(BrokerPause(broker=0, duration=(15 * SECOND, 15 * SECOND))),
         step(Expect(condition=condition(leader=(("t-0", 1),))), ElectPreferredLeaders(), at_us=60 * SECOND),
     )
-    stage.run(65 * SECOND)
-    assert stage.script.missed == []
-    state = stage.cluster.partition_state("t-0")
+    harness.run(65 * SECOND)
+    assert harness.script.missed == []
+    state = harness.cluster.partition_state("t-0")
     assert state is not None
     assert state.leader == 0
 
 
 def test_with_a_limit_a_step_runs_without_its_condition_after_waiting() -> None:
     never = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=7),))
-    stage = Stage(
+    harness = ClusterHarness(
         step(send("a"), at_us=SECOND),
         step(send("b"), when=never),
         step(send("c"), after_us=2 * SECOND, when=never),
         step(send("d"), when=condition()),
         step_limit_us=5 * SECOND,
     )
-    stage.run(30 * SECOND)
+    harness.run(30 * SECOND)
     # The wait begins when the step's time has come.
-    assert sends(stage) == [
+    assert sends(harness) == [
         (SECOND, "a"),
         (6 * SECOND, "b"),
         (13 * SECOND, "c"),
         (13 * SECOND, "d"),
     ]
-    assert [(hurried.number, hurried.waited_us) for hurried in stage.script.hurried] == [
+    assert [(hurried.number, hurried.waited_us) for hurried in harness.script.hurried] == [
         (2, 5 * SECOND),
         (3, 5 * SECOND),
     ]
-    assert "expected 7" in stage.script.hurried[0].missing
+    assert "expected 7" in harness.script.hurried[0].missing
 
 
 def test_without_a_limit_a_step_waits_for_its_condition() -> None:
     never = condition(replicas=(ReplicaIs(partition="t-0", broker=0, leo=7),))
-    stage = Stage(step(send("a"), when=never))
-    stage.run(300 * SECOND)
-    assert not sends(stage)
-    assert not stage.script.hurried
+    harness = ClusterHarness(step(send("a"), when=never))
+    harness.run(300 * SECOND)
+    assert not sends(harness)
+    assert not harness.script.hurried

@@ -14,7 +14,8 @@ faults:
   - rate: 40/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
-"""A few records and crashes. With acks=1 a run loses a record now and then, by permission."""
+"""A few records and crashes. With the default acks=1 a run sometimes loses a record, which is
+permitted."""
 
 
 def campaign(text: str = TEXT) -> Campaign:

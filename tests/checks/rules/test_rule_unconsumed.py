@@ -9,11 +9,11 @@ from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED, RuleResult
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
-PATIENCE = 60
-"""Time in seconds that the members of the group may take."""
+READ_TIMEOUT_S = 60
+"""How long the group may take to read a record."""
 
-MAX_POLL_INTERVAL = 300
-"""Time in seconds that a member may take between polls."""
+MAX_POLL_INTERVAL_S = 300
+"""How long a member may take between two polls."""
 
 
 class GroupRun:
@@ -29,8 +29,8 @@ class GroupRun:
             name="c",
             read_committed=False,
             group="g",
-            patience_us=PATIENCE * 1_000_000,
-            max_poll_interval_us=MAX_POLL_INTERVAL * 1_000_000,
+            patience_us=READ_TIMEOUT_S * 1_000_000,
+            max_poll_interval_us=MAX_POLL_INTERVAL_S * 1_000_000,
             **settings,
         )
         self.run.at(1)
@@ -47,15 +47,15 @@ class GroupRun:
         now_us = self.run.tick()
         self.run.history.polled(self.member, {partition: list(pairs)}, now_us, now_us)
 
-    def end(self, seconds: float) -> RuleResult:
-        """Read the partition back at a time and judge the run."""
+    def judge_at(self, seconds: float) -> RuleResult:
+        """Read the partition back at *seconds* and judge the run."""
         self.run.at(seconds)
         self.run.read_to_end(0)
         return self.run.judge("unconsumed")
 
 
 def test_a_partition_without_an_owner_is_a_violation() -> None:
-    result = GroupRun("u-0").end(2 * PATIENCE)
+    result = GroupRun("u-0").judge_at(2 * READ_TIMEOUT_S)
     (finding,) = result.findings
     assert (result.status, result.promise, finding.offset, finding.value) == (
         VIOLATED,
@@ -74,9 +74,9 @@ def test_a_chain_includes_an_election_only_if_the_group_already_had_members() ->
     group = GroupRun("u-0")
     group.run.elect(0, 0, (0, 1), partition="t-1")
     group.run.write(group.producer, "m1", 0, 1, partition="t-1")
-    group.run.at(2 * PATIENCE)
+    group.run.at(2 * READ_TIMEOUT_S)
     group.run.read_to_end(0, "t-1")
-    result = group.end(2 * PATIENCE + 1)
+    result = group.judge_at(2 * READ_TIMEOUT_S + 1)
     added = next(finding for finding in result.findings if finding.partition == "t-1")
     assert [sentence(link) for link in added.chain[:2]] == [
         "c was assigned u-0 (generation 1)",
@@ -85,25 +85,25 @@ def test_a_chain_includes_an_election_only_if_the_group_already_had_members() ->
 
 
 def test_a_member_that_polls_in_vain_is_a_violation() -> None:
-    (finding,) = GroupRun(PARTITION).end(2 * PATIENCE).findings
+    (finding,) = GroupRun(PARTITION).judge_at(2 * READ_TIMEOUT_S).findings
     assert sentence(finding.chain[-2]) == "c had t-0, and none of its polls returned offset 0"
 
 
-def test_a_group_has_the_sum_of_its_timeouts() -> None:
-    assert GroupRun("u-0").end(PATIENCE + 2).status == HELD
-    assert GroupRun("u-0").end(PATIENCE + 4).status == VIOLATED
+def test_a_group_may_take_the_sum_of_its_timeouts_to_read() -> None:
+    assert GroupRun("u-0").judge_at(READ_TIMEOUT_S + 2).status == HELD
+    assert GroupRun("u-0").judge_at(READ_TIMEOUT_S + 4).status == VIOLATED
 
 
 def test_a_record_that_the_group_has_read_is_consumed() -> None:
     group = GroupRun(PARTITION)
     group.poll((0, "m0"))
-    assert group.end(4 * PATIENCE).status == HELD
+    assert group.judge_at(4 * READ_TIMEOUT_S).status == HELD
 
 
 def test_a_record_below_a_committed_offset_is_consumed() -> None:
     group = GroupRun("u-0")
     group.run.history.committed(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
-    assert group.end(4 * PATIENCE).status == HELD
+    assert group.judge_at(4 * READ_TIMEOUT_S).status == HELD
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,21 @@ def test_a_record_below_a_committed_offset_is_consumed() -> None:
         ("client_throttled", {"broker": 0, "client": "c", "api": "Fetch", "throttle_us": 5}),
     ],
 )  # fmt: skip
-def test_a_disturbance_of_the_group_restarts_its_time(name: str, fields: dict[str, Any]) -> None:
+def test_a_disturbance_of_the_group_restarts_its_deadline(name: str, fields: dict[str, Any]) -> None:
     group = GroupRun("u-0")
-    group.run.at(1.5 * PATIENCE)
+    group.run.at(1.5 * READ_TIMEOUT_S)
     group.run.event(name, **fields)
-    assert group.end(2 * PATIENCE).status == HELD
-    assert group.end(3 * PATIENCE).status == VIOLATED
+    assert group.judge_at(2 * READ_TIMEOUT_S).status == HELD
+    assert group.judge_at(3 * READ_TIMEOUT_S).status == VIOLATED
 
 
 def test_a_fault_without_an_end_disturbs_the_group_until_healing() -> None:
     group = GroupRun("u-0")
     group.run.event("fault", fault="link_slow", phase="inject", details=(), strike=1)
-    group.run.at(1.5 * PATIENCE)
+    group.run.at(1.5 * READ_TIMEOUT_S)
     group.run.event("healed")
-    assert group.end(2 * PATIENCE).status == HELD
-    assert group.end(3 * PATIENCE).status == VIOLATED
+    assert group.judge_at(2 * READ_TIMEOUT_S).status == HELD
+    assert group.judge_at(3 * READ_TIMEOUT_S).status == VIOLATED
 
 
 def test_a_rebalancing_group_has_additional_time() -> None:
@@ -137,8 +137,8 @@ def test_a_rebalancing_group_has_additional_time() -> None:
     group.run.event(
         "group_state", broker=0, group="g", state="PreparingRebalance", generation=1, members=(), reason=""
     )
-    assert group.end(300).status == HELD
-    assert group.end(400).status == VIOLATED
+    assert group.judge_at(300).status == HELD
+    assert group.judge_at(400).status == VIOLATED
 
 
 @pytest.mark.parametrize(
@@ -151,19 +151,19 @@ def test_a_rebalancing_group_has_additional_time() -> None:
 def test_a_group_without_members_need_not_read(name: str, fields: dict[str, Any]) -> None:
     group = GroupRun("u-0")
     group.run.event(name, **fields)
-    assert group.end(4 * PATIENCE).status == HELD
+    assert group.judge_at(4 * READ_TIMEOUT_S).status == HELD
 
 
 def test_a_member_busy_with_other_partitions_has_more_time() -> None:
     group = GroupRun(PARTITION, "u-0")
-    group.run.at(MAX_POLL_INTERVAL)
+    group.run.at(MAX_POLL_INTERVAL_S)
     group.poll((0, "other"), partition="u-0")
-    assert group.end(MAX_POLL_INTERVAL + 1.5 * PATIENCE).status == HELD
+    assert group.judge_at(MAX_POLL_INTERVAL_S + 1.5 * READ_TIMEOUT_S).status == HELD
     # A busy member does not matter if no member owns the partition.
     group = GroupRun("u-0")
-    group.run.at(MAX_POLL_INTERVAL)
+    group.run.at(MAX_POLL_INTERVAL_S)
     group.poll((0, "other"), partition="u-0")
-    assert group.end(MAX_POLL_INTERVAL + 1.5 * PATIENCE).status == VIOLATED
+    assert group.judge_at(MAX_POLL_INTERVAL_S + 1.5 * READ_TIMEOUT_S).status == VIOLATED
 
 
 @pytest.mark.parametrize("owned", [(PARTITION, "u-0"), ("u-0",)])
@@ -171,26 +171,26 @@ def test_a_member_may_wait_for_max_poll_interval_after_a_poll(owned: tuple[str, 
     """The member owns the partition, or is the group leader that would assign it."""
     group = GroupRun(*owned)
     group.poll((0, "other"), partition="u-0")
-    assert group.end(MAX_POLL_INTERVAL + PATIENCE).status == HELD
-    assert group.end(MAX_POLL_INTERVAL + PATIENCE + 5).status == VIOLATED
+    assert group.judge_at(MAX_POLL_INTERVAL_S + READ_TIMEOUT_S).status == HELD
+    assert group.judge_at(MAX_POLL_INTERVAL_S + READ_TIMEOUT_S + 5).status == VIOLATED
 
 
-def test_a_group_need_not_read_unsubscribed_topics() -> None:
-    assert GroupRun("u-0", topics=("u",)).end(4 * PATIENCE).status == HELD
+def test_a_group_need_not_read_topics_to_which_no_member_subscribes() -> None:
+    assert GroupRun("u-0", topics=("u",)).judge_at(4 * READ_TIMEOUT_S).status == HELD
 
 
 def test_a_group_that_starts_at_the_end_need_not_read_before_its_first_position() -> None:
     group = GroupRun(PARTITION, offset_reset="latest")
-    assert group.end(4 * PATIENCE).status == HELD
+    assert group.judge_at(4 * READ_TIMEOUT_S).status == HELD
     group = GroupRun(PARTITION, offset_reset="latest")
     group.run.event("offset_reset", client="c", partition=PARTITION, position=-1, offset=0, policy="latest")
-    assert group.end(4 * PATIENCE).status == VIOLATED
+    assert group.judge_at(4 * READ_TIMEOUT_S).status == VIOLATED
 
 
-def test_a_member_without_a_reset_policy_need_not_start() -> None:
+def test_a_member_without_a_reset_policy_need_not_start_reading() -> None:
     group = GroupRun(PARTITION, offset_reset="none")
     group.run.event("offset_found", client="c", partition=PARTITION, offset=-1)
-    result = group.end(4 * PATIENCE)
+    result = group.judge_at(4 * READ_TIMEOUT_S)
     (finding,) = result.findings
     assert (result.status, finding.permitted_by) == (PERMITTED, "auto.offset.reset=none")
 
@@ -198,7 +198,7 @@ def test_a_member_without_a_reset_policy_need_not_start() -> None:
 def test_a_damaged_batch_on_the_leader_permits_unread_records() -> None:
     group = GroupRun(PARTITION)
     group.run.event("corrupt_batch", receiver="c", broker=0, partition=PARTITION, offset=0)
-    result = group.end(4 * PATIENCE)
+    result = group.judge_at(4 * READ_TIMEOUT_S)
     (finding,) = result.findings
     assert (result.status, finding.permitted_by) == (PERMITTED, "disk failure")
 

@@ -68,9 +68,9 @@ class Leader:
         )
         self.connections: dict[int, Connection] = {}
         self.correlation_id = 0
-        self.hear(isr, 0)
+        self.apply_metadata_log(isr, 0)
 
-    def hear(self, isr: tuple[int, ...], partition_epoch: int, **epochs: int) -> None:
+    def apply_metadata_log(self, isr: tuple[int, ...], partition_epoch: int, **epochs: int) -> None:
         """Apply an ISR, and the broker epochs of 1 and 2, from the metadata log."""
         brokers = {0: 10, 1: epochs.get("broker_1", 11), 2: epochs.get("broker_2", 12)}
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 0, isr, partition_epoch), (0, 1, 2))
@@ -104,13 +104,11 @@ class Leader:
 
 
 @pytest.mark.parametrize(("release", "log_end", "hw"), [("3.6", 2, 2), ("3.9", 0, 0), ("4.3", 0, 0)])
-def test_since_3_7_a_fetch_of_a_previous_incarnation_does_not_count(
-    release: str, log_end: int, hw: int
-) -> None:
+def test_since_3_7_a_fetch_of_a_previous_incarnation_is_ignored(release: str, log_end: int, hw: int) -> None:
     """Replica.updateFetchStateOrThrow (KAFKA-15221)."""
     leader = Leader((0, 1), release)
     leader.append(2)
-    leader.hear((0, 1), 1, broker_1=21)
+    leader.apply_metadata_log((0, 1), 1, broker_1=21)
     leader.fetch(1, 0, 21)
     leader.fetch(1, 2, 11)
     assert (leader.log_end_of(1), leader.hw) == (log_end, hw)
@@ -120,18 +118,18 @@ def test_since_3_7_a_fetch_of_a_previous_incarnation_does_not_count(
 def test_a_fetch_without_a_broker_epoch_or_with_a_later_one_counts(broker_epoch: int) -> None:
     leader = Leader((0, 1))
     leader.append(2)
-    leader.hear((0, 1), 1, broker_1=21)
+    leader.apply_metadata_log((0, 1), 1, broker_1=21)
     leader.fetch(1, 2, broker_epoch)
     assert (leader.log_end_of(1), leader.hw) == (2, 2)
 
 
 @pytest.mark.parametrize(("release", "hw"), [("3.9", 1), ("4.3", 1)])
-def test_the_hw_does_not_wait_for_a_replica_that_left_the_isr_before_it_fetched(
+def test_the_hw_does_not_wait_for_a_replica_that_left_the_isr_and_has_no_known_broker_epoch(
     release: str, hw: int
 ) -> None:
-    """Partition.isBrokerEpochIsrEligible: without a broker epoch a follower may not join."""
+    """Partition.isBrokerEpochIsrEligible: a follower of unknown broker epoch cannot rejoin."""
     leader = Leader((0, 1, 2), release)
-    leader.hear((0, 1), 1)
+    leader.apply_metadata_log((0, 1), 1)
     leader.append()
     leader.fetch(1, 1, 11)
     assert leader.hw == hw
@@ -145,7 +143,7 @@ def test_an_isr_request_has_no_broker_epoch_for_a_member_that_has_not_fetched() 
     assert leader.isr_requests.broker_epochs == [{1: 11, 2: NO_EPOCH}]
 
 
-def test_a_leader_drops_its_isr_request_when_the_log_repeats_its_state() -> None:
+def test_a_leader_drops_its_pending_isr_change_when_the_metadata_log_repeats_a_known_state() -> None:
     """Partition.makeLeader: a state that is not older replaces the pending ISR change."""
     leader = Leader()
     leader.fetch(1, 0, 11)
@@ -153,11 +151,11 @@ def test_a_leader_drops_its_isr_request_when_the_log_repeats_its_state() -> None
     leader.fetch(2, 0, 12)
     partition = leader.manager.partitions[P]
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1, 2))
-    leader.hear((0, 1), 1)
+    leader.apply_metadata_log((0, 1), 1)
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1))
     leader.isr_requests.answers[1](2)
     assert (partition.isr, partition.partition_epoch) == ((0, 1), 1), "its answer is out of date"
-    leader.hear((0, 1, 2), 2)
+    leader.apply_metadata_log((0, 1, 2), 2)
     assert (partition.isr, partition.partition_epoch) == ((0, 1, 2), 2)
 
 
@@ -165,11 +163,11 @@ def test_a_leader_ahead_of_the_metadata_log_keeps_its_state() -> None:
     leader = Leader()
     leader.fetch(1, 0, 11)
     leader.isr_requests.answers[0](1)
-    leader.hear((0,), 0)
+    leader.apply_metadata_log((0,), 0)
     assert leader.manager.partitions[P].isr == (0, 1)
 
 
-def test_after_an_ineligible_replica_the_hw_waits_for_the_next_fetch() -> None:
+def test_after_an_ineligible_replica_error_the_hw_advances_only_with_the_next_append() -> None:
     """Partition.handleAlterPartitionError."""
     leader = Leader()
     leader.fetch(1, 0, 11)

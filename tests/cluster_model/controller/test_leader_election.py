@@ -9,7 +9,7 @@ from harrow.cluster_model.controller.leader_election import (
     without_replica,
 )
 from harrow.cluster_model.protocol import LeaderAndIsr
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 
 Isr = tuple[int, ...]
 EPOCH, VERSION = 7, 42
@@ -103,12 +103,12 @@ def test_an_offline_replica_leaves_the_isr_unless_it_is_the_last_member(
 
 
 def test_a_new_controller_removes_dead_brokers_from_the_isrs() -> None:
-    stage = Stage(controller=2)
-    stage.cluster.crash_broker(2, power_loss=False)
+    harness = ClusterHarness(controller=2)
+    harness.cluster.crash_broker(2, power_loss=False)
     # Its session is over after 6 to 8 s; the leader would take it out of the ISR after 10 to 15 s.
-    stage.run(9_500_000)
-    assert stage.cluster.controller() in {0, 1}
-    state = stage.cluster.partition_state("t-0")
+    harness.run(9_500_000)
+    assert harness.cluster.controller() in {0, 1}
+    state = harness.cluster.partition_state("t-0")
     assert state is not None
     assert state.isr == (0, 1)
 

@@ -1,4 +1,4 @@
-"""Retention: which segments go and when, the new log start, and the state that survives."""
+"""Retention deletes old segments, raises the log start, and keeps epochs and producer states."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,9 @@ def topic(**settings: Value) -> TopicConfig:
     return topic_config(options, BROKER_2_4)
 
 
-def sized(value: str, size: int, at_us: int, sequence: int = -1, producer_id: int = -1) -> RecordBatch:
+def batch_of_size(
+    value: str, size: int, at_us: int, sequence: int = -1, producer_id: int = -1
+) -> RecordBatch:
     epoch = 0 if producer_id >= 0 else -1
     return RecordBatch((value,), producer_id, epoch, sequence, size_bytes=size, max_timestamp_us=at_us)
 
@@ -47,12 +49,12 @@ def log_of(*batches: tuple[int, int], config: TopicConfig, hw: int | None = None
     file.segment_bytes, file.segment_us = config.segment_bytes, config.segment_us
     log = UnifiedLog(P, disk, V2_4)
     for number, (size, at_us) in enumerate(batches):
-        log.append_as_leader(sized(f"m{number}", size, at_us), 0)
+        log.append_as_leader(batch_of_size(f"m{number}", size, at_us), 0)
     log.update_high_watermark(len(batches) if hw is None else hw)
     return log
 
 
-def bases(file: LogFile) -> list[int]:
+def base_offsets(file: LogFile) -> list[int]:
     return [segment.base_offset for segment in file.segments]
 
 
@@ -77,22 +79,22 @@ def test_a_segment_rolls_segment_ms_after_its_first_batch(
     file.segment_us = 10
     log = UnifiedLog(P, disk, V2_4)
     for number, at_us in enumerate(times_us):
-        log.append_as_leader(sized(f"m{number}", 10, at_us), 0)
-    assert bases(file) == expected
+        log.append_as_leader(batch_of_size(f"m{number}", 10, at_us), 0)
+    assert base_offsets(file) == expected
 
 
 def test_an_emptied_segment_takes_its_age_from_the_next_batch() -> None:
     disk = Disk()
     disk.log_file(P).segment_us = 10
     log = UnifiedLog(P, disk, V2_4)
-    log.append_as_leader(sized("a", 10, 0), 0)
+    log.append_as_leader(batch_of_size("a", 10, 0), 0)
     log.truncate_to(0)
-    log.append_as_leader(sized("b", 10, 100), 0)
-    log.append_as_leader(sized("c", 10, 105), 0)
-    assert bases(disk.log_file(P)) == [0]
+    log.append_as_leader(batch_of_size("b", 10, 100), 0)
+    log.append_as_leader(batch_of_size("c", 10, 105), 0)
+    assert base_offsets(disk.log_file(P)) == [0]
 
 
-def test_a_log_truncated_to_a_start_within_a_batch_is_empty_from_there() -> None:
+def test_truncating_to_a_log_start_inside_a_batch_empties_the_log() -> None:
     """The log start does not fall: a follower then takes the leader's whole batch (KAFKA-6975)."""
     disk = Disk()
     log = UnifiedLog(P, disk, V2_4)
@@ -103,8 +105,8 @@ def test_a_log_truncated_to_a_start_within_a_batch_is_empty_from_there() -> None
     log.truncate_to(3)
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
     disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 3})
-    again = UnifiedLog(P, disk, V2_4)
-    assert (again.log_start_offset, again.log_end_offset, again.batches) == (3, 3, [])
+    reopened = UnifiedLog(P, disk, V2_4)
+    assert (reopened.log_start_offset, reopened.log_end_offset, reopened.batches) == (3, 3, [])
 
 
 # Deleted segments
@@ -113,48 +115,52 @@ ONE_EACH = {"segment_bytes": 14}
 
 
 @pytest.mark.parametrize(
-    ("now_us", "begins"), [(10 * MS, 0), (10 * MS + 1, 1), (12 * MS + 1, 3), (99 * MS, 3)]
+    ("now_us", "expected_start"), [(10 * MS, 0), (10 * MS + 1, 1), (12 * MS + 1, 3), (99 * MS, 3)]
 )
-def test_retention_ms_deletes_segments_whose_latest_record_is_older(now_us: int, begins: int) -> None:
+def test_retention_ms_deletes_segments_whose_latest_record_is_older(now_us: int, expected_start: int) -> None:
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, MS), (14, 2 * MS), config=config)
     log.delete_old_segments(now_us, config)
-    assert log.log_start_offset == begins
-    assert log.read(begins, 3, 100) == tuple(log.batches)
+    assert log.log_start_offset == expected_start
+    assert log.read(expected_start, 3, 100) == tuple(log.batches)
 
 
-@pytest.mark.parametrize(("limit", "begins"), [(42, 0), (41, 0), (28, 1), (27, 1), (14, 2), (0, 3), (-1, 0)])
-def test_retention_bytes_deletes_while_the_rest_reaches_the_limit(limit: int, begins: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "expected_start"), [(42, 0), (41, 0), (28, 1), (27, 1), (14, 2), (0, 3), (-1, 0)]
+)
+def test_retention_bytes_deletes_while_the_rest_reaches_the_limit(limit: int, expected_start: int) -> None:
     config = topic(retention_bytes=limit, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 0), config=config)
     deleted = log.delete_old_segments(10**12, config)
-    assert log.log_start_offset == begins
-    assert deleted == ([(RETENTION_BYTES, begins, 42 - 14 * begins)] if begins else [])
+    assert log.log_start_offset == expected_start
+    assert deleted == (
+        [(RETENTION_BYTES, expected_start, 42 - 14 * expected_start)] if expected_start else []
+    )
 
 
-@pytest.mark.parametrize(("waits", "begins"), [(True, 1), (False, 3)])
-def test_since_kafka_5634_uncommitted_records_stay(waits: bool, begins: int) -> None:
+@pytest.mark.parametrize(("waits", "expected_start"), [(True, 1), (False, 3)])
+def test_since_kafka_5634_retention_keeps_uncommitted_records(waits: bool, expected_start: int) -> None:
     config = topic(retention_ms=10, **ONE_EACH)
     log = log_of((14, 0), (14, 0), (14, 0), config=config, hw=1)
     log._switches = V2_4.with_switches(retention_waits_for_hw=waits).log
     log.delete_old_segments(99 * MS, config)
-    assert (log.log_start_offset, log.high_watermark) == (begins, begins)
+    assert (log.log_start_offset, log.high_watermark) == (expected_start, expected_start)
 
 
-def test_an_old_record_after_a_recent_one_stays() -> None:
+def test_retention_keeps_an_old_record_after_a_recent_one() -> None:
     config = topic(retention_ms=10)
     log = log_of((14, 90 * MS), (14, 0), config=config)
     log.delete_old_segments(99 * MS, config)
     assert log.log_start_offset == 0
 
 
-def test_a_log_without_segments_continues_at_its_end() -> None:
+def test_a_log_whose_segments_were_all_deleted_continues_at_its_end() -> None:
     config = topic(retention_ms=10)
     log = log_of((14, 0), (14, 0), config=config)
     assert log.delete_old_segments(99 * MS, config) == [(RETENTION_MS, 2, 0)]
     assert (log.log_start_offset, log.log_end_offset, list(log.batches)) == (2, 2, [])
     assert log.delete_old_segments(99 * MS, config) == []  # an empty active segment is not deleted again
-    assert log.append_as_leader(sized("x", 14, 99 * MS), 3).base_offset == 2
+    assert log.append_as_leader(batch_of_size("x", 14, 99 * MS), 3).base_offset == 2
     assert log.epochs.entries == [(0, 2), (3, 2)][1:]
 
 
@@ -186,7 +192,7 @@ def test_a_truncation_below_the_first_segment_drops_everything() -> None:
     assert (list(log.batches), log.epochs.entries) == ([], [])
 
 
-# Laws
+# Properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +202,7 @@ class Step:
     size: int
     gap_ms: int
     producer_id: int
-    looks: bool
+    checks_retention: bool
 
 
 STEPS = st.lists(
@@ -207,23 +213,23 @@ LIMITS = st.sampled_from([-1, 0, 20, 50])
 
 @given(STEPS, LIMITS, st.sampled_from([-1, 0, 30, 100]), st.integers(14, 120), st.integers(0, 3))
 def test_retention_deletes_exactly_the_due_and_committed_prefix(
-    steps: list[Step], retention_ms: int, retention_bytes: int, segment_bytes: int, behind: int
+    steps: list[Step], retention_ms: int, retention_bytes: int, segment_bytes: int, hw_lag: int
 ) -> None:
     config = topic(retention_ms=retention_ms, retention_bytes=retention_bytes, segment_bytes=segment_bytes)
     log = log_of(config=config)
     log._file.segment_bytes = config.segment_bytes
-    whole: list[RecordBatch] = []
+    appended: list[RecordBatch] = []
     sequences = {0: 0, 1: 0, 2: 0}
     now_us = 0
     for number, step in enumerate(steps):
         now_us += step.gap_ms * MS
-        sent = sized(f"m{number}", step.size, now_us, sequences[step.producer_id], step.producer_id)
+        sent = batch_of_size(f"m{number}", step.size, now_us, sequences[step.producer_id], step.producer_id)
         sequences[step.producer_id] += 1
         result = log.append_as_leader(sent, number // 5)
         assert result.batch is not None
-        whole.append(result.batch)
-        log.update_high_watermark(max(log.high_watermark, log.log_end_offset - behind))
-        if step.looks:
+        appended.append(result.batch)
+        log.update_high_watermark(max(log.high_watermark, log.log_end_offset - hw_lag))
+        if step.checks_retention:
             now_us += 25 * MS
             before = list(log.batches)
             log.delete_old_segments(now_us, config)
@@ -236,10 +242,10 @@ def test_retention_deletes_exactly_the_due_and_committed_prefix(
                 assert is_old or 0 <= retention_bytes <= size
         # The log is a suffix of the appends, with the epochs and producers of all of them.
         assert log.log_start_offset == (log.batches[0].base_offset if log.batches else log.log_end_offset)
-        assert list(log.batches) == whole[log.log_start_offset :]
+        assert list(log.batches) == appended[log.log_start_offset :]
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
         assert log.epochs.latest_epoch() == number // 5
-        assert all(begin >= log.log_start_offset for _, begin in log.epochs.entries[1:])
+        assert all(start >= log.log_start_offset for _, start in log.epochs.entries[1:])
     # A restart still knows the producers of deleted records (KAFKA-7190).
     expected = {number: list(entry.batches) for number, entry in log.producers.entries.items()}
     log.producers.rebuild(log._file.batches, log._file.producer_snapshots)
@@ -247,7 +253,9 @@ def test_retention_deletes_exactly_the_due_and_committed_prefix(
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), max_size=8), st.integers(0, 40))
-def test_epochs_before_a_log_start_begin_there(gaps: list[tuple[int, int]], start: int) -> None:
+def test_truncation_from_the_start_keeps_the_answers_that_replicas_can_ask_for(
+    gaps: list[tuple[int, int]], start: int
+) -> None:
     cache, epoch, offset = LeaderEpochCache(), 0, 0
     for skipped, records in gaps:
         cache.assign(epoch, offset)
@@ -264,7 +272,7 @@ def test_epochs_before_a_log_start_begin_there(gaps: list[tuple[int, int]], star
 
 def test_a_producer_snapshot_outlives_its_records() -> None:
     states = ProducerStates(V2_4)
-    batches = [sized(f"m{n}", 10, 0, n, 7).stored_at(n, 0) for n in range(4)]
+    batches = [batch_of_size(f"m{n}", 10, 0, n, 7).stored_at(n, 0) for n in range(4)]
     snapshot = states.snapshot_at(2, batches, [])
     assert snapshot.offset == 2
     states.rebuild(batches[2:], [snapshot])
@@ -284,12 +292,12 @@ def manager_of(disk: Disk, settings: Mapping[str, Value]) -> tuple[LogManager, F
 
 def append(manager: LogManager, name: str, value: str, at_us: int) -> None:
     log = manager.log(name)
-    log.append_as_leader(sized(value, 14, at_us), 0)
+    log.append_as_leader(batch_of_size(value, 14, at_us), 0)
     log.update_high_watermark(log.log_end_offset)
     manager.appended(manager.log(name))
 
 
-SHORT: Mapping[str, Value] = {
+SHORT_RETENTION: Mapping[str, Value] = {
     "log.retention.ms": 5_000,
     "log.segment.bytes": 14,
     "log.retention.check.interval.ms": 10_000,
@@ -297,7 +305,7 @@ SHORT: Mapping[str, Value] = {
 
 
 def test_a_broker_checks_retention_30_s_after_its_start_and_then_periodically() -> None:
-    manager, host = manager_of(Disk(), SHORT)
+    manager, host = manager_of(Disk(), SHORT_RETENTION)
     manager.open(P)
     append(manager, P, "a", 0)
     host.advance(30 * SECOND - 1)
@@ -311,9 +319,9 @@ def test_a_broker_checks_retention_30_s_after_its_start_and_then_periodically() 
 
 
 def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
-    manager, host = manager_of(Disk(), {**SHORT, "log.retention.ms": -1, "log.retention.bytes": 0})
+    manager, host = manager_of(Disk(), {**SHORT_RETENTION, "log.retention.ms": -1, "log.retention.bytes": 0})
     log = manager.open(P)
-    log.append_as_leader(sized("a", 14, 0), 0)
+    log.append_as_leader(batch_of_size("a", 14, 0), 0)
     manager.appended(manager.log(P))
     host.advance(35 * SECOND)
     assert host.events_named("log_start") == []
@@ -324,7 +332,7 @@ def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
 
 @patches_the_model
 def test_a_retention_check_skips_logs_without_due_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 500 partitions and a week of retention, the check every five minutes is free."""
+    """With 500 partitions and a week of retention, checks cost nothing until a segment is due."""
     never = 10**12
     manager, host = manager_of(
         Disk(),
@@ -337,15 +345,15 @@ def test_a_retention_check_skips_logs_without_due_segments(monkeypatch: pytest.M
     for number in range(500):
         manager.open(f"t-{number}")
         append(manager, f"t-{number}", "a", 0)
-    looked: list[str] = []
-    monkeypatch.setattr(manager, "_delete_segments_of", lambda name, _: looked.append(name))
+    checked: list[str] = []
+    monkeypatch.setattr(manager, "_delete_segments_of", lambda name, _: checked.append(name))
     host.advance(3_600 * SECOND)
-    assert looked == []
+    assert checked == []
     host.advance(7 * 24 * 3_600 * SECOND)
-    assert len(looked) == 500
+    assert len(checked) == 500
 
 
-def test_a_log_start_within_a_segment_survives_a_restart_by_its_checkpoint() -> None:
+def test_a_log_start_within_a_segment_survives_a_restart_thanks_to_its_checkpoint() -> None:
     disk = Disk()
     manager, host = manager_of(disk, {})
     manager.open(P)
@@ -359,7 +367,7 @@ def test_a_log_start_within_a_segment_survives_a_restart_by_its_checkpoint() -> 
     assert UnifiedLog(P, disk, V2_4).log_start_offset == 2
 
 
-def test_a_log_that_ends_before_its_checkpointed_start_restarts_there() -> None:
+def test_a_log_that_ends_before_its_checkpointed_start_restarts_at_that_start() -> None:
     disk = Disk()
     disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 5})
     log = UnifiedLog(P, disk, V2_4)
@@ -368,7 +376,7 @@ def test_a_log_that_ends_before_its_checkpointed_start_restarts_there() -> None:
 
 def test_nothing_is_deleted_from_an_unwritable_log_directory() -> None:
     disk = Disk()
-    manager, host = manager_of(disk, SHORT)
+    manager, host = manager_of(disk, SHORT_RETENTION)
     manager.open(P)
     append(manager, P, "a", 0)
     disk.failed_dirs[0] = None
@@ -384,8 +392,8 @@ def reopen(disk: Disk) -> tuple[FakeHost, LogManager]:
     return host, manager
 
 
-def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, FakeHost, Disk]:
-    """Return the logs of a broker with four records in t-0 and a log start as the leader's."""
+def manager_with_log_start(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, FakeHost, Disk]:
+    """Return the logs of a broker with four records in t-0 that adopted its leader's log start."""
     disk = Disk()
     manager, host = manager_of(disk, {})
     manager.open(P)
@@ -398,7 +406,7 @@ def started_at(offset: int, *, checkpointed: bool = True) -> tuple[LogManager, F
 
 
 def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
-    _, _, disk = started_at(3, checkpointed=False)
+    _, _, disk = manager_with_log_start(3, checkpointed=False)
     host, manager = reopen(disk)
     assert manager.log(P).log_start_offset == 0
     assert host.events_named("log_start_reverted") == [(1, P, 3, 0)]
@@ -406,8 +414,11 @@ def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
     assert host.events_named("log_start_reverted") == []
 
 
-def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
-    """Return the disk of a broker that was killed before it checkpointed a raised log start.
+ALL_EPOCH_ENTRIES = [(0, 0), (1, 1), (2, 5)]
+
+
+def disk_with_raised_log_start(offset: int, *, checkpointed: bool = False) -> Disk:
+    """Return the disk of a broker that raised its log start, by default without a checkpoint of it.
 
     Its batches have the offsets 0, 1 to 3, 4, 5 and 6, and the epochs 0, 1, 1, 2 and 2.
     """
@@ -416,15 +427,14 @@ def deleted_below(offset: int, *, checkpointed: bool = False) -> Disk:
     for values, epoch in (("a", 0), ("bcd", 1), ("e", 1), ("f", 2), ("g", 2)):
         log.append_as_leader(RecordBatch(tuple(values), size_bytes=len(values)), epoch)
     log.update_high_watermark(7)
-    assert log.epochs.entries == WHOLE
+    assert log.epochs.entries == ALL_EPOCH_ENTRIES
     assert log.increment_log_start_offset(offset)
     if checkpointed:
         disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: offset})
     return disk
 
 
-WHOLE = [(0, 0), (1, 1), (2, 5)]
-RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
+RECOVERS_EPOCHS = V2_4.with_switches(reverted_epochs_recovered=True)
 
 
 @pytest.mark.parametrize(
@@ -441,39 +451,39 @@ RECOVERED = V2_4.with_switches(reverted_epochs_recovered=True)
 def test_a_log_with_a_lost_log_start_lacks_epochs_unless_they_are_recovered(
     offset: int, entries: list[tuple[int, int]]
 ) -> None:
-    as_released = UnifiedLog(P, deleted_below(offset), V2_4)
+    as_released = UnifiedLog(P, disk_with_raised_log_start(offset), V2_4)
     assert (as_released.log_start_offset, as_released.epochs.entries) == (0, entries)
-    disk = deleted_below(offset)
-    recovered = UnifiedLog(P, disk, RECOVERED)
-    assert (recovered.log_start_offset, recovered.epochs.entries) == (0, WHOLE)
-    assert disk.epoch_checkpoint(P) == WHOLE
+    disk = disk_with_raised_log_start(offset)
+    recovered = UnifiedLog(P, disk, RECOVERS_EPOCHS)
+    assert (recovered.log_start_offset, recovered.epochs.entries) == (0, ALL_EPOCH_ENTRIES)
+    assert disk.epoch_checkpoint(P) == ALL_EPOCH_ENTRIES
 
 
-def test_recovered_epochs_give_followers_the_right_end() -> None:
+def test_recovered_epochs_give_followers_the_right_end_of_an_epoch() -> None:
     answers = [
-        UnifiedLog(P, deleted_below(5), behaviours).epochs.end_offset_for(0, 7)
-        for behaviours in (V2_4, RECOVERED)
+        UnifiedLog(P, disk_with_raised_log_start(5), behaviours).epochs.end_offset_for(0, 7)
+        for behaviours in (V2_4, RECOVERS_EPOCHS)
     ]
     assert answers == [(0, 5), (0, 1)]
 
 
 @pytest.mark.parametrize("offset", range(1, 7))
 def test_a_checkpointed_log_start_needs_no_epoch_recovery(offset: int) -> None:
-    as_released = UnifiedLog(P, deleted_below(offset, checkpointed=True), V2_4)
-    recovered = UnifiedLog(P, deleted_below(offset, checkpointed=True), RECOVERED)
+    as_released = UnifiedLog(P, disk_with_raised_log_start(offset, checkpointed=True), V2_4)
+    recovered = UnifiedLog(P, disk_with_raised_log_start(offset, checkpointed=True), RECOVERS_EPOCHS)
     assert recovered.log_start_offset == offset
     assert recovered.epochs.entries == as_released.epochs.entries
     assert recovered.epochs.entries[0][1] == offset
 
 
 def test_epochs_lost_for_another_reason_are_not_recovered() -> None:
-    disk = deleted_below(1, checkpointed=True)
+    disk = disk_with_raised_log_start(1, checkpointed=True)
     disk.epoch_checkpoint(P).clear()
-    assert UnifiedLog(P, disk, RECOVERED).epochs.entries == []
+    assert UnifiedLog(P, disk, RECOVERS_EPOCHS).epochs.entries == []
 
 
 def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_opens() -> None:
-    _, _, disk = started_at(3)
+    _, _, disk = manager_with_log_start(3)
     disk.log_file(P).flushed_offset = 2
     assert disk.lose_power() == [(P, 2, 4)]
     host, manager = reopen(disk)
@@ -484,8 +494,8 @@ def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_op
     assert kinds.index("log_start") < kinds.index("recover")
 
 
-def test_a_log_start_undone_by_a_truncation_leaves_its_checkpoint_within_a_minute() -> None:
-    manager, host, disk = started_at(3)
+def test_a_log_start_undone_by_a_truncation_is_removed_from_the_checkpoint_within_a_minute() -> None:
+    manager, host, disk = manager_with_log_start(3)
     manager.log(P).high_watermark = 1
     manager.truncate(P, 1, "leader epoch")
     assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 3

@@ -11,7 +11,7 @@ from harrow.faults.effects import (
     Kill,
 )
 from harrow.faults.injection import At, Injection
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 from tests.recorded_choices import recorded_choices
 
 SECOND = 1_000_000
@@ -21,9 +21,9 @@ RACKS = ClusterSpec(
 )
 
 
-def meant(stage: Stage, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
+def meant(harness: ClusterHarness, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
     draw = recorded_choices({"schedule": draws}).schedule
-    return BrokerReferences(stage.target, RACKS, draw).brokers(reference)
+    return BrokerReferences(harness.target, RACKS, draw).brokers(reference)
 
 
 @pytest.mark.parametrize(
@@ -51,34 +51,34 @@ def meant(stage: Stage, reference: object, draws: Sequence[int] = ()) -> tuple[i
 def test_a_reference_resolves_to_its_brokers(
     reference: object, draws: tuple[int, ...], brokers: tuple[int, ...]
 ) -> None:
-    assert meant(Stage(), reference, draws) == brokers
+    assert meant(ClusterHarness(), reference, draws) == brokers
 
 
 def test_a_reference_resolves_against_the_current_state_of_the_cluster() -> None:
-    stage = Stage(brokers=2, replication_factor=1, controller=1)
-    assert meant(stage, "follower of t-0") == ()  # the partition has no followers
-    stage.environment.perform(Kill(0))
-    stage.cluster.simulator.run_until(30 * SECOND)
-    assert meant(stage, "leader of t-0") == meant(stage, "leaders of t") == ()
-    assert meant(stage, "controller") == (1,)
+    harness = ClusterHarness(brokers=2, replication_factor=1, controller=1)
+    assert meant(harness, "follower of t-0") == ()  # the partition has no followers
+    harness.environment.perform(Kill(0))
+    harness.cluster.simulator.run_until(30 * SECOND)
+    assert meant(harness, "leader of t-0") == meant(harness, "leaders of t") == ()
+    assert meant(harness, "controller") == (1,)
 
 
 def test_a_fault_strikes_each_of_the_brokers_that_it_names() -> None:
-    stage = Stage()
-    assert stage.injector.inject(BrokerCrash(broker=(2, 1), restart_after=(SECOND, SECOND)))
-    assert [stage.environment.is_running(broker) for broker in range(3)] == [True, False, False]
-    assert [struck.concrete for struck in stage.injector.injected] == [
+    harness = ClusterHarness()
+    assert harness.injector.inject(BrokerCrash(broker=(2, 1), restart_after=(SECOND, SECOND)))
+    assert [harness.environment.is_running(broker) for broker in range(3)] == [True, False, False]
+    assert [struck.concrete for struck in harness.injector.injected] == [
         BrokerCrash(broker=broker, restart_after=(SECOND, SECOND)) for broker in (2, 1)
     ]
     # One of them is already down. The other is still struck.
-    assert stage.injector.inject(BrokerCrash(broker=(1, 0)))
-    assert not stage.injector.inject(BrokerCrash(broker=(1, 0)))
+    assert harness.injector.inject(BrokerCrash(broker=(1, 0)))
+    assert not harness.injector.inject(BrokerCrash(broker=(1, 0)))
 
 
 def test_a_time_is_drawn_from_a_range() -> None:
-    stage = Stage(draws=(3_000,))
-    stage.injector.schedule(
+    harness = ClusterHarness(draws=(3_000,))
+    harness.injector.schedule(
         Injection(timing=At(at_us=(5 * SECOND, 20 * SECOND)), faults=(BrokerCrash(broker=1),))
     )
-    stage.run(30 * SECOND)
-    assert [struck.at_us for struck in stage.injector.injected] == [8 * SECOND]
+    harness.run(30 * SECOND)
+    assert [struck.at_us for struck in harness.injector.injected] == [8 * SECOND]

@@ -28,7 +28,7 @@ from harrow.faults.event_pattern import EventPattern
 from harrow.faults.fault import Environment, Fault, GradualFault, LastingFault
 from harrow.faults.injection import At, Every, Injection, Rate, Timing, When
 from harrow.faults.links import NetworkAckLoss, NetworkPartition
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 from tests.conditions import condition
 
 SECOND = 1_000_000
@@ -36,86 +36,86 @@ MS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strike(Fault):
+class RecordingFault(Fault):
     """A fault that only records when it struck."""
 
-    name: ClassVar[str] = "strike"
+    name: ClassVar[str] = "recording_fault"
 
-    stage: Any = described("Where it strikes.", key="")
-    struck: Any = described("What it notes.", key="")
-    label: str = "strike"
-    finds_something: bool = True
+    harness: Any = described("The harness of the cluster that it strikes.", key="")
+    strikes: Any = described("The time and label of each strike.", key="")
+    label: str = ""
+    finds_target: bool = True
 
     def applies(self, environment: Environment) -> bool:
-        self.struck.append((self.stage.now_us, self.label))
-        return self.finds_something and bool(environment)
+        self.strikes.append((self.harness.now_us, self.label))
+        return self.finds_target and bool(environment)
 
     def effects(self, environment: Environment) -> Iterable[FaultEffect]:
         return ()
 
 
-def strike(stage: Stage, **given: Any) -> Strike:
-    return Strike(stage=stage, struck=given.pop("struck", []), **given)
+def recording_fault(harness: ClusterHarness, **fields: Any) -> RecordingFault:
+    return RecordingFault(harness=harness, strikes=fields.pop("strikes", []), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lasting(LastingFault):
+class RecordingLastingFault(LastingFault):
     """A fault that lasts a second by default and records its end."""
 
-    name: ClassVar[str] = "lasting"
+    name: ClassVar[str] = "recording_lasting_fault"
 
     duration: Lasts = (SECOND, SECOND)
     broker: Broker = 0
-    ended: Any = described("What it notes.", factory=list, key="")
+    ended_durations: Any = described("The duration of each fault that ended.", factory=list, key="")
 
     def effects(self, environment: Environment) -> Iterable[FaultEffect]:
         return ()
 
     def end(self, environment: Environment) -> Iterable[FaultEffect]:
-        self.ended.append(self.duration)
+        self.ended_durations.append(self.duration)
         return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gradual(GradualFault):
+class RecordingGradualFault(GradualFault):
     """A fault of three steps, a second and two seconds apart."""
 
-    name: ClassVar[str] = "gradual"
+    name: ClassVar[str] = "recording_gradual_fault"
 
-    stage: Any = described("Where it strikes.", key="")
-    taken: Any = described("What it notes.", factory=list, key="")
+    harness: Any = described("The harness of the cluster that it strikes.", key="")
+    step_times: Any = described("The times of its steps.", factory=list, key="")
 
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         for wait_us in (SECOND, 2 * SECOND, 0):
             # The injector runs the steps once in advance, without performing them.
-            if environment is self.stage.environment:
-                self.taken.append(self.stage.now_us)
+            if environment is self.harness.environment:
+                self.step_times.append(self.harness.now_us)
             if wait_us:
                 yield wait_us
 
 
-class Melt(FaultEffect):
+class UnsupportedEffect(FaultEffect):
     """An effect that the model does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Melting(GradualFault):
+class PartlySupportedFault(GradualFault):
     """A fault whose second step has an effect that the model does not have."""
 
-    name: ClassVar[str] = "melting"
+    name: ClassVar[str] = "partly_supported_fault"
 
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
         yield Kill(0)
         yield SECOND
-        yield Melt()
+        yield UnsupportedEffect()
 
 
-def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
-    stage = Stage(draws=draws)
-    struck = strike(stage)
-    stage.injector.schedule(Injection(timing=timing, faults=(struck,)))
-    stage.cluster.simulator.run_until(end_us)
-    return [at_us for at_us, _ in struck.struck]
+def strike_times(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
+    harness = ClusterHarness(draws=draws)
+    fault = recording_fault(harness)
+    harness.injector.schedule(Injection(timing=timing, faults=(fault,)))
+    harness.cluster.simulator.run_until(end_us)
+    return [at_us for at_us, _ in fault.strikes]
 
 
 @pytest.mark.parametrize(
@@ -130,26 +130,26 @@ def times_of(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[in
 def test_a_fault_strikes_at_its_time_or_periodically(
     timing: Timing, draws: tuple[int, ...], times: list[int]
 ) -> None:
-    assert times_of(timing, *draws) == [at * SECOND for at in times]
+    assert strike_times(timing, *draws) == [second * SECOND for second in times]
 
 
 def test_random_faults_have_gaps_drawn_around_the_mean() -> None:
     rate = Rate(mean_us=10 * SECOND, start_us=SECOND, stop_us=50 * SECOND)
     draws = [4 * SECOND - 1, 20 * SECOND - 1, 0, 10 * SECOND - 1, 15 * SECOND - 1]
-    assert times_of(rate, *draws) == [5 * SECOND, 25 * SECOND, 25 * SECOND + 1, 35 * SECOND + 1]
+    assert strike_times(rate, *draws) == [5 * SECOND, 25 * SECOND, 25 * SECOND + 1, 35 * SECOND + 1]
     # A gap is at most twice the mean.
-    assert times_of(rate, 20 * SECOND, end_us=SECOND + 1) == [SECOND + 1]
+    assert strike_times(rate, 20 * SECOND, end_us=SECOND + 1) == [SECOND + 1]
 
 
 def test_one_of_several_faults_is_drawn_each_time() -> None:
-    stage = Stage(draws=(2, 0, 1))
-    struck: list[tuple[int, str]] = []
-    faults = tuple(strike(stage, label=label, struck=struck) for label in "abc")
-    stage.injector.schedule(
+    harness = ClusterHarness(draws=(2, 0, 1))
+    strikes: list[tuple[int, str]] = []
+    faults = tuple(recording_fault(harness, label=label, strikes=strikes) for label in "abc")
+    harness.injector.schedule(
         Injection(timing=Every(period_us=SECOND, start_us=0, stop_us=4 * SECOND), faults=faults)
     )
-    stage.cluster.simulator.run_until(5 * SECOND)
-    assert [label for _, label in struck] == ["c", "a", "b"]
+    harness.cluster.simulator.run_until(5 * SECOND)
+    assert [label for _, label in strikes] == ["c", "a", "b"]
 
 
 def broker_state(broker: int, state: str = "paused") -> Condition:
@@ -160,139 +160,139 @@ def broker_state(broker: int, state: str = "paused") -> Condition:
 def test_a_triggered_fault_strikes_each_time_its_condition_becomes_true(
     times: int, expected: list[int]
 ) -> None:
-    stage = Stage()
-    struck = strike(stage)
-    assert not stage.injector.has_triggers()
-    stage.injector.schedule(Injection(timing=When(condition=broker_state(1), times=times), faults=(struck,)))
-    assert stage.injector.has_triggers()
+    harness = ClusterHarness()
+    fault = recording_fault(harness)
+    assert not harness.injector.has_triggers()
+    harness.injector.schedule(Injection(timing=When(condition=broker_state(1), times=times), faults=(fault,)))
+    assert harness.injector.has_triggers()
     for at in (2, 6, 10):
         pause = BrokerPause(broker=1, duration=(SECOND, SECOND))
-        stage.injector.schedule(Injection(timing=At(at_us=(at * SECOND, at * SECOND)), faults=(pause,)))
-    stage.run(20 * SECOND)
-    assert [at_us for at_us, _ in struck.struck] == [at * SECOND for at in expected]
-    assert stage.injector.has_triggers() == (times == 9)
-    stage.injector.stop()
-    assert not stage.injector.has_triggers()
+        harness.injector.schedule(Injection(timing=At(at_us=(at * SECOND, at * SECOND)), faults=(pause,)))
+    harness.run(20 * SECOND)
+    assert [at_us for at_us, _ in fault.strikes] == [at * SECOND for at in expected]
+    assert harness.injector.has_triggers() == (times == 9)
+    harness.injector.stop()
+    assert not harness.injector.has_triggers()
 
 
 def test_a_trigger_that_holds_from_the_start_strikes_at_the_first_check() -> None:
-    stage = Stage()
-    struck = strike(stage)
-    stage.injector.schedule(Injection(timing=When(condition=broker_state(1, "up")), faults=(struck,)))
-    stage.injector.check_triggers()
-    stage.injector.check_triggers()
-    assert len(struck.struck) == 1
+    harness = ClusterHarness()
+    fault = recording_fault(harness)
+    harness.injector.schedule(Injection(timing=When(condition=broker_state(1, "up")), faults=(fault,)))
+    harness.injector.check_triggers()
+    harness.injector.check_triggers()
+    assert len(fault.strikes) == 1
 
 
 def test_a_fault_can_be_triggered_by_an_event() -> None:
-    stage = Stage()
-    struck = strike(stage)
+    harness = ClusterHarness()
+    fault = recording_fault(harness)
     wanted = condition(event=(EventPattern(event="broker_paused", fields=(("broker", 2),)),))
-    stage.injector.schedule(Injection(timing=When(condition=wanted), faults=(struck,)))
-    stage.cluster.at(SECOND, lambda _: stage.cluster.pause_broker(1))
-    stage.cluster.at(3 * SECOND, lambda _: stage.cluster.pause_broker(2))
-    stage.run(5 * SECOND)
-    assert [at_us for at_us, _ in struck.struck] == [3 * SECOND]
+    harness.injector.schedule(Injection(timing=When(condition=wanted), faults=(fault,)))
+    harness.cluster.at(SECOND, lambda _: harness.cluster.pause_broker(1))
+    harness.cluster.at(3 * SECOND, lambda _: harness.cluster.pause_broker(2))
+    harness.run(5 * SECOND)
+    assert [at_us for at_us, _ in fault.strikes] == [3 * SECOND]
 
 
-def test_healing_ends_scheduled_and_active_faults() -> None:
-    stage = Stage()
-    struck = strike(stage)
-    stage.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(struck,)))
-    stage.injector.inject(BrokerPause(broker=1, duration=(3 * SECOND, 3 * SECOND)))
-    stage.environment.perform(RuleMessages(MessageRule(name="hold", action=HOLD, api="Fetch")))
-    stage.environment.perform(Cut(0, 2))
-    stage.cluster.simulator.run_until(SECOND)
-    stage.cluster.heal()
-    assert not stage.environment.is_paused(1)
-    stage.cluster.pause_broker(1)
-    stage.cluster.simulator.run_until(10 * SECOND)
-    assert stage.environment.is_paused(1)  # the end of the old pause does not resume it
-    assert struck.struck == []
-    assert not stage.environment.has_message_rule("hold")
+def test_healing_cancels_scheduled_faults_and_ends_active_ones() -> None:
+    harness = ClusterHarness()
+    fault = recording_fault(harness)
+    harness.injector.schedule(Injection(timing=At(at_us=(5 * SECOND, 5 * SECOND)), faults=(fault,)))
+    harness.injector.inject(BrokerPause(broker=1, duration=(3 * SECOND, 3 * SECOND)))
+    harness.environment.perform(RuleMessages(MessageRule(name="hold", action=HOLD, api="Fetch")))
+    harness.environment.perform(Cut(0, 2))
+    harness.cluster.simulator.run_until(SECOND)
+    harness.cluster.heal()
+    assert not harness.environment.is_paused(1)
+    harness.cluster.pause_broker(1)
+    harness.cluster.simulator.run_until(10 * SECOND)
+    assert harness.environment.is_paused(1)  # the end of the old pause does not resume it
+    assert fault.strikes == []
+    assert not harness.environment.has_message_rule("hold")
 
 
 # The trace and the record of faults
 
 
 def test_a_fault_precedes_its_effects_in_the_trace() -> None:
-    stage = Stage()
+    harness = ClusterHarness()
     crash = BrokerCrash(broker=2, kind="power_loss", restart_after=(SECOND, 2 * SECOND))
-    before = len(stage.cluster.trace.events)
-    assert stage.injector.inject(crash)
-    names = [event[1] for event in stage.cluster.trace.events[before:]]
+    before = len(harness.cluster.trace.events)
+    assert harness.injector.inject(crash)
+    names = [event[1] for event in harness.cluster.trace.events[before:]]
     assert names[:2] == ["fault", "broker_stopped"]
-    (struck,) = stage.injector.injected
-    assert (struck.at_us, struck.fault) == (0, "broker_crash")
-    assert dict(struck.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s"}
-    assert stage.events_named("fault") == [(0, "broker_crash", "inject", struck.details, 1)]
+    (injected,) = harness.injector.injected
+    assert (injected.at_us, injected.fault) == (0, "broker_crash")
+    assert dict(injected.details) == {"broker": 2, "kind": "power_loss", "restart_after": "1s"}
+    assert harness.events_named("fault") == [(0, "broker_crash", "inject", injected.details, 1)]
 
 
 def test_a_drawn_value_is_traced_even_if_it_is_the_default() -> None:
-    stage = Stage(draws=(500,))
-    assert stage.injector.inject(Lasting(duration=(500 * MS, 1_500 * MS)))
-    assert dict(stage.injector.injected[0].details) == {"duration": "1s"}
+    harness = ClusterHarness(draws=(500,))
+    assert harness.injector.inject(RecordingLastingFault(duration=(500 * MS, 1_500 * MS)))
+    assert dict(harness.injector.injected[0].details) == {"duration": "1s"}
 
 
-def test_a_fault_without_anything_to_act_on_draws_only_its_brokers() -> None:
-    stage = Stage(draws=(1, 500))
-    assert stage.injector.inject(BrokerPause(broker=1))
-    assert not stage.injector.inject(BrokerPause(broker="any", duration=(500 * MS, 1_500 * MS)))
-    assert stage.injector.inject(BrokerPause(broker=2, duration=(500 * MS, 1_500 * MS)))
-    assert dict(stage.injector.injected[1].details)["duration"] == "1s"
+def test_a_fault_that_finds_nothing_to_do_draws_no_duration() -> None:
+    harness = ClusterHarness(draws=(1, 500))
+    assert harness.injector.inject(BrokerPause(broker=1))
+    assert not harness.injector.inject(BrokerPause(broker="any", duration=(500 * MS, 1_500 * MS)))
+    assert harness.injector.inject(BrokerPause(broker=2, duration=(500 * MS, 1_500 * MS)))
+    assert dict(harness.injector.injected[1].details)["duration"] == "1s"
 
 
 def test_no_duration_is_drawn_for_a_fault_that_does_not_last() -> None:
-    stage = Stage(draws=(500,))
+    harness = ClusterHarness(draws=(500,))
     span = (500 * MS, 1_500 * MS)
-    assert stage.injector.inject(ControllerFailover(how="session_expiry", restart_after=span))
-    assert dict(stage.injector.injected[0].details)["restart_after"] == "500ms..1.5s"
-    assert stage.injector.inject(BrokerPause(broker=2, duration=span))
-    assert dict(stage.injector.injected[1].details)["duration"] == "1s"
+    assert harness.injector.inject(ControllerFailover(how="session_expiry", restart_after=span))
+    assert dict(harness.injector.injected[0].details)["restart_after"] == "500ms..1.5s"
+    assert harness.injector.inject(BrokerPause(broker=2, duration=span))
+    assert dict(harness.injector.injected[1].details)["duration"] == "1s"
 
 
-def test_the_end_of_a_fault_names_its_strike() -> None:
-    stage = Stage()
+def test_a_fault_ended_event_has_the_number_of_its_fault_event() -> None:
+    harness = ClusterHarness()
     for seconds in (3, 1, 2):
-        stage.injector.inject(
+        harness.injector.inject(
             NetworkPartition(between=(0,), and_=(1,), duration=(seconds * SECOND, seconds * SECOND))
         )
-    stage.cluster.simulator.run_until(5 * SECOND)
-    assert [event[-1] for event in stage.events_named("fault")] == [1, 2, 3]
-    assert [event[-1] for event in stage.events_named("fault_ended")] == [2, 3, 1]
+    harness.cluster.simulator.run_until(5 * SECOND)
+    assert [event[-1] for event in harness.events_named("fault")] == [1, 2, 3]
+    assert [event[-1] for event in harness.events_named("fault_ended")] == [2, 3, 1]
 
 
 def test_a_fault_that_a_crash_or_start_ended_has_no_end_event() -> None:
-    stage = Stage()
-    stage.injector.inject(BrokerPause(broker=1, duration=(2 * SECOND, 2 * SECOND)))
-    stage.cluster.simulator.run_until(SECOND)
-    stage.injector.inject(BrokerCrash(broker=1, restart_after=(3 * SECOND, 3 * SECOND)))
-    stage.cluster.simulator.run_until(3 * SECOND)
-    assert stage.events_named("fault_ended") == []
-    stage.injector.inject(BrokerRestart(broker=1))
-    stage.cluster.simulator.run_until(10 * SECOND)
-    assert stage.events_named("fault_ended") == []
+    harness = ClusterHarness()
+    harness.injector.inject(BrokerPause(broker=1, duration=(2 * SECOND, 2 * SECOND)))
+    harness.cluster.simulator.run_until(SECOND)
+    harness.injector.inject(BrokerCrash(broker=1, restart_after=(3 * SECOND, 3 * SECOND)))
+    harness.cluster.simulator.run_until(3 * SECOND)
+    assert harness.events_named("fault_ended") == []
+    harness.injector.inject(BrokerRestart(broker=1))
+    harness.cluster.simulator.run_until(10 * SECOND)
+    assert harness.events_named("fault_ended") == []
 
 
-def test_a_fault_without_anything_to_act_on_is_not_traced() -> None:
-    stage = Stage()
-    assert not stage.injector.inject(strike(stage, finds_something=False))
-    assert stage.injector.injected == []
-    assert stage.events_named("fault") == []
+def test_a_fault_that_finds_nothing_to_do_is_not_traced() -> None:
+    harness = ClusterHarness()
+    assert not harness.injector.inject(recording_fault(harness, finds_target=False))
+    assert harness.injector.injected == []
+    assert harness.events_named("fault") == []
 
 
 def test_the_broker_that_a_reference_resolved_to_is_traced() -> None:
-    stage = Stage(draws=(1,))
-    stage.injector.inject(BrokerPause(broker="any"))
-    assert dict(stage.injector.injected[0].details)["broker"] == 1
-    assert stage.environment.is_paused(1)
+    harness = ClusterHarness(draws=(1,))
+    harness.injector.inject(BrokerPause(broker="any"))
+    assert dict(harness.injector.injected[0].details)["broker"] == 1
+    assert harness.environment.is_paused(1)
 
 
-# The environment, and references to it
+# The environment
 
 
 def test_processes_can_be_crashed_paused_and_started() -> None:
-    environment = Stage().environment
+    environment = ClusterHarness().environment
     assert environment.broker_ids() == (0, 1, 2)
     assert environment.client_names() == ("producer-0",)
     environment.perform(Pause(1))
@@ -306,64 +306,64 @@ def test_processes_can_be_crashed_paused_and_started() -> None:
 
 
 def test_sessions_can_be_ended_and_the_controller_deposed() -> None:
-    stage = Stage()
-    stage.environment.perform(ExpireSession(1))
-    stage.environment.perform(DeleteController())
-    assert stage.cluster.controller() is None
-    assert not stage.cluster.is_registered(1)
-    stage.cluster.simulator.run_until(10 * SECOND)
-    assert stage.cluster.controller() is not None
-    assert stage.cluster.is_registered(1)
+    harness = ClusterHarness()
+    harness.environment.perform(ExpireSession(1))
+    harness.environment.perform(DeleteController())
+    assert harness.cluster.controller() is None
+    assert not harness.cluster.is_registered(1)
+    harness.cluster.simulator.run_until(10 * SECOND)
+    assert harness.cluster.controller() is not None
+    assert harness.cluster.is_registered(1)
 
 
-def fetches(stage: Stage, replica: int, duration_us: int = SECOND) -> int:
+def count_fetches(harness: ClusterHarness, replica: int, duration_us: int = SECOND) -> int:
     """Return how often a follower reaches broker 0 in a period."""
-    before = len(stage.events_named("fetch_waits"))
-    stage.cluster.simulator.run_until(stage.now_us + duration_us)
-    return [event[2] for event in stage.events_named("fetch_waits")[before:]].count(replica)
+    before = len(harness.events_named("fetch_waits"))
+    harness.cluster.simulator.run_until(harness.now_us + duration_us)
+    return [event[2] for event in harness.events_named("fetch_waits")[before:]].count(replica)
 
 
 def test_links_can_be_cut_and_messages_dropped() -> None:
-    stage = Stage(watches_fetches=True)
-    stage.cluster.simulator.run_until(SECOND)
-    assert fetches(stage, 1) > 0
-    stage.environment.perform(Cut(1, 0))
-    fetches(stage, 1)
-    assert fetches(stage, 1) == 0
-    assert fetches(stage, 2) > 0
-    stage.environment.perform(Restore(1, 0))
-    assert fetches(stage, 1) > 0
+    harness = ClusterHarness(watches_fetches=True)
+    harness.cluster.simulator.run_until(SECOND)
+    assert count_fetches(harness, 1) > 0
+    harness.environment.perform(Cut(1, 0))
+    count_fetches(harness, 1)
+    assert count_fetches(harness, 1) == 0
+    assert count_fetches(harness, 2) > 0
+    harness.environment.perform(Restore(1, 0))
+    assert count_fetches(harness, 1) > 0
     rule = MessageRule(name="drop", action=DROP, api="Fetch", senders=frozenset({"broker-2"}))
-    stage.environment.perform(RuleMessages(rule))
-    fetches(stage, 2)
-    assert fetches(stage, 2) == 0
-    stage.environment.perform(Undo(RuleMessages(rule)))
-    assert fetches(stage, 2, 40 * SECOND) > 0
+    harness.environment.perform(RuleMessages(rule))
+    count_fetches(harness, 2)
+    assert count_fetches(harness, 2) == 0
+    harness.environment.perform(Undo(RuleMessages(rule)))
+    assert count_fetches(harness, 2, 40 * SECOND) > 0
 
 
 def test_a_fault_ends_after_its_duration_unless_healing_came_first() -> None:
-    stage = Stage()
-    stage.cluster.simulator.run_until(SECOND)
-    fault = Lasting(duration=(2 * SECOND, 2 * SECOND))
-    stage.injector.inject(fault)
-    stage.cluster.simulator.run_until(3 * SECOND - 1)
-    assert fault.ended == []
-    stage.injector.inject(fault)
-    stage.cluster.simulator.run_until(3 * SECOND)
-    assert [event[-1] for event in stage.events_named("fault_ended")] == [1]
-    stage.cluster.heal()
-    stage.cluster.simulator.run_until(10 * SECOND)
-    assert [event[-1] for event in stage.events_named("fault_ended")] == [1]
+    harness = ClusterHarness()
+    harness.cluster.simulator.run_until(SECOND)
+    fault = RecordingLastingFault(duration=(2 * SECOND, 2 * SECOND))
+    harness.injector.inject(fault)
+    harness.cluster.simulator.run_until(3 * SECOND - 1)
+    assert fault.ended_durations == []
+    harness.injector.inject(fault)
+    harness.cluster.simulator.run_until(3 * SECOND)
+    assert [event[-1] for event in harness.events_named("fault_ended")] == [1]
+    harness.cluster.heal()
+    harness.cluster.simulator.run_until(10 * SECOND)
+    assert [event[-1] for event in harness.events_named("fault_ended")] == [1]
 
 
 def test_the_end_of_a_fault_removes_only_its_own_message_rule() -> None:
-    stage = Stage()
+    harness = ClusterHarness()
     for seconds in (3, 1):
-        stage.injector.inject(NetworkAckLoss(duration=(seconds * SECOND, seconds * SECOND)))
-    stage.cluster.simulator.run_until(2 * SECOND)
-    assert [rule.strike for rule in stage.cluster.network.rules()] == [1]
-    stage.cluster.simulator.run_until(4 * SECOND)
-    assert stage.cluster.network.rules() == ()
+        harness.injector.inject(NetworkAckLoss(duration=(seconds * SECOND, seconds * SECOND)))
+    harness.cluster.simulator.run_until(2 * SECOND)
+    assert [rule.strike for rule in harness.cluster.network.rules()] == [1]
+    harness.cluster.simulator.run_until(4 * SECOND)
+    assert harness.cluster.network.rules() == ()
 
 
 @pytest.mark.parametrize(
@@ -383,83 +383,85 @@ def test_the_end_of_a_fault_removes_only_its_own_message_rule() -> None:
         ),
     ],
 )
-def test_an_injected_fault_is_recorded_with_everything_decided(
+def test_an_injected_fault_is_recorded_with_its_drawn_values(
     fault: Fault, draws: tuple[int, ...], concrete: Fault
 ) -> None:
-    stage = Stage(draws=draws)
-    assert stage.injector.inject(fault)
-    assert [injected.concrete for injected in stage.injector.injected] == [concrete]
+    harness = ClusterHarness(draws=draws)
+    assert harness.injector.inject(fault)
+    assert [injected.concrete for injected in harness.injector.injected] == [concrete]
 
 
 def test_a_gradual_fault_ends_with_its_last_step() -> None:
-    stage = Stage()
-    fault = Gradual(stage=stage)
-    stage.injector.inject(fault)
-    stage.run(10 * SECOND)
-    assert fault.taken == [0, SECOND, 3 * SECOND]
-    assert [(at_us, name) for at_us, name, *_ in stage.events_named("fault_ended")] == [
-        (3 * SECOND, "gradual")
+    harness = ClusterHarness()
+    fault = RecordingGradualFault(harness=harness)
+    harness.injector.inject(fault)
+    harness.run(10 * SECOND)
+    assert fault.step_times == [0, SECOND, 3 * SECOND]
+    assert [(at_us, name) for at_us, name, *_ in harness.events_named("fault_ended")] == [
+        (3 * SECOND, "recording_gradual_fault")
     ]
 
 
 def test_a_gradual_fault_with_an_impossible_step_does_not_strike() -> None:
-    stage = Stage()
-    fault = Melting()
+    harness = ClusterHarness()
+    fault = PartlySupportedFault()
     injection = Injection(timing=At(at_us=(SECOND, SECOND)), faults=(fault,))
-    stage.injector.schedule(injection)
-    stage.run(10 * SECOND)
-    assert stage.injector.injected == []
-    assert stage.environment.is_running(0)
-    assert list(stage.injector.misses()) == ["melting did not strike: nothing here performs Melt"]
+    harness.injector.schedule(injection)
+    harness.run(10 * SECOND)
+    assert harness.injector.injected == []
+    assert harness.environment.is_running(0)
+    assert list(harness.injector.misses()) == [
+        "partly_supported_fault did not strike: nothing here performs UnsupportedEffect"
+    ]
 
 
-def test_a_gradual_fault_takes_no_step_once_the_cluster_is_healed() -> None:
-    stage = Stage()
-    fault = Gradual(stage=stage)
-    stage.injector.inject(fault)
-    stage.run(2 * SECOND)
-    stage.cluster.heal()
-    stage.run(10 * SECOND)
-    assert fault.taken == [0, SECOND]
-    assert stage.events_named("fault_ended") == []
+def test_a_gradual_fault_takes_no_step_after_the_cluster_is_healed() -> None:
+    harness = ClusterHarness()
+    fault = RecordingGradualFault(harness=harness)
+    harness.injector.inject(fault)
+    harness.run(2 * SECOND)
+    harness.cluster.heal()
+    harness.run(10 * SECOND)
+    assert fault.step_times == [0, SECOND]
+    assert harness.events_named("fault_ended") == []
 
 
 def test_healing_restarts_a_stopping_broker() -> None:
-    stage = Stage()
-    stage.injector.inject(BrokerStop(broker=1))
-    assert not stage.injector.inject(BrokerStop(broker=1))
-    assert not stage.injector.inject(BrokerRestart(broker=1))
-    stage.cluster.heal()
-    stage.run(SECOND)
-    assert [cause for _, _, cause in stage.events_named("broker_stopped")] == ["shutdown"]
-    assert stage.environment.is_running(1)
-    assert not stage.environment.is_stopping(1)
+    harness = ClusterHarness()
+    harness.injector.inject(BrokerStop(broker=1))
+    assert not harness.injector.inject(BrokerStop(broker=1))
+    assert not harness.injector.inject(BrokerRestart(broker=1))
+    harness.cluster.heal()
+    harness.run(SECOND)
+    assert [cause for _, _, cause in harness.events_named("broker_stopped")] == ["shutdown"]
+    assert harness.environment.is_running(1)
+    assert not harness.environment.is_stopping(1)
 
 
 def test_a_stopping_broker_outside_a_healed_core_is_not_restarted() -> None:
-    stage = Stage()
+    harness = ClusterHarness()
     for broker in (1, 2):
-        stage.injector.inject(BrokerBounce(broker=broker))
-    stage.cluster.heal_core((0, 1))
-    stage.run(SECOND)
-    assert [stage.environment.is_running(broker) for broker in (0, 1, 2)] == [True, True, False]
+        harness.injector.inject(BrokerBounce(broker=broker))
+    harness.cluster.heal_core((0, 1))
+    harness.run(SECOND)
+    assert [harness.environment.is_running(broker) for broker in (0, 1, 2)] == [True, True, False]
 
 
 def test_a_crash_ends_a_stop_and_cancels_its_restart() -> None:
-    stage = Stage()
-    stage.injector.inject(BrokerBounce(broker=1))
-    stage.injector.inject(BrokerCrash(broker=1))
-    stage.run(SECOND)
-    assert [cause for _, _, cause in stage.events_named("broker_stopped")] == ["process"]
-    assert not stage.environment.is_running(1)
-    assert not stage.environment.is_stopping(1)
+    harness = ClusterHarness()
+    harness.injector.inject(BrokerBounce(broker=1))
+    harness.injector.inject(BrokerCrash(broker=1))
+    harness.run(SECOND)
+    assert [cause for _, _, cause in harness.events_named("broker_stopped")] == ["process"]
+    assert not harness.environment.is_running(1)
+    assert not harness.environment.is_stopping(1)
 
 
 def test_partitions_are_under_replicated_until_their_isr_is_complete() -> None:
-    stage = Stage()
-    assert stage.environment.under_replicated_partitions() == ()
-    stage.injector.inject(BrokerStop(broker=1, restart_after=(5 * SECOND, 5 * SECOND)))
-    stage.run(4 * SECOND)
-    assert stage.environment.under_replicated_partitions() == ("t-0",)
-    stage.run(10 * SECOND)
-    assert stage.environment.under_replicated_partitions() == ()
+    harness = ClusterHarness()
+    assert harness.environment.under_replicated_partitions() == ()
+    harness.injector.inject(BrokerStop(broker=1, restart_after=(5 * SECOND, 5 * SECOND)))
+    harness.run(4 * SECOND)
+    assert harness.environment.under_replicated_partitions() == ("t-0",)
+    harness.run(10 * SECOND)
+    assert harness.environment.under_replicated_partitions() == ()

@@ -26,7 +26,7 @@ from harrow.faults.brokers import (
 from harrow.faults.control_plane import SessionExpiry
 from harrow.faults.fault import Fault
 from harrow.faults.links import LinkReset, NetworkPartition, NetworkSplit
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 from tests.recorded_choices import recorded_choices
 
 SECOND = 1_000_000
@@ -121,9 +121,9 @@ def test_keys_of_a_sequence_that_contradict_each_other_are_rejected(entry: str, 
 # Blast radius
 
 
-def injector(stage: Stage, **limits: Any) -> FaultInjector:
+def injector(harness: ClusterHarness, **limits: Any) -> FaultInjector:
     draw = recorded_choices({"schedule": (0,) * 9}).schedule
-    return FaultInjector(stage.target, stage.cluster.spec, draw, BlastRadius(**limits))
+    return FaultInjector(harness.target, harness.cluster.spec, draw, BlastRadius(**limits))
 
 
 TAKES_ONE: list[Fault] = [
@@ -143,39 +143,41 @@ TAKES_ONE: list[Fault] = [
 @pytest.mark.parametrize("fault", TAKES_ONE)
 @pytest.mark.parametrize("first", [BrokerCrash(broker=2), BrokerPause(broker=2), BrokerIsolation(broker=2)])
 def test_the_number_of_brokers_out_of_service_stays_within_its_limit(first: Fault, fault: Fault) -> None:
-    assert injector(Stage(), brokers=1).inject(fault)
-    stage = Stage()
-    limited = injector(stage, brokers=1)
+    assert injector(ClusterHarness(), brokers=1).inject(fault)
+    harness = ClusterHarness()
+    limited = injector(harness, brokers=1)
     assert limited.inject(first)
     assert not limited.inject(fault)
-    assert injector(stage, brokers=2).inject(fault)
+    assert injector(harness, brokers=2).inject(fault)
 
 
 def test_the_last_broker_in_sync_is_never_struck() -> None:
-    stage = Stage()
-    limited = injector(stage)
+    harness = ClusterHarness()
+    limited = injector(harness)
     assert limited.inject(BrokerCrash(broker=0))
     assert limited.inject(BrokerCrash(broker=1))
     assert not limited.inject(BrokerCrash(broker=2))
-    assert injector(stage, keep_in_sync=0).inject(BrokerCrash(broker=2))
+    assert injector(harness, keep_in_sync=0).inject(BrokerCrash(broker=2))
 
 
 def test_the_required_number_of_isr_members_stays_in_service() -> None:
-    limited = injector(Stage(), keep_in_sync=2)
+    limited = injector(ClusterHarness(), keep_in_sync=2)
     assert limited.inject(BrokerCrash(broker=0))
     assert not limited.inject(BrokerPause(broker=1))
 
 
 def test_a_broker_outside_every_isr_may_be_struck() -> None:
-    assert injector(Stage(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=2))
-    assert not injector(Stage(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=0))
+    assert injector(ClusterHarness(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=2))
+    assert not injector(ClusterHarness(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=0))
 
 
 def test_a_majority_stays_in_service() -> None:
-    limited = injector(Stage(), keep_majority=True, keep_in_sync=0)
+    limited = injector(ClusterHarness(), keep_majority=True, keep_in_sync=0)
     assert limited.inject(BrokerCrash(broker=0))
     assert not limited.inject(BrokerCrash(broker=1))
-    assert not injector(Stage(brokers=4), keep_majority=True).inject(NetworkSplit(nodes=(0, 1, 2, 3)))
+    assert not injector(ClusterHarness(brokers=4), keep_majority=True).inject(
+        NetworkSplit(nodes=(0, 1, 2, 3))
+    )
 
 
 def quorum_of_three(kafka: str) -> tuple[ModelTarget, tuple[int, ...]]:
@@ -221,15 +223,15 @@ def test_a_broker_cut_off_from_most_of_the_quorum_is_out_of_service() -> None:
 
 @pytest.mark.parametrize("kafka", ["2.4", "4.3"])
 def test_a_single_controller_is_not_struck_if_a_majority_has_to_stay(kafka: str) -> None:
-    stage = Stage(kafka=kafka)
-    (alone,) = stage.target.observer.quorum()
-    assert not injector(stage, keep_majority=True).inject(BrokerCrash(broker=alone))
-    assert injector(stage).inject(BrokerCrash(broker=alone))
+    harness = ClusterHarness(kafka=kafka)
+    (alone,) = harness.target.observer.quorum()
+    assert not injector(harness, keep_majority=True).inject(BrokerCrash(broker=alone))
+    assert injector(harness).inject(BrokerCrash(broker=alone))
 
 
 def test_a_fault_that_takes_no_broker_out_of_service_is_always_allowed() -> None:
-    stage = Stage()
-    limited = injector(stage, brokers=1)
+    harness = ClusterHarness()
+    limited = injector(harness, brokers=1)
     assert limited.inject(BrokerCrash(broker=2))
     assert limited.inject(LinkReset(between=(0,), and_=(1,)))
     assert limited.inject(BrokerRestart(broker=2))
@@ -237,21 +239,21 @@ def test_a_fault_that_takes_no_broker_out_of_service_is_always_allowed() -> None
 
 
 def test_no_other_broker_is_taken_out_during_a_rolling_restart() -> None:
-    limited = injector(Stage(), brokers=2)
+    limited = injector(ClusterHarness(), brokers=2)
     assert limited.inject(RollingRestart(down_for=(SECOND, SECOND)))
     assert not limited.inject(BrokerPause(broker=2))
 
 
 def test_with_an_empty_isr_the_last_eligible_leader_is_not_struck() -> None:
     """KIP-966: a broker that left the ISR with every committed record can lead after its return."""
-    stage = Stage(kafka="4.3", min_isr=2)
+    harness = ClusterHarness(kafka="4.3", min_isr=2)
     for broker in (2, 1):
-        stage.cluster.crash_broker(broker, power_loss=False)
-        stage.run(stage.now_us + 12_000_000)
-    stage.cluster.pause_broker(0)
-    stage.run(stage.now_us + 12_000_000)
-    assert stage.target.observer.partition_state("t-0") == (-1, 1, ())
-    stage.cluster.resume_broker(0)
-    assert stage.target.observer.electable("t-0") == (1, 0)
-    assert not injector(stage, keep_in_sync=1).inject(BrokerPause(broker=0))
-    assert injector(stage, keep_in_sync=0).inject(BrokerPause(broker=0))
+        harness.cluster.crash_broker(broker, power_loss=False)
+        harness.run(harness.now_us + 12_000_000)
+    harness.cluster.pause_broker(0)
+    harness.run(harness.now_us + 12_000_000)
+    assert harness.target.observer.partition_state("t-0") == (-1, 1, ())
+    harness.cluster.resume_broker(0)
+    assert harness.target.observer.electable("t-0") == (1, 0)
+    assert not injector(harness, keep_in_sync=1).inject(BrokerPause(broker=0))
+    assert injector(harness, keep_in_sync=0).inject(BrokerPause(broker=0))

@@ -6,7 +6,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, TXN
 from harrow.cluster_model.sim.choices import Choices
-from tests.campaigns.run.stage import Stage
+from tests.campaigns.run.cluster_harness import ClusterHarness
 
 
 @pytest.mark.parametrize(
@@ -15,18 +15,18 @@ from tests.campaigns.run.stage import Stage
 def test_every_send_of_a_transaction_is_acked_or_failed_with_it(
     type_: str, acked: bool, failed: bool
 ) -> None:
-    stage = Stage()
+    harness = ClusterHarness()
     sends = (("poll", {"t-0": [(0, "read")]}), ("send", "t-0", "x"), ("send", "t-0", "y"))
-    stage.cluster.history.add(7, INVOKE, TXN, (("poll",), *sends[1:]), 0)
-    assert not stage.target.observer.is_acked("x")
-    stage.cluster.history.add(7, type_, TXN, sends, 1)
+    harness.cluster.history.add(7, INVOKE, TXN, (("poll",), *sends[1:]), 0)
+    assert not harness.target.observer.is_acked("x")
+    harness.cluster.history.add(7, type_, TXN, sends, 1)
     for value in ("x", "y"):
-        assert (stage.target.observer.is_acked(value), stage.target.observer.is_failed(value)) == (
+        assert (harness.target.observer.is_acked(value), harness.target.observer.is_failed(value)) == (
             acked,
             failed,
         )
-    assert not stage.target.observer.is_acked("read")
-    assert not stage.target.observer.is_failed("read")
+    assert not harness.target.observer.is_acked("read")
+    assert not harness.target.observer.is_failed("read")
 
 
 ZOOKEEPER = "kafka: 2.4\n"

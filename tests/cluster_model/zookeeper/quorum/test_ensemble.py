@@ -1,4 +1,4 @@
-"""The servers of a ZooKeeper ensemble one at a time: a leader, a follower, a client."""
+"""A ZooKeeper leader, a follower and a client, each tested alone."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ def make_store(server_id: int = 1) -> QuorumStore:
     return QuorumStore(ServerStore(server_id, DataTree(zk.ROOTS)))
 
 
-class Leader:
-    """Server 1 as leader; the test plays its followers."""
+class LeaderHarness:
+    """A leader, server 1. The test plays its followers."""
 
     def __init__(self, servers: int = 3, store: QuorumStore | None = None) -> None:
         self.host = FakeHost("zookeeper-1")
@@ -63,23 +63,23 @@ class Leader:
     def lose(self) -> None:
         self.lost += 1
 
-    def says(self, server: int, body: Any) -> None:
+    def receive_from(self, server: int, body: Any) -> None:
         self.leader.receive(self.connections[server], body)
 
     def connect(self, server: int, accepted_epoch: int = 0) -> None:
         connection = self.host.connect("zookeeper-1", "zookeeper-quorum", FakeEndpoint(self.host.clock))
         self.connections[server] = connection
-        self.says(server, protocol.FollowerInfo(server, accepted_epoch))
+        self.receive_from(server, protocol.FollowerInfo(server, accepted_epoch))
 
     def synchronize(self, server: int, epoch: int = 0) -> None:
         """Let a server connect, acknowledge the epoch and store the log."""
         self.connect(server, epoch)
-        self.says(server, protocol.AckEpoch(server, epoch, (0, 0), 0))
+        self.receive_from(server, protocol.AckEpoch(server, epoch, (0, 0), 0))
         if self.messages(server, protocol.NewLeader):
-            self.has(server)
+            self.acknowledge_log(server)
 
-    def has(self, server: int) -> None:
-        self.says(server, protocol.QuorumAck(server, len(self.store.log)))
+    def acknowledge_log(self, server: int) -> None:
+        self.receive_from(server, protocol.QuorumAck(server, len(self.store.log)))
 
     def messages(self, server: int, kind: type[Any]) -> list[Any]:
         connection = self.connections[server]
@@ -89,134 +89,136 @@ class Leader:
 
 
 def test_a_leader_serves_when_a_majority_has_its_log() -> None:
-    lead = Leader(servers=5)
-    lead.synchronize(2)
-    assert (lead.messages(2, protocol.LeaderInfo), lead.formed) == ([], [])
-    lead.connect(3)
+    harness = LeaderHarness(servers=5)
+    harness.synchronize(2)
+    assert (harness.messages(2, protocol.LeaderInfo), harness.formed) == ([], [])
+    harness.connect(3)
     for server in (2, 3):
-        assert lead.messages(server, protocol.LeaderInfo) == [protocol.LeaderInfo(1)]
-        lead.says(server, protocol.AckEpoch(server, 0, (0, 0), 0))
-    lead.has(2)
-    assert lead.formed == []
-    lead.has(3)
-    assert lead.formed == [1]
+        assert harness.messages(server, protocol.LeaderInfo) == [protocol.LeaderInfo(1)]
+        harness.receive_from(server, protocol.AckEpoch(server, 0, (0, 0), 0))
+    harness.acknowledge_log(2)
+    assert harness.formed == []
+    harness.acknowledge_log(3)
+    assert harness.formed == [1]
     assert (
-        lead.messages(2, protocol.UpToDate) == lead.messages(3, protocol.UpToDate) == [protocol.UpToDate(0)]
+        harness.messages(2, protocol.UpToDate)
+        == harness.messages(3, protocol.UpToDate)
+        == [protocol.UpToDate(0)]
     )
 
 
-def test_a_leaders_epoch_is_later_than_any_in_its_majority() -> None:
-    lead = Leader()
-    lead.synchronize(2, epoch=6)
-    assert lead.messages(2, protocol.LeaderInfo) == [protocol.LeaderInfo(7)]
-    assert (lead.store.accepted_epoch, lead.store.current_epoch) == (7, 0)
+def test_the_epoch_of_a_leader_is_later_than_any_in_its_majority() -> None:
+    harness = LeaderHarness()
+    harness.synchronize(2, epoch=6)
+    assert harness.messages(2, protocol.LeaderInfo) == [protocol.LeaderInfo(7)]
+    assert (harness.store.accepted_epoch, harness.store.current_epoch) == (7, 0)
 
 
 @pytest.mark.parametrize(
     ("epoch", "position", "is_better"),
     [(2, (2, 1), False), (2, (2, 2), True), (3, (0, 0), True), (1, (9, 9), False)],
 )
-def test_a_leader_gives_up_if_a_follower_has_a_longer_log(
+def test_a_leader_resigns_if_a_follower_has_a_longer_log(
     epoch: int, position: tuple[int, int], is_better: bool
 ) -> None:
     store = make_store()
     store.current_epoch = store.accepted_epoch = 2
     store.log.append(LoggedTransaction(2, ErrorTransaction(""), 1, 1))
-    lead = Leader(store=store)
-    lead.connect(2, 2)
-    lead.says(2, protocol.AckEpoch(2, epoch, position, 0))
-    assert lead.lost == is_better
-    assert bool(lead.messages(2, protocol.NewLeader)) != is_better
+    harness = LeaderHarness(store=store)
+    harness.connect(2, 2)
+    harness.receive_from(2, protocol.AckEpoch(2, epoch, position, 0))
+    assert harness.lost == is_better
+    assert bool(harness.messages(2, protocol.NewLeader)) != is_better
 
 
 @pytest.mark.parametrize(("servers", "needed"), [(3, 1), (4, 2), (5, 2)])
 def test_a_transaction_is_committed_when_a_majority_has_logged_it(servers: int, needed: int) -> None:
-    lead = Leader(servers)
+    harness = LeaderHarness(servers)
     for server in range(2, servers + 1):
-        lead.synchronize(server)
+        harness.synchronize(server)
     for server in range(2, servers + 1):
-        lead.says(server, protocol.AckEpoch(server, 0, (0, 0), 0)) if not lead.formed else None
-        lead.has(server)
-    before = lead.store.applied
-    lead.leader.submit(Write(0, (zk.Create("/a"),)), 1)
+        harness.receive_from(server, protocol.AckEpoch(server, 0, (0, 0), 0)) if not harness.formed else None
+        harness.acknowledge_log(server)
+    before = harness.store.applied
+    harness.leader.submit(Write(0, (zk.Create("/a"),)), 1)
     for acks, server in enumerate(range(2, servers + 1), 1):
-        assert lead.store.applied == before + (acks > needed)
-        lead.has(server)
-        assert bool(lead.messages(2, protocol.Commit)) == (acks >= needed)
+        assert harness.store.applied == before + (acks > needed)
+        harness.acknowledge_log(server)
+        assert bool(harness.messages(2, protocol.Commit)) == (acks >= needed)
 
 
 def test_an_acknowledgement_commits_no_later_transaction() -> None:
-    lead = Leader()
-    lead.synchronize(2)
+    harness = LeaderHarness()
+    harness.synchronize(2)
     for tag in (1, 2):
-        lead.leader.submit(Write(0, (zk.Create(f"/{tag}"),)), tag)
-    lead.says(2, protocol.QuorumAck(2, 1))
-    assert (lead.store.applied, len(lead.store.log)) == (1, 2)
+        harness.leader.submit(Write(0, (zk.Create(f"/{tag}"),)), tag)
+    harness.receive_from(2, protocol.QuorumAck(2, 1))
+    assert (harness.store.applied, len(harness.store.log)) == (1, 2)
 
 
-def test_a_leader_without_a_majority_gives_up_and_expires_no_session() -> None:
-    lead = Leader()
-    lead.synchronize(2)
-    lead.leader.submit(CreateSession(7, "broker-1", 3 * TIMEOUT_US), 1)
-    lead.has(2)
-    lead.host.advance((SYNC_LIMIT + 1) * TICK_US)
-    assert lead.lost == 1
-    lead.host.advance(10 * TIMEOUT_US)
-    assert lead.expired == []
+def test_a_leader_without_a_majority_resigns_and_expires_no_session() -> None:
+    harness = LeaderHarness()
+    harness.synchronize(2)
+    harness.leader.submit(CreateSession(7, "broker-1", 3 * TIMEOUT_US), 1)
+    harness.acknowledge_log(2)
+    harness.host.advance((SYNC_LIMIT + 1) * TICK_US)
+    assert harness.lost == 1
+    harness.host.advance(10 * TIMEOUT_US)
+    assert harness.expired == []
 
 
-def test_a_leader_without_followers_gives_up() -> None:
-    lead = Leader()
-    lead.host.advance(INIT_LIMIT * TICK_US - 1)
-    assert lead.lost == 0
-    lead.host.advance(1)
-    assert lead.lost == 1
+def test_a_leader_without_followers_resigns() -> None:
+    harness = LeaderHarness()
+    harness.host.advance(INIT_LIMIT * TICK_US - 1)
+    assert harness.lost == 0
+    harness.host.advance(1)
+    assert harness.lost == 1
 
 
 def test_a_new_leader_restarts_session_timeouts_and_pings_of_followers_extend_them() -> None:
     store = make_store()
     store.tree.apply(CreateSession(7, "broker-1", TIMEOUT_US), _IgnoringListener())
     store.tree.apply(CreateSession(8, "broker-2", TIMEOUT_US), _IgnoringListener())
-    lead = Leader(store=store)
-    lead.host.advance(5 * SECOND)
-    lead.synchronize(2)
+    harness = LeaderHarness(store=store)
+    harness.host.advance(5 * SECOND)
+    harness.synchronize(2)
     for _ in range(4):
-        lead.host.advance(SECOND)
-        lead.says(2, protocol.FollowerPing((7,)))
-    lead.host.advance(2 * SECOND)
-    assert lead.expired == []
-    lead.says(2, protocol.FollowerPing((7,)))
-    lead.host.advance(SECOND)
-    assert lead.expired == [8]
+        harness.host.advance(SECOND)
+        harness.receive_from(2, protocol.FollowerPing((7,)))
+    harness.host.advance(2 * SECOND)
+    assert harness.expired == []
+    harness.receive_from(2, protocol.FollowerPing((7,)))
+    harness.host.advance(SECOND)
+    assert harness.expired == [8]
 
 
-def test_a_request_over_a_server_that_the_client_has_left_is_refused() -> None:
-    lead = Leader()
-    lead.synchronize(2)
-    lead.synchronize(3)
-    lead.says(2, protocol.ForwardedRequest(CreateSession(7, "broker-1", TIMEOUT_US), 1))
-    lead.says(3, protocol.Revalidate(7))
-    assert lead.messages(3, protocol.Revalidated) == [protocol.Revalidated(7, True)]
+def test_a_request_via_a_server_that_the_client_has_left_is_refused() -> None:
+    harness = LeaderHarness()
+    harness.synchronize(2)
+    harness.synchronize(3)
+    harness.receive_from(2, protocol.ForwardedRequest(CreateSession(7, "broker-1", TIMEOUT_US), 1))
+    harness.receive_from(3, protocol.Revalidate(7))
+    assert harness.messages(3, protocol.Revalidated) == [protocol.Revalidated(7, True)]
     write = Write(7, (zk.Create("/a"),))
-    lead.says(2, protocol.ForwardedRequest(write, 2))
-    lead.says(3, protocol.ForwardedRequest(write, 1))
-    assert [entry.transaction for entry in lead.store.log[1:]] == [
+    harness.receive_from(2, protocol.ForwardedRequest(write, 2))
+    harness.receive_from(3, protocol.ForwardedRequest(write, 1))
+    assert [entry.transaction for entry in harness.store.log[1:]] == [
         ErrorTransaction(zk.SESSION_EXPIRED),
         write,
     ]
 
 
 def test_a_closing_session_cannot_be_revalidated_before_the_commit() -> None:
-    lead = Leader()
-    lead.synchronize(2)
+    harness = LeaderHarness()
+    harness.synchronize(2)
     for transaction in (CreateSession(7, "broker-1", TIMEOUT_US), CloseSession(7, expired=False)):
-        lead.says(2, protocol.ForwardedRequest(transaction, 1))
-    lead.says(2, protocol.Revalidate(7))
-    assert lead.messages(2, protocol.Revalidated) == [protocol.Revalidated(7, False)]
+        harness.receive_from(2, protocol.ForwardedRequest(transaction, 1))
+    harness.receive_from(2, protocol.Revalidate(7))
+    assert harness.messages(2, protocol.Revalidated) == [protocol.Revalidated(7, False)]
 
 
 class _IgnoringListener:
-    """Ignores the changes of transactions."""
+    """Ignores the changes that transactions make."""
 
     def created(self, *_: Any) -> None:
         pass
@@ -227,8 +229,8 @@ class _IgnoringListener:
         pass
 
 
-class Following:
-    """Server 2 as follower; the test plays its leader."""
+class FollowerHarness:
+    """A follower, server 2. The test plays its leader."""
 
     def __init__(self) -> None:
         self.host = FakeHost("zookeeper-2")
@@ -256,60 +258,60 @@ class Following:
     def lose(self) -> None:
         self.lost += 1
 
-    def says(self, body: Any) -> list[Any]:
-        """Return the follower's answers to a message of the leader."""
+    def receive(self, body: Any) -> list[Any]:
+        """Deliver a message of the leader and return the follower's answers."""
         self.host.sent.clear()
         connection = self.host.connections[-1]
         connection.client_endpoint.receive_response(Reply(connection, PUSHED, body))
         return [sent.body for sent in self.host.sent]
 
 
-def test_a_follower_replaces_unapplied_transactions_by_the_leaders() -> None:
-    following = Following()
-    own = [LoggedTransaction(1, ErrorTransaction(str(number)), 2, number) for number in range(3)]
-    following.store.log.extend(own)
-    following.store.applied = 1
-    following.store.current_epoch = 1
-    assert following.says(protocol.LeaderInfo(2)) == [protocol.AckEpoch(2, 1, (1, 3), 1)]
-    theirs = LoggedTransaction(2, ErrorTransaction("new"), 1, 1)
-    assert following.says(protocol.NewLeader(2, 1, (theirs,))) == [protocol.QuorumAck(2, 2)]
-    assert following.store.log == [own[0], theirs]
-    assert (following.store.accepted_epoch, following.store.current_epoch) == (2, 2)
-    following.says(protocol.UpToDate(2))
-    assert (following.synced, following.store.applied) == (1, 2)
+def test_a_follower_replaces_its_unapplied_transactions_with_those_of_the_leader() -> None:
+    harness = FollowerHarness()
+    own_log = [LoggedTransaction(1, ErrorTransaction(str(number)), 2, number) for number in range(3)]
+    harness.store.log.extend(own_log)
+    harness.store.applied = 1
+    harness.store.current_epoch = 1
+    assert harness.receive(protocol.LeaderInfo(2)) == [protocol.AckEpoch(2, 1, (1, 3), 1)]
+    leaders_entry = LoggedTransaction(2, ErrorTransaction("new"), 1, 1)
+    assert harness.receive(protocol.NewLeader(2, 1, (leaders_entry,))) == [protocol.QuorumAck(2, 2)]
+    assert harness.store.log == [own_log[0], leaders_entry]
+    assert (harness.store.accepted_epoch, harness.store.current_epoch) == (2, 2)
+    harness.receive(protocol.UpToDate(2))
+    assert (harness.synced, harness.store.applied) == (1, 2)
 
 
-def test_a_follower_rejects_an_older_epoch_and_acknowledges_one_once() -> None:
-    following = Following()
-    following.store.accepted_epoch = 5
-    assert following.says(protocol.LeaderInfo(5)) == [protocol.AckEpoch(2, -1, (0, 0), 0)]
-    following.says(protocol.LeaderInfo(4))
-    assert following.lost == 1
+def test_a_follower_rejects_an_older_epoch_and_acknowledges_each_epoch_only_once() -> None:
+    harness = FollowerHarness()
+    harness.store.accepted_epoch = 5
+    assert harness.receive(protocol.LeaderInfo(5)) == [protocol.AckEpoch(2, -1, (0, 0), 0)]
+    harness.receive(protocol.LeaderInfo(4))
+    assert harness.lost == 1
 
 
 @pytest.mark.parametrize(("is_synced", "limit"), [(False, INIT_LIMIT), (True, SYNC_LIMIT)])
-def test_a_follower_gives_up_a_silent_leader(is_synced: bool, limit: int) -> None:
-    following = Following()
-    following.says(protocol.LeaderInfo(1))
-    following.says(protocol.NewLeader(1, 0, ()))
+def test_a_follower_gives_up_on_a_silent_leader(is_synced: bool, limit: int) -> None:
+    harness = FollowerHarness()
+    harness.receive(protocol.LeaderInfo(1))
+    harness.receive(protocol.NewLeader(1, 0, ()))
     if is_synced:
-        following.says(protocol.UpToDate(0))
-    following.host.advance(limit * TICK_US - 1)
-    assert following.lost == 0
-    following.host.advance(1)
-    assert following.lost == 1
+        harness.receive(protocol.UpToDate(0))
+    harness.host.advance(limit * TICK_US - 1)
+    assert harness.lost == 0
+    harness.host.advance(1)
+    assert harness.lost == 1
 
 
 def test_a_follower_tries_five_times_a_second_apart_to_reach_its_leader() -> None:
-    following = Following()
+    harness = FollowerHarness()
     for second in range(5):
-        (sent,) = following.host.sent
+        (sent,) = harness.host.sent
         assert sent.at_us == second * SECOND
-        following.host.sent.clear()
-        assert following.lost == 0
+        harness.host.sent.clear()
+        assert harness.lost == 0
         sent.lose()
-        following.host.advance(SECOND)
-    assert following.lost == 1
+        harness.host.advance(SECOND)
+    assert harness.lost == 1
 
 
 # Clients
@@ -339,7 +341,7 @@ def make_client(**choices: tuple[int, ...]) -> tuple[FakeHost, ZooKeeperClient]:
 
 
 @pytest.mark.parametrize(("choices", "first"), [((0, 0), "zookeeper-1"), ((2, 0), "zookeeper-3")])
-def test_a_client_starts_with_a_random_server(choices: tuple[int, ...], first: str) -> None:
+def test_a_client_connects_first_to_a_random_server(choices: tuple[int, ...], first: str) -> None:
     host, _ = make_client(network=choices)
     assert host.take().server == first
 
@@ -363,9 +365,9 @@ def test_an_idle_client_notices_a_lost_connection() -> None:
     sent.answer(zk.ConnectResponse(zk.OK, 7))
     sent.lose()
     host.advance(0)
-    again = host.take()
-    assert isinstance(again.body, zk.ConnectRequest)
-    assert (again.server, again.body.session_id) == ("zookeeper-2", 7)
+    reconnect = host.take()
+    assert isinstance(reconnect.body, zk.ConnectRequest)
+    assert (reconnect.server, reconnect.body.session_id) == ("zookeeper-2", 7)
 
 
 def test_a_reconnecting_client_sends_its_last_zxid_and_its_watches() -> None:

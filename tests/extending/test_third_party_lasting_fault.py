@@ -1,4 +1,4 @@
-"""One file and one registration add a lasting fault, which works everywhere like other faults."""
+"""A lasting fault in a file outside harrow needs one registration, and then works everywhere."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -40,14 +40,14 @@ def test_the_fault_strikes_and_ends() -> None:
     base, power_loss = (run_plan(plan, 0) for plan in plans())
     assert base.expected
     assert power_loss.expected
-    (struck,) = base.faults
+    (injected,) = base.faults
     names_of_events = [event[1] for event in base.evidence.trace if event[1] in ("fault", "fault_ended")]
     assert names_of_events == ["fault", "fault_ended"]
-    assert 2 * SECOND <= struck.concrete.lasts_us() <= 5 * SECOND  # type: ignore[union-attr]  # a lasting fault that struck
+    assert 2 * SECOND <= injected.concrete.lasts_us() <= 5 * SECOND  # type: ignore[union-attr]  # a lasting fault that struck
 
 
 def active_times(result: Any) -> list[tuple[int, int]]:
-    """Return the times of the active outage, according to diff, watch, trace and page."""
+    """Return when the outage was active according to `RunState`, which all commands show."""
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     spans: list[tuple[int, int]] = []
     for event in result.evidence.trace:
@@ -60,9 +60,9 @@ def active_times(result: Any) -> list[tuple[int, int]]:
 
 def test_the_fault_is_active_until_it_ends() -> None:
     result = run_plan(plans()[0], 0)
-    (struck,) = result.faults
+    (injected,) = result.faults
     ((begin_us, _),) = active_times(result)
-    assert begin_us == struck.at_us
+    assert begin_us == injected.at_us
     state = RunState({"t-0": (0, 1, 2)}, (0, 1, 2))
     for event in result.evidence.trace:
         state.advance(event)
@@ -101,9 +101,9 @@ def test_mistakes_are_refused() -> None:
 def test_a_swarm_and_hypothesis_draw_the_fault(outage: Any) -> None:
     swarm = "workload: {duration: 9s}\nswarm: {faults: {any_of: [outage], in_play: 1, rate: 30/m}}"
     assert isinstance(draw_for_seed(plans(swarm)[0], 0).plan.faults[0].faults[0], outage)
-    # It is one of many kinds, so a hundred examples may lack it.
-    many = settings(QUIET, max_examples=1_000)
-    example = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=many)
+    # It is one of thorough kinds, so a hundred examples may lack it.
+    thorough = settings(QUIET, max_examples=1_000)
+    example = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=thorough)
     assert example.name == outage.name
 
 

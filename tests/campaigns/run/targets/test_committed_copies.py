@@ -10,8 +10,8 @@ from harrow.cluster_model.log.record_batch import RecordBatch
 
 
 @dataclass
-class Seen:
-    """A replica whose broker runs."""
+class RunningReplica:
+    """A replica on a running broker."""
 
     hw: int
 
@@ -27,7 +27,7 @@ class ObserverOfThree:
         return (0, 1, 2)
 
     def replica(self, _: str, broker: int) -> Any:
-        return Seen(self._running[broker]) if broker in self._running else None
+        return RunningReplica(self._running[broker]) if broker in self._running else None
 
     def electable(self, _: str) -> tuple[int, ...]:
         return self._electable
@@ -37,7 +37,7 @@ def copies(
     ends: tuple[int, int, int],
     running: dict[int, int],
     *,
-    before: tuple[int | None, int | None, int | None] = (0, 0, 0),
+    last_known_hws: tuple[int | None, int | None, int | None] = (0, 0, 0),
     electable: tuple[int, ...] = (0, 1, 2),
 ) -> CommittedCopies:
     observer = cast("RunObserver", ObserverOfThree(running, electable))
@@ -45,30 +45,30 @@ def copies(
         observer,
         "t-0",
         end_of_log=ends.__getitem__,
-        high_watermark_before=before.__getitem__,
-        enough=2,
+        last_known_high_watermark=last_known_hws.__getitem__,
+        min_isr=2,
     )
 
 
-def test_a_copy_in_the_isr_is_whole_if_it_has_every_record_that_any_replica_counts_as_committed() -> None:
+def test_an_isr_copy_is_complete_if_it_has_every_record_that_any_replica_counts_as_committed() -> None:
     replicas = copies((5, 5, 3), {0: 4, 1: 3, 2: 3})
-    assert (set(replicas.whole), set(replicas.hollow)) == ({0, 1}, {2})
+    assert (set(replicas.complete), set(replicas.incomplete)) == ({0, 1}, {2})
 
 
-def test_records_that_only_a_dead_leader_knew_to_be_committed_count() -> None:
-    assert copies((5, 5, 3), {1: 3, 2: 3}, before=(4, 0, 0)).hollow == {2}
-    assert copies((5, 5, 3), {1: 3, 2: 3}).hollow == set()
+def test_a_copy_without_a_record_that_only_a_dead_leader_counted_as_committed_is_incomplete() -> None:
+    assert copies((5, 5, 3), {1: 3, 2: 3}, last_known_hws=(4, 0, 0)).incomplete == {2}
+    assert copies((5, 5, 3), {1: 3, 2: 3}).incomplete == set()
 
 
-def test_no_copy_is_whole_while_no_high_watermark_is_known() -> None:
+def test_no_copy_is_complete_while_every_high_watermark_is_unknown() -> None:
     unknown = (None, None, None)
-    assert copies((5, 5, 3), {}, before=unknown).whole == set()
-    assert copies((5, 5, 3), {2: 4}, before=unknown).whole == {0, 1}
+    assert copies((5, 5, 3), {}, last_known_hws=unknown).complete == set()
+    assert copies((5, 5, 3), {2: 4}, last_known_hws=unknown).complete == {0, 1}
 
 
-def test_a_copy_outside_the_isr_does_not_count() -> None:
+def test_a_copy_outside_the_isr_is_neither_complete_nor_needed() -> None:
     replicas = copies((5, 5, 5), {0: 5, 1: 5, 2: 5}, electable=(0, 1))
-    assert replicas.whole == {0, 1}
+    assert replicas.complete == {0, 1}
     assert replicas.can_spare(2)
     assert not replicas.can_spare(0)
 

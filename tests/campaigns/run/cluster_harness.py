@@ -1,4 +1,4 @@
-"""A small running cluster with a script and an injector, for their tests."""
+"""A harness for tests of scripts and fault injectors: a small running cluster with both."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec,
 from tests.recorded_choices import recorded_choices
 
 
-class Stage:
+class ClusterHarness:
     """Three running brokers and a producer. Broker 0 leads t-0 and is the controller."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Stage:
             voters=1,  # Several voters with equal choices would always stand for election at the same time.
         )
         plan = Plan(
-            campaign="stage",
+            campaign="harness",
             cluster=spec,
             kafka=kafka,
             producers=(ProducerSpec(name="producer-0", settings={"acks": "all"}),),
@@ -59,9 +59,9 @@ class Stage:
         simulator = self.cluster.simulator
         self.script.advance()
         while self.now_us < end_us:
-            wakes_at_us = self.script.wakes_at_us()
-            is_to_come = wakes_at_us is not None and wakes_at_us > self.now_us
-            step_end_us = min(end_us, wakes_at_us) if wakes_at_us is not None and is_to_come else end_us
+            next_step_us = self.script.wakes_at_us()
+            is_later = next_step_us is not None and next_step_us > self.now_us
+            step_end_us = min(end_us, next_step_us) if next_step_us is not None and is_later else end_us
             if not simulator.step(step_end_us):
                 simulator.run_until(step_end_us)
             self.injector.check_triggers()
