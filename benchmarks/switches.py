@@ -36,13 +36,13 @@ def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
 
 def swarm_of(name: str, release: ReleaseProfile) -> Plan:
     """Return the swarm as of a release, with KRaft where the switch is about that."""
-    subject = SWITCHES[name].of
-    is_of_kraft = subject.in_kraft or "zookeeper" not in release.modes
+    subject = SWITCHES[name].subject
+    is_of_kraft = subject.is_kraft_only or "zookeeper" not in release.modes
     metadata: Any = "kraft" if is_of_kraft else "zookeeper"
     plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
     if subject.campaign == "swarm-disks":
         plan = library_plan("swarm-disks", "kraft" if is_of_kraft else None)
-    if subject.of_coordinators:
+    if subject.needs_coordinators:
         plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 

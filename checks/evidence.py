@@ -142,7 +142,7 @@ class PartitionSettings:
         own = self.on_broker.get(leader)
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 
-    def elects_uncleanly(self, controller: int | None) -> bool:
+    def allows_unclean_election(self, controller: int | None) -> bool:
         """Return whether a controller elects uncleanly; None: whether every controller does."""
         if controller is not None and controller in self.on_broker:
             return self.on_broker[controller].unclean_leader_election

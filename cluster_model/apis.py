@@ -1,4 +1,4 @@
-"""The APIs of a cluster's requests, and the part of Kafka to which each belongs."""
+"""Lists the APIs of a cluster's requests, and the control plane or internal topic of each."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,6 +34,9 @@ APIS: Final[Mapping[str, str | None]] = {
     "BrokerHeartbeat": KRAFT,
     "ZooKeeper": ZOOKEEPER,
 }
-"""The APIs that a campaign can name, with the only control plane that has it, or the only internal
-topic that it is about; None for the others."""
-GROUP_APIS: Final = tuple(api for api, part in APIS.items() if part == CONSUMER_OFFSETS)
+"""The APIs that a campaign can name.
+
+The value is the only control plane that has the API, or the internal topic of its coordinators. It
+is None for other APIs.
+"""
+GROUP_APIS: Final = tuple(api for api, owner in APIS.items() if owner == CONSUMER_OFFSETS)

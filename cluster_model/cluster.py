@@ -1,7 +1,7 @@
-"""A simulated cluster: machines, processes, network, control plane, brokers, clients.
+"""Builds a simulated cluster: machines, processes, network, control plane, brokers.
 
-Actors meet the simulator here. Everything that a fault may do is a method here, and none of these
-methods writes protocol state.
+This module connects the actors with the simulator. It has a method for everything that a fault may
+do. None of these methods writes protocol state.
 """
 
 from collections.abc import Callable, Collection
@@ -38,15 +38,15 @@ from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
-"""How long before virtual time 0 the cluster starts, so that it is ready then.
+"""How long before virtual time 0 the cluster starts, so that it is ready at time 0.
 
-A quorum needs time to elect a leader.
+A KRaft quorum needs time to elect a leader.
 """
 _ELECTION_US: Final = 3 * US_PER_SECOND
 """How long a ZooKeeper ensemble starts before the brokers, because it must elect a leader."""
-_REASSIGNS_SINCE: Final = (2, 4)
+_REASSIGNMENT_SINCE: Final = (2, 4)
 """The first release with AlterPartitionReassignments (KIP-455)."""
-_DELETES_RECORDS_SINCE: Final = (0, 11)
+_DELETE_RECORDS_SINCE: Final = (0, 11)
 """The first release with DeleteRecords (KIP-107)."""
 
 _START_GAP_US: Final = 10 * US_PER_MS
@@ -84,7 +84,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
 
 
 class Cluster:
-    """The servers of a campaign, from power-on."""
+    """The servers of a campaign."""
 
     def __init__(
         self,
@@ -103,14 +103,14 @@ class Cluster:
         self.choices = choices
         self.metadata = spec.metadata or RELEASES[release].metadata
         self._started_us = -BOOTSTRAP_US[self.metadata]
-        elects = self.metadata == ZOOKEEPER and spec.zookeeper_servers > 1
-        began_us = self._started_us - (_ELECTION_US if elects else 0)
-        self.simulator = Simulator(began_us, events_limit)
+        has_ensemble = self.metadata == ZOOKEEPER and spec.zookeeper_servers > 1
+        begin_us = self._started_us - (_ELECTION_US if has_ensemble else 0)
+        self.simulator = Simulator(begin_us, events_limit)
         self.trace = Trace(self.simulator)
         self.history = History()
         self.network = Network(self.simulator, choices, spec.network, self.trace)
         self.world = Process("world")
-        """The outside world, whose pending actions `heal` drops."""
+        """The owner of pending actions of faults and operators, which `heal` drops."""
         self._configs = {
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
@@ -128,7 +128,7 @@ class Cluster:
             )
             for broker in spec.brokers
         }
-        # Brokers that have not started yet, and that no node knows.
+        # Brokers that have not joined the cluster yet.
         self._absent: dict[int, None] = {}
         for broker in spec.brokers:
             if broker.joins_us != 0:
@@ -141,20 +141,20 @@ class Cluster:
         }
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        # Partitions requested since the topics were created.
-        self._added: dict[str, None] = {}
+        # Partitions that an administrator has requested for existing topics.
+        self._added_partitions: dict[str, None] = {}
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
         """The external stores of applications (`clients.programs.ResultStore`), by group."""
         self.without_quota: Collection[str] = ()
-        """Clients that do not belong to the campaign, and are never throttled."""
-        # The last setting of an administrator, None before the first.
+        """Clients that are never throttled, because they do not belong to the campaign."""
+        # The rate that an administrator has set last, in a tuple; None before the first.
         self._replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.nodes = {**self.processes, **self.control_plane.servers}
-        """The processes that faults may strike: brokers, and servers of the control plane."""
+        """The processes that faults can strike: brokers, and servers of the control plane."""
         self.expire_session = self.control_plane.expire_session
         self.elect_preferred_leaders = self.control_plane.elect_preferred_leaders
         self.assignment = self.control_plane.assignment
@@ -179,7 +179,7 @@ class Cluster:
 
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions of clients: the initial ones of topics, and those added later."""
-        created = (name for name in self._added if self.assignment(name) is not None)
+        created = (name for name in self._added_partitions if self.assignment(name) is not None)
         return (*self.spec.partition_names(), *created)
 
     def topic_names(self) -> tuple[str, ...]:
@@ -197,8 +197,8 @@ class Cluster:
     def topic_config(self, topic: str, broker: int) -> TopicConfig:
         """Return a topic's configuration on a broker (``LogConfig.fromProps``).
 
-        It inherits the broker's settings. So the leader's ``min.insync.replicas`` applies, and the
-        current controller's ``unclean.leader.election.enable``
+        A topic inherits the broker's settings. So the leader's ``min.insync.replicas`` applies, and
+        the current controller's ``unclean.leader.election.enable``
         (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
         return self._topic_configs[broker][topic]
@@ -225,7 +225,7 @@ class Cluster:
             self.control_plane.start_server(broker)
             return
         process = self.processes[broker]
-        life = Broker(
+        server = Broker(
             broker,
             self.host(process),
             self.disks[broker],
@@ -234,17 +234,17 @@ class Cluster:
             self.behaviours,
             self.control_plane,
             self._racks,
-            ClientQuotas.of(
+            ClientQuotas.from_specs(
                 *(self.spec.quotas, self.simulator, self._configs[broker], self.behaviours.replication),
                 without_quota=self.without_quota,
             ),
             self.paces[broker],
         )
         if self._replication_throttle is not None:
-            life.replicas.throttle_replication(*self._replication_throttle)
-        self.brokers[broker] = life
+            server.replicas.throttle_replication(*self._replication_throttle)
+        self.brokers[broker] = server
         self.network.add(process)
-        life.start(lambda: self.network.listen(process, life))
+        server.start(lambda: self.network.listen(process, server))
         if self.spec.disk.writeback_us is not None:
             phase_us = between(self.choices.disk, 1, self.spec.disk.writeback_us)
             self.simulator.schedule(
@@ -267,7 +267,7 @@ class Cluster:
             self.control_plane.create_topic(topic.name, self.assignments[topic.name])
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Schedule an action of the outside world."""
+        """Schedule an action of a fault or an operator."""
         self.simulator.schedule(at_us, self.world, callback, argument)
 
     # Actions of faults and operators
@@ -275,8 +275,8 @@ class Cluster:
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
         """End a broker's process; with *power_loss* unflushed records are lost.
 
-        With *torn_after* that many unflushed batches of each log are on disk anyway, and part of
-        the next.
+        With *torn_after* that many unflushed batches of each log are on disk nevertheless, and part
+        of the next batch.
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
@@ -294,12 +294,12 @@ class Cluster:
         self.control_plane.lose_disk(broker)
 
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
-        """Make writes to a log directory fail after *room_bytes* more.
+        """Make all writes to a log directory fail, after *room_bytes* more have been written.
 
-        The broker notices when it writes.
+        The broker notices with its next write.
         """
         if broker not in self.disks:
-            return  # A process of the control plane alone has no logs of partitions.
+            return  # A server of the control plane has no logs of partitions.
         self.disks[broker].limit_room(log_dir, room_bytes)
 
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
@@ -313,12 +313,12 @@ class Cluster:
     def slow_disk(self, broker: int, write_us: int) -> None:
         """Make each append of a broker wait longer for its disk, behind earlier appends."""
         if broker not in self.disks:
-            return  # A process of the control plane alone has no logs of partitions.
+            return  # A server of the control plane has no logs of partitions.
         self.disks[broker].slow_down(write_us)
         process = self.processes[broker]
         if process.running:
             self.network.wake_idle_fetches(process)
-            self.brokers[broker].slowed()
+            self.brokers[broker].queue_requests()
 
     def recover_disk(self, broker: int, write_us: int) -> None:
         """Undo one `slow_disk`."""
@@ -331,7 +331,7 @@ class Cluster:
         process = self.processes[broker]
         if process.running:
             self.network.wake_idle_fetches(process)
-            self.brokers[broker].slowed()
+            self.brokers[broker].queue_requests()
 
     def recover_broker(self, broker: int, request_us: int) -> None:
         """Undo one `slow_broker`."""
@@ -344,7 +344,7 @@ class Cluster:
         self.trace.emit(events.ClockStepped, process.name, by_us, process.skew_us)
         if process.running:
             self.network.wake_idle_fetches(process)
-            self.brokers[broker].clock_stepped(by_us)
+            self.brokers[broker].on_clock_step(by_us)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
         """Damage the stored batch that has an offset."""
@@ -357,33 +357,34 @@ class Cluster:
         None removes the file.
         """
         if broker not in self.disks:
-            return  # A process of the control plane alone has no logs of partitions.
+            return  # A server of the control plane has no logs of partitions.
         disk, at_us = self.disks[broker], None if age_us is None else self.simulator.now_us - age_us
         if name == LEADER_EPOCH_CHECKPOINT:
-            changed = self._revert_epochs(broker, disk, at_us)
+            changes = self._revert_epochs(broker, disk, at_us)
         else:
-            new = disk.checkpoints.get(name, {})
+            offsets = disk.checkpoints.get(name, {})
             old = {} if at_us is None else checkpoint_at(self.trace.events, broker, name, at_us)
-            changed = tuple((part, old.get(part, 0)) for part in new if new[part] != old.get(part, 0))
+            changes = tuple((part, old.get(part, 0)) for part in offsets if offsets[part] != old.get(part, 0))
             disk.checkpoints[name] = {part: offset for part, offset in old.items() if offset}
-        self.trace.emit(events.CheckpointReverted, broker, name, changed)
+        self.trace.emit(events.CheckpointReverted, broker, name, changes)
 
     def _revert_epochs(self, broker: int, disk: Disk, at_us: int | None) -> tuple[tuple[str, int], ...]:
-        old = {}
+        old_epochs = {}
         if at_us is not None:
             from_elections = self.behaviours.replication.epoch_entry_on_election
-            old = epochs_at(self.trace.events, broker, at_us, from_elections=from_elections)
-        changed = []
+            old_epochs = epochs_at(self.trace.events, broker, at_us, from_elections=from_elections)
+        changes = []
         for partition, entries in disk.epoch_checkpoints.items():
-            before = old.get(partition, [])
-            lost = next(
-                (entry for place, entry in enumerate(entries) if before[place : place + 1] != [entry]), None
+            old_entries = old_epochs.get(partition, [])
+            lost_entry = next(
+                (entry for place, entry in enumerate(entries) if old_entries[place : place + 1] != [entry]),
+                None,
             )
-            if lost is not None:
-                entries[:] = before
+            if lost_entry is not None:
+                entries[:] = old_entries
                 disk.stale_epochs[partition] = None
-                changed.append((partition, lost[1]))
-        return tuple(changed)
+                changes.append((partition, lost_entry[1]))
+        return tuple(changes)
 
     def _end(self, broker: int, cause: str) -> None:
         process, power_loss = self.nodes[broker], cause == events.POWER_LOSS
@@ -394,7 +395,7 @@ class Cluster:
         self.brokers.pop(broker, None)
 
     def stop_broker(self, broker: int) -> None:
-        """Shut down a broker's process (SIGTERM). A paused one starts to stop when it resumes."""
+        """Shut down a broker's process (SIGTERM). A paused process shuts down when it resumes."""
         if broker not in self._stopping:
             self._stopping[broker] = False
             self.trace.emit(events.BrokerStopping, broker)
@@ -436,7 +437,7 @@ class Cluster:
             self.start_broker(broker)
 
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down, or one that is stopping as soon as it has ended."""
+        """Start a broker that is down. A broker that is stopping starts as soon as it has ended."""
         process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
@@ -461,8 +462,8 @@ class Cluster:
             self.simulator.resume(process)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Request other replicas as an administrator, which a release without KIP-455 refuses."""
-        if self._version < _REASSIGNS_SINCE:
+        """Request other replicas as an administrator. A release without KIP-455 refuses."""
+        if self._version < _REASSIGNMENT_SINCE:
             controller = self.controller()
             broker = events.NO_CONTROLLER if controller is None else controller
             error = errors.UNSUPPORTED_VERSION
@@ -478,33 +479,33 @@ class Cluster:
             broker.replicas.throttle_replication(rate)
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Request the deletion of records below an offset, which releases before KIP-107 refuse."""
-        if self._version < _DELETES_RECORDS_SINCE:
+        """Request the deletion of records below an offset. A release before KIP-107 refuses."""
+        if self._version < _DELETE_RECORDS_SINCE:
             broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
             self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
             return
 
-        def after(delay_us: int, callback: Callable[[None], None]) -> None:
+        def set_timer(delay_us: int, callback: Callable[[None], None]) -> None:
             self.at(self.simulator.now_us + delay_us, callback)
 
         deletion = RecordDeletion(
-            *(partition, offset, self._live_leader, self.trace, after),
+            *(partition, offset, self._live_leader, self.trace, set_timer),
             lambda: self.simulator.now_us,
         )
-        deletion.ask()
+        deletion.send()
 
     def _live_leader(self, partition: str) -> tuple[int, Broker | None]:
-        """Return a partition's leader in the control plane, with its broker if that is running."""
+        """Return a partition's leader in the control plane, and its broker if that is running."""
         state = self.partition_state(partition)
         leader = NO_LEADER if state is None else state.leader
         process = self.processes.get(leader)
-        answers = process is not None and process.running and not process.paused
-        return leader, self.brokers.get(leader) if answers else None
+        is_live = process is not None and process.running and not process.paused
+        return leader, self.brokers.get(leader) if is_live else None
 
     def create_partitions(self, topic: str, total: int) -> None:
         """Request more partitions of a topic as an administrator."""
         created = len(self.assignments.get(topic, ()))
-        self._added.update((f"{topic}-{number}", None) for number in range(created, total))
+        self._added_partitions.update((f"{topic}-{number}", None) for number in range(created, total))
         self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:
@@ -515,10 +516,10 @@ class Cluster:
             self.trace.emit(events.ControllerZnodeDeleted, controller)
 
     def heal_core(self, brokers: Collection[int]) -> None:
-        """Heal these brokers, and all links except those of the others; drop pending actions.
+        """Heal some brokers and the links between healed processes, and drop pending actions.
 
-        The others stay as they are: down, paused, cut off, or healthy. A pending restart or end of
-        a fault no longer happens.
+        All other brokers stay down, paused, cut off or healthy. A pending restart or end of a fault
+        no longer happens.
         """
         self.world.incarnation += 1
         self.trace.emit(events.CoreHealed, tuple(brokers))
@@ -543,17 +544,17 @@ class Cluster:
             self._set_clock(node)
 
     def _revive(self, broker: int) -> None:
-        """Make a broker run again. One that hangs is killed first, as a supervisor does in the end.
+        """Make a broker run again. A broker that hangs is killed first, as a supervisor would do.
 
-        So is one that would soon exit by itself, because no controller has let it register.
+        A broker is also killed if it would soon exit by itself because it could not register.
         """
         self.resume_broker(broker)
         if broker in self.disks:
             self.disks[broker].repair()
             self.paces[broker].heal()
-        life = self.brokers.get(broker)
-        if life is not None and (
-            life.hangs or life.replicas.logs.offline_dirs or self._gives_up_too_soon(broker, life)
+        server = self.brokers.get(broker)
+        if server is not None and (
+            server.hangs or server.replicas.logs.offline_dirs or self._exits_too_soon(broker, server)
         ):
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
@@ -564,11 +565,11 @@ class Cluster:
         if process is not None and process.skew_us:
             self.step_clock(broker, -process.skew_us)
 
-    def _gives_up_too_soon(self, broker: int, life: Broker) -> bool:
-        """Return whether a broker would exit before it can register, although all is healed."""
-        gives_up_us = life.gives_up_us
+    def _exits_too_soon(self, broker: int, server: Broker) -> bool:
+        """Return whether a broker would exit before it can register, even in a healed cluster."""
+        exit_us = server.exit_us
         needed_us = self.control_plane.registration_time_max_us(self._configs[broker])
-        return gives_up_us is not None and gives_up_us - self.simulator.now_us < needed_us
+        return exit_us is not None and exit_us - self.simulator.now_us < needed_us
 
     # Observation
 
@@ -577,5 +578,5 @@ class Cluster:
         return self.brokers[broker].replicas.logs.log(partition)
 
     def leader(self, broker: int, partition: str) -> Partition:
-        """Return a replica that leads, as its broker knows it."""
+        """Return a broker's replica of a partition that it leads."""
         return self.brokers[broker].replicas.partitions[partition]

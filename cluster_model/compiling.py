@@ -1,6 +1,6 @@
-"""Words for mypyc: attributes of a class, and `i64`. They do nothing in plain Python."""
+"""Provides the annotations that mypyc understands. They have no effect in plain Python."""
 
-# Plain Python: it tells mypyc what plain Python needs no word for.
+# Plain Python: compiled code cannot define stand-ins for the names of `mypy_extensions`.
 
 from typing import TYPE_CHECKING
 

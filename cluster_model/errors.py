@@ -1,6 +1,6 @@
-"""Kafka's protocol errors, under Kafka's names (``org.apache.kafka.common.protocol.Errors``)."""
+"""Lists Kafka's protocol errors by name (``org.apache.kafka.common.protocol.Errors``)."""
 
-# Plain Python: a table that is read once.
+# Plain Python: the file has only constants, which compiling does not make faster.
 
 from typing import Final
 
@@ -99,6 +99,6 @@ MAYBE_APPENDED: Final = frozenset(
 )
 """Errors that leave open whether the batch is in a log.
 
-NOT_LEADER_FOR_PARTITION is also what a produce in the purgatory ends with when its leader is
-deposed, after it has been appended.
+A deposed leader also answers the produces in its purgatory with NOT_LEADER_FOR_PARTITION, although
+it has appended their batches.
 """

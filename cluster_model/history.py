@@ -1,6 +1,6 @@
-"""The history of a run, which rules judge: the operations of clients and their results.
+"""Records the history of a run, which rules judge: the operations of clients and their results.
 
-It has the shape of Jepsen's Kafka workload: an operation has an invocation and a completion, and
+The format is that of Jepsen's Kafka workload: an operation has an invocation and a completion, and
 its value is a list of micro-operations.
 """
 
@@ -35,7 +35,7 @@ or ``("poll", {partition: [(offset, value), ...]})``."""
 
 
 def effect_of(application: str, number: int, value: str) -> str:
-    """Return the value of an application's output record: unique, and with its input value."""
+    """Return the value of an application's output record. It is unique, and contains its input."""
     return f"{application}:{number}({value})"
 
 
@@ -47,10 +47,10 @@ def origin_of(effect: str) -> str | None:
 
 @dataclass(slots=True)
 class Operation:
-    """One line of a history. ``time_us`` is virtual; a file has nanoseconds.
+    """One line of a history. ``time_us`` is virtual time; a file has nanoseconds.
 
-    ``value`` has micro-operations, over which `sends` and `polls` iterate, any number and mixed if
-    ``f`` is ``txn``. For a subscription or an assignment it has partitions.
+    ``value`` has micro-operations, which `sends` and `polls` iterate over. If ``f`` is ``txn``,
+    there may be several of both. For a subscription or an assignment, ``value`` has partitions.
     """
 
     index: int
@@ -67,19 +67,19 @@ class Operation:
 
     @property
     def is_completion(self) -> bool:
-        """Whether it is a completion, not an invocation."""
+        """Whether the operation is a completion, not an invocation."""
         return self.type != INVOKE
 
     def sends(self) -> Iterator[tuple[str, int | None, str]]:
-        """Yield its sends as (partition, offset, value), with None for an unknown offset."""
+        """Yield the sends as (partition, offset, value), with None for an unknown offset."""
         for micro in self._micro_operations():
             if micro[0] == SEND:
-                _, partition, written = micro
-                offset, value = written if isinstance(written, tuple) else (None, written)
+                _, partition, record = micro
+                offset, value = record if isinstance(record, tuple) else (None, record)
                 yield partition, offset, value
 
     def polls(self) -> Iterator[tuple[str, int, str]]:
-        """Yield the records of its polls as (partition, offset, value)."""
+        """Yield the records of the polls as (partition, offset, value)."""
         for micro in self._micro_operations():
             if micro[0] == POLL and len(micro) > 1:
                 for partition, pairs in micro[1].items():
@@ -90,7 +90,7 @@ class Operation:
         return self.value if self.f in READING_OR_WRITING else ()
 
     def as_mapping(self) -> dict[str, Any]:
-        """Return the operation as in ``history.jsonl``."""
+        """Return the operation in the format of ``history.jsonl``."""
         line: dict[str, Any] = {
             "index": self.index,
             "process": self.process,
@@ -105,7 +105,7 @@ class Operation:
 
 
 def columns_of(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Yield the columns of operations, block by block, without making objects of packed rows."""
+    """Yield the columns of operations, block by block, without making objects from rows."""
     rows: Iterator[Sequence[Row]]
     if isinstance(operations, PackedLog):
         rows = operations.blocks()
@@ -134,7 +134,7 @@ def _micro_as_list(micro: MicroOperation | str) -> list[Any] | str:
 class History:
     """The operations of a run, ordered by time.
 
-    They are stored as rows, and become objects on access.
+    They are stored as rows. An access to an operation makes an object.
     """
 
     __slots__ = ("_newest", "_operations", "_processes", "_unpacked_max", "operations", "process_names")
@@ -168,31 +168,31 @@ class History:
         if len(self._newest) > self._unpacked_max:
             self.operations.pack()
 
-    def send_invoked(self, process: int, partition: str, value: str, time_us: int) -> None:
+    def record_send(self, process: int, partition: str, value: str, time_us: int) -> None:
         """Record that an application sends a record."""
         self.add(process, INVOKE, SEND, ((SEND, partition, value),), time_us)
 
-    def send_acked(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
+    def record_ack(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
         """Record an acknowledged send, whose offset is unknown with ``acks=0``."""
-        written: Any = value if offset is None else (offset, value)
-        self.add(process, OK, SEND, ((SEND, partition, written),), time_us)
+        record: Any = value if offset is None else (offset, value)
+        self.add(process, OK, SEND, ((SEND, partition, record),), time_us)
 
-    def send_failed(
+    def record_failure(
         self, process: int, partition: str, value: str, time_us: int, error: str, *, definite: bool
     ) -> None:
         """Record a failed send, *definite* if the record is certainly in no log."""
         type_ = FAIL if definite else INFO
         self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
 
-    def subscribed(self, process: int, partitions: Sequence[str], time_us: int) -> None:
+    def record_subscription(self, process: int, partitions: Sequence[str], time_us: int) -> None:
         """Record a subscription to topics with these partitions.
 
-        `assigned` records which of them it reads.
+        `record_assignment` records which of them the consumer reads.
         """
         self._assign(SUBSCRIBE, process, partitions, time_us)
 
-    def assigned(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """Record an assignment. The position in a partition that is new to it may be anywhere."""
+    def record_assignment(self, process: int, partitions: Sequence[str], time_us: int) -> None:
+        """Record an assignment. The position in a newly assigned partition may be any offset."""
         self._assign(ASSIGN, process, partitions, time_us)
 
     def _assign(self, f: str, process: int, partitions: Sequence[str], time_us: int) -> None:
@@ -200,7 +200,7 @@ class History:
         self.add(process, INVOKE, f, value, time_us)
         self.add(process, OK, f, value, time_us)
 
-    def committed(
+    def record_commit(
         self,
         process: int,
         offsets: Iterable[tuple[str, int]],
@@ -213,13 +213,15 @@ class History:
             process, type_, COMMIT, tuple((COMMIT, name, offset) for name, offset in offsets), time_us, error
         )
 
-    def stored(self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int) -> None:
+    def record_store(
+        self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int
+    ) -> None:
         """Record results that an application stored outside Kafka, with their records' offsets."""
         value = tuple([(STORE, partition, result) for result in results])
         self.add(process, INVOKE, STORE, value, time_us)
         self.add(process, OK, STORE, value, time_us)
 
-    def polled(
+    def record_poll(
         self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int, time_us: int
     ) -> None:
         self.add(process, INVOKE, POLL, ((POLL,),), invoked_us)

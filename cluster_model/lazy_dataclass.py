@@ -1,11 +1,11 @@
-"""Dataclasses that write a method when something first looks it up.
+"""Makes dataclasses whose methods are generated when something first looks them up.
 
-`dataclasses` writes the source of every method when it makes a class, and Python compiles each by
-itself. harrow has hundreds of dataclasses, and a command calls few of their methods. Writing all of
-them was a fifth of a start.
+`dataclasses` generates the source of every method when it makes a class, and Python compiles each
+method separately. harrow has hundreds of dataclasses, and a command calls few of their methods.
+Generating all of them took a fifth of the start-up time.
 """
 
-# Plain Python: it makes classes at run time.
+# Plain Python: mypyc cannot compile code that makes classes at run time.
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # mypy and mypyc know `dataclasses`, and this means the same.
+    # mypy and mypyc understand `dataclasses`. The function below behaves the same.
     from dataclasses import dataclass
 else:
 
@@ -29,18 +29,18 @@ else:
         """Make a class a dataclass, as `dataclasses.dataclass` does with these options."""
 
         def process(kind: type) -> type:
-            own = set(vars(kind))
-            _check_bases(kind, own, is_frozen=frozen)
+            own_names = set(vars(kind))
+            _check_bases(kind, own_names, is_frozen=frozen)
             kind = _collect_fields(kind, is_frozen=frozen, kw_only=kw_only, slots=slots)
             _check_fields(kind)
             is_hashable = unsafe_hash or (eq and frozen)
             options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
-            for name in (name for name, is_asked in options.items() if is_asked and name not in own):
-                setattr(kind, name, _Unwritten(kind, name, is_frozen=frozen))
-            if eq and not is_hashable and "__hash__" not in own:
+            for name in (name for name, is_wanted in options.items() if is_wanted and name not in own_names):
+                setattr(kind, name, _LazyMethod(kind, name, is_frozen=frozen))
+            if eq and not is_hashable and "__hash__" not in own_names:
                 kind.__hash__ = None
             if frozen:
-                _freeze(kind, own)
+                _freeze(kind, own_names)
             return kind
 
         return process
@@ -50,11 +50,11 @@ __all__ = ["dataclass"]
 
 
 def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
-    """Make a class a dataclass without methods, which leaves nothing to compile."""
+    """Make a class a dataclass without methods, so that Python compiles none."""
     frozen_bases = [parameters for parameters in _parameters_of_bases(kind) if parameters.frozen]
     try:
         for parameters in frozen_bases:
-            parameters.frozen = False  # `dataclasses` would compile methods to freeze this class too.
+            parameters.frozen = False  # Otherwise `dataclasses` compiles methods that freeze *kind*.
         kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
     finally:
         for parameters in frozen_bases:
@@ -67,9 +67,9 @@ def _parameters_of_bases(kind: type) -> list[Any]:
     return [vars(base)["__dataclass_params__"] for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
 
 
-def _check_bases(kind: Any, own: set[str], *, is_frozen: bool) -> None:
-    """Raise the errors of `dataclasses` about frozen classes."""
-    if is_frozen and not own.isdisjoint(("__setattr__", "__delattr__")):
+def _check_bases(kind: Any, own_names: set[str], *, is_frozen: bool) -> None:
+    """Raise the errors that `dataclasses` raises for frozen classes."""
+    if is_frozen and not own_names.isdisjoint(("__setattr__", "__delattr__")):
         raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
     if any(parameters.frozen is not is_frozen for parameters in _parameters_of_bases(kind)):
         this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
@@ -77,10 +77,13 @@ def _check_bases(kind: Any, own: set[str], *, is_frozen: bool) -> None:
 
 
 def _check_fields(kind: Any) -> None:
-    """Refuse the order that `dataclasses` refuses, and fields that `_initialiser` cannot set."""
+    """Reject fields that `_initialiser` cannot set.
+
+    Also reject a field without a default after a field with one, as `dataclasses` does.
+    """
     for field in kind.__dataclass_fields__.values():
         if field.name in ("self", "DEFAULT", "set_field") or "InitVar" in str(field.type):
-            raise TypeError(f"{kind.__name__}.{field.name} needs dataclasses.dataclass")
+            raise TypeError(f"{kind.__name__}.{field.name} is not supported here: use dataclasses.dataclass")
     default = None
     for field in dataclasses.fields(kind):
         has_default = (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
@@ -90,8 +93,8 @@ def _check_fields(kind: Any) -> None:
             default = field.name if has_default else default
 
 
-class _Unwritten:
-    """Stands for a method of a dataclass until something looks it up."""
+class _LazyMethod:
+    """A placeholder for a method of a dataclass, which generates the method on first access."""
 
     __slots__ = ("is_frozen", "kind", "name")
 
@@ -99,7 +102,7 @@ class _Unwritten:
         self.kind, self.name, self.is_frozen = kind, name, is_frozen
 
     def __get__(self, instance: object, owner: type) -> Any:
-        """Write the method into the class, and return it."""
+        """Add the generated method to the class, and return it."""
         fields = dataclasses.fields(self.kind)
         if self.name == "__init__":
             method = _initialiser(self.kind, fields, is_frozen=self.is_frozen)
@@ -123,12 +126,12 @@ class _Unwritten:
         return method.__get__(instance, owner)
 
 
-def _values(of: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
-    return f"({''.join(f'{of}.{field.name},' for field in fields)})"
+def _values(object_name: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
+    return f"({''.join(f'{object_name}.{field.name},' for field in fields)})"
 
 
 def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_frozen: bool) -> Any:
-    positional, named, lines = ["self"], ["*"], []
+    positional, keyword_only, lines = ["self"], ["*"], []
     names: dict[str, Any] = {
         "__name__": kind.__module__,
         "DEFAULT": dataclasses.MISSING,
@@ -136,43 +139,45 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
     }
     for field in fields:
         name, value = field.name, field.name
-        made, default = f"factory_{name}", f"default_{name}"
+        factory_name, default_name = f"factory_{name}", f"default_{name}"
         has_factory = field.default_factory is not dataclasses.MISSING
         has_default = field.default is not dataclasses.MISSING
-        names |= {made: field.default_factory} if has_factory else {default: field.default}
+        names |= {factory_name: field.default_factory} if has_factory else {default_name: field.default}
         if field.init:
-            parameter = f"{name}=DEFAULT" if has_factory else f"{name}={default}" if has_default else name
-            (named if field.kw_only else positional).append(parameter)
-            value = f"{made}() if {name} is DEFAULT else {name}" if has_factory else name
+            parameter = (
+                f"{name}=DEFAULT" if has_factory else f"{name}={default_name}" if has_default else name
+            )
+            (keyword_only if field.kw_only else positional).append(parameter)
+            value = f"{factory_name}() if {name} is DEFAULT else {name}" if has_factory else name
         elif has_factory or has_default:
-            value = f"{made}()" if has_factory else default
+            value = f"{factory_name}()" if has_factory else default_name
         else:
             continue  # `__post_init__` sets it.
         lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
-    parameters = ", ".join(positional + (named if len(named) > 1 else []))
+    parameters = ", ".join(positional + (keyword_only if len(keyword_only) > 1 else []))
     method = _function(f"__init__({parameters})", *(lines or ["pass"]), **names)
     method.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
     return method
 
 
 def _function(head: str, *lines: str, **names: Any) -> Any:
-    """Return the function with this head and these lines, which may use *names*."""
+    """Return the function with a head and lines of source, which may use *names*."""
     exec(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines), names)  # noqa: S102 - as `dataclasses` does
     return names[head.partition("(")[0]]
 
 
-def _freeze(kind: Any, own: set[str]) -> None:
+def _freeze(kind: Any, own_names: set[str]) -> None:
     def change(self: Any, name: str, *value: object) -> None:
         if type(self) is kind or name in kind.__dataclass_fields__:
-            doing = "assign to" if value else "delete"
-            raise dataclasses.FrozenInstanceError(f"cannot {doing} field {name!r}")
+            verb = "assign to" if value else "delete"
+            raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
         parent = super(kind, self)
         (parent.__setattr__ if value else parent.__delattr__)(name, *value)
 
     kind.__setattr__ = kind.__delattr__ = change
-    if "__slots__" in vars(kind) and own.isdisjoint(("__getstate__", "__setstate__")):
+    if "__slots__" in vars(kind) and own_names.isdisjoint(("__getstate__", "__setstate__")):
         # Without these, unpickling would assign to fields.
         kind.__getstate__, kind.__setstate__ = _getstate, _setstate
 

@@ -1,11 +1,11 @@
-"""A log of a run that grows by millions of rows: all but the newest are packed.
+"""Stores millions of rows of a run: all but the newest are packed.
 
 A tuple of a trace takes about 250 bytes of memory as an object, 35 marshalled and 11 compressed. So
 the trace of a simulated day fits into memory, and needs no file, which a crash would leave behind
 and a full disk would break.
 """
 
-# Plain Python: a subclass of `Sequence`, whose expensive part is already in C.
+# Plain Python: the expensive part of this subclass of `Sequence` is already written in C.
 
 import hashlib
 import marshal
@@ -22,22 +22,22 @@ T = TypeVar("T")
 _STORED: Final = 4
 """Marshal's format with back references: half the size, and equal event names are one object."""
 _HASHED: Final = 2
-"""Marshal's format that has neither back references nor interned strings."""
+"""Marshal's format without back references and interned strings."""
 _HEADER: Final = 5
-"""The size of a list's header in this format: a letter and the length."""
+"""The size of a list's header in marshal's format: a letter and the length."""
 _COMPRESSED: Final = b"x"
 _QUICK: Final = 1
-"""zlib's level. The best one saves another third of the size and takes ten times as long."""
+"""zlib's fastest level. The best one saves another third and takes ten times as long."""
 _UNPACKED_AT_ONCE: Final = 2
 
 
 class PackedLog(Sequence[T]):
     """A sequence of rows that only grows.
 
-    Its items are rows, or objects that *kind* makes of their fields. Append to ``newest`` and call
-    `pack` now and then: a run spends its time in appending, and the method of a list is the fastest
-    one. ``newest`` stays the same list. Up to *unpacked_max* rows nothing is packed, so short runs
-    pay nothing. A lookup unpacks a *chunk* of rows, and an iteration one chunk after the other.
+    Its items are rows, or objects that *kind* makes from the fields of a row. Callers append to the
+    list ``newest``, which stays the same object, and regularly call `pack`. A run appends so often
+    that it calls the method of the list itself. Up to *unpacked_max* rows nothing is packed, so a
+    short run packs nothing. A look-up unpacks a *chunk* of rows, and an iteration one at a time.
     """
 
     __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
@@ -45,7 +45,7 @@ class PackedLog(Sequence[T]):
     CHUNK: ClassVar[int] = 4_096
     UNPACKED_MAX: ClassVar[int] = 65_536
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
-    """Bytes of chunks that stay uncompressed: compression would take a tenth of a run's time."""
+    """How many bytes of chunks stay uncompressed. Compression takes a tenth of a run's time."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class PackedLog(Sequence[T]):
         return type(self), (self._kind, self.newest, self._chunks, self._chunk, self.unpacked_max)
 
     def pack(self) -> None:
-        """Pack whole chunks if there are too many rows that are not."""
+        """Pack complete chunks if there are too many unpacked rows."""
         newest, size = self.newest, self._chunk
         if len(newest) > self.unpacked_max:
             end = len(newest) // size * size
@@ -80,7 +80,7 @@ class PackedLog(Sequence[T]):
             del newest[:end]
 
     def blocks(self) -> Iterator[list[Row]]:
-        """Yield all rows in order, many at a time."""
+        """Yield all rows in order, in blocks."""
         yield from map(_unpack, self._chunks)
         yield self.newest
 
@@ -111,7 +111,7 @@ class PackedLog(Sequence[T]):
         return chunk * self._chunk, self._rows_of(chunk)
 
     def digest(self) -> str:
-        """Return the digest of the rows, which is that of an unpacked list of them (`digest`)."""
+        """Return the digest of the rows, which equals the `digest` of a list of them."""
         hashed = hashlib.sha256(marshal.dumps([], _HASHED)[:-4] + len(self).to_bytes(4, "little"))
         for rows in self.blocks():
             hashed.update(memoryview(marshal.dumps(rows, _HASHED))[_HEADER:])
@@ -131,7 +131,7 @@ class PackedLog(Sequence[T]):
             item == another for item, another in zip(self, other, strict=True)
         )
 
-    __hash__ = None  # type: ignore[assignment] # as a list
+    __hash__ = None  # type: ignore[assignment] # like a list
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -169,7 +169,7 @@ class PackedLog(Sequence[T]):
 
 
 def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Yield rows in order in blocks that are not empty; the rows may be a list or packed."""
+    """Yield rows of a list or of a `PackedLog` in order, in blocks that are not empty."""
     blocks: Iterable[Sequence[Row]] = rows.blocks() if isinstance(rows, PackedLog) else (rows,)
     for block in blocks:
         for begin in range(0, len(block), PackedLog.CHUNK):
@@ -192,7 +192,7 @@ def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> I
 
 
 def _unpack(chunk: bytes) -> list[Row]:
-    # Marshal's lists begin with another byte than data compressed by zlib.
+    # Marshal's lists and zlib's data begin with different bytes.
     plain = zlib.decompress(chunk) if chunk.startswith(_COMPRESSED) else chunk
     rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
     return rows

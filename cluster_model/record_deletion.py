@@ -1,4 +1,4 @@
-"""An administrator's DeleteRecords (KIP-107): its target, its retries and its deadline."""
+"""Sends an administrator's DeleteRecords (KIP-107) to a leader, with retries and a deadline."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -15,7 +15,7 @@ _TIMEOUT_US: Final = 60 * US_PER_SECOND
 """``default.api.timeout.ms`` of the admin client."""
 _RETRY_US: Final = 100 * US_PER_MS
 """``retry.backoff.ms``."""
-_RETRIED: Final = (
+_RETRIED_ERRORS: Final = (
     errors.NOT_LEADER_FOR_PARTITION,
     errors.UNKNOWN_TOPIC_OR_PARTITION,
     errors.KAFKA_STORAGE_ERROR,
@@ -23,7 +23,7 @@ _RETRIED: Final = (
 
 
 class Timers(Protocol):
-    """Schedules something for later."""
+    """A function that schedules a callback."""
 
     def __call__(self, delay_us: int, callback: Callable[[None], None]) -> None: ...
 
@@ -41,53 +41,55 @@ class RecordDeletion:
         offset: int,
         leader: Callable[[str], tuple[int, Broker | None]],
         trace: Trace,
-        after: Timers,
+        set_timer: Timers,
         now_us: Callable[[], int],
     ) -> None:
         self._partition = partition
         self._offset = offset
         self._leader = leader
         self._trace = trace
-        self._after = after
+        self._set_timer = set_timer
         self._now_us = now_us
         self._deadline_us = now_us() + _TIMEOUT_US
-        self._asked: Broker | None = None
+        self._receiver: Broker | None = None
 
-    def ask(self, _: None = None) -> None:
+    def send(self, _: None = None) -> None:
         """Send the request to the leader, as soon as there is one."""
-        broker, life = self._leader(self._partition)
-        left_us = self._deadline_us - self._now_us()
-        if life is not None and left_us > 0:
-            self._asked = life
-            self._after(_RETRY_US, self._look)
-            life.delete_records(self._partition, self._offset, left_us, self._answer_to(broker, life))
-        elif left_us > 0:
-            self._after(_RETRY_US, self.ask)
+        broker, receiver = self._leader(self._partition)
+        timeout_us = self._deadline_us - self._now_us()
+        if receiver is not None and timeout_us > 0:
+            self._receiver = receiver
+            self._set_timer(_RETRY_US, self._check_leader)
+            receiver.delete_records(
+                self._partition, self._offset, timeout_us, self._response_handler(broker, receiver)
+            )
+        elif timeout_us > 0:
+            self._set_timer(_RETRY_US, self.send)
         else:
             self._end(broker, self._offset, errors.REQUEST_TIMED_OUT)
 
-    def _answer_to(self, broker: int, life: Broker) -> Callable[[str, int, int], None]:
-        def answer(error: str, offset: int, _low_watermark: int) -> None:
-            if self._asked is not life:
+    def _response_handler(self, broker: int, receiver: Broker) -> Callable[[str, int, int], None]:
+        def respond(error: str, offset: int, _low_watermark: int) -> None:
+            if self._receiver is not receiver:
                 return
-            self._asked = None
-            if error in _RETRIED:
+            self._receiver = None
+            if error in _RETRIED_ERRORS:
                 self._trace.emit(RequestRejected, broker, DELETE_RECORDS, self._partition, ADMIN, error)
-                self._after(_RETRY_US, self.ask)
+                self._set_timer(_RETRY_US, self.send)
             else:
                 self._end(broker, offset, error)
 
-        return answer
+        return respond
 
-    def _look(self, _: None) -> None:
+    def _check_leader(self, _: None) -> None:
         """Send the request again if the broker has died or no longer leads."""
-        if self._asked is None:
+        if self._receiver is None:
             return
-        if self._leader(self._partition)[1] is self._asked:
-            self._after(_RETRY_US, self._look)
+        if self._leader(self._partition)[1] is self._receiver:
+            self._set_timer(_RETRY_US, self._check_leader)
         else:
-            self._asked = None
-            self.ask()
+            self._receiver = None
+            self.send()
 
     def _end(self, broker: int, offset: int, error: str) -> None:
         self._trace.emit(DeleteRecordsAnswered, broker, self._partition, offset, error)

@@ -1,10 +1,12 @@
-"""Catalogues that other projects can extend, and values derived from them.
+"""Defines catalogues that other projects can extend, and caches values derived from them.
 
-A fault, a setting or an action is registered once. Values that follow from it (shapes of a campaign
-file, lists of names) are expensive and needed often, so they are cached until a catalogue changes.
+A fault, a setting or an action is registered once. Other values follow from the catalogues, such as
+the syntax of a campaign file and lists of names. These are expensive and often needed, so they are
+cached until a catalogue changes.
 """
 
-# Plain Python: `ClassVar` counters.
+# Plain Python: mypyc does not support assignments to a `ClassVar`, such as the counter of
+# `Registry`.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
@@ -31,7 +33,7 @@ class Registry(dict[K, V]):
 
 
 def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the subclasses of *base* in modules that have their own ``name``, as defined."""
+    """Yield the subclasses of *base* that modules define with a ``name``, in their order."""
     for namespace in namespaces:
         for value in namespace.values():
             is_own = isinstance(value, type) and value.__module__ == namespace["__name__"]
@@ -50,13 +52,13 @@ def derived(function: Callable[P, R]) -> Callable[P, R]:
         if version != Registry.changes:
             cached.cache_clear()
             version = Registry.changes
-        return cached(*args, **kwargs)  # type: ignore[arg-type]  # hashable, or the cache says so
+        return cached(*args, **kwargs)  # type: ignore[arg-type]  # the cache raises an error otherwise
 
     return call
 
 
 class DerivedMapping(Mapping[K, V]):
-    """A catalogue derived from others, computed again after any registry has changed."""
+    """A catalogue derived from others. It is computed again after any registry has changed."""
 
     def __init__(self, make: Callable[[], Mapping[K, V]]) -> None:
         self._mapping = derived(make)

@@ -1,8 +1,8 @@
-"""The trace of a run: its events in order, and the subscribers that receive them at once.
+"""Records the trace of a run: its events in order, which subscribers receive at once.
 
-An event is kept as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these,
+An event is stored as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these,
 so that the digest of a trace is the same in every process. `harrow.cluster_model.events` declares
-the kinds.
+the kinds of events.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,26 +22,26 @@ E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 
 class TraceLine(NamedTuple, Generic[E_co]):
-    """An event and its line in ``trace.jsonl``, from 1, which orders events of the same time."""
+    """An event, and its line number in ``trace.jsonl``, which orders simultaneous events."""
 
     number: int
     event: E_co
 
 
 class Emit(Protocol):
-    """Adds an event at the current time: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+    """A function that adds an event: ``emit(HighWatermarkSet, broker, partition, hw)``."""
 
     def __call__(
         self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
     ) -> None:
-        """Emit an event with its fields in order."""
+        """Add an event at the current time, with its fields in order."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Virtual time.
+    """The virtual clock.
 
-    A class like `Host`, because attributes of a protocol are slow when compiled.
+    It is a class, not a protocol, because compiled code accesses attributes of a protocol slowly.
     """
 
     __slots__ = ("now_us",)
@@ -50,7 +50,7 @@ class Clock:
 
 
 class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
-    """The name and the subscribers of each kind of event, in one look-up."""
+    """The name and the subscribers of each kind of event."""
 
     def __missing__(self, kind: type[Event]) -> tuple[str, list[Callable[..., None]]]:
         entry = self[kind] = (kind.name, [])
@@ -60,9 +60,9 @@ class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
 class Trace:
     """The events of a run, in order.
 
-    ``emit`` records an event and calls subscribers; ``publish`` only calls subscribers, for notices
-    that are in no trace. Both are functions, not methods, because a run calls them thousands of
-    times. Regular calls of `pack` keep a long run small.
+    ``emit`` records an event and calls subscribers. ``publish`` only calls subscribers, and the
+    trace does not contain the event. Both are functions, not methods, because a run calls them
+    thousands of times. Regular calls of `pack` save memory in a long run.
     """
 
     __slots__ = ("_kinds", "emit", "events", "pack", "publish")
@@ -100,16 +100,16 @@ class Trace:
         """
         self._kinds[cast("type[Event]", kind)][1].append(handler)
 
-    def since(self, position: int) -> Sequence[TraceEvent]:
+    def events_since(self, position: int) -> Sequence[TraceEvent]:
         return self.events[position:]
 
     def digest(self) -> str:
-        """Return the digest (SHA-256, hex, 16 digits) of the whole trace."""
+        """Return the digest of the whole trace: 16 hex digits of its SHA-256."""
         return self.events.digest()
 
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:
-    """Return an event as a mapping, as in ``trace.jsonl``."""
+    """Return an event in the format of ``trace.jsonl``."""
     name = event[1]
     return {"at_us": event[0], "event": name, **dict(zip(event_fields(name), event[2:], strict=True))}
 

@@ -1,4 +1,4 @@
-"""Actions of a script: data, and what each does on a target."""
+"""Defines the actions of a script as data, and the operator who takes them on a target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from harrow.faults.observer import Observer
 
 
 class AdminRequest(NamedTuple):
-    """An administrator's request: its API in Kafka's protocol, and the first release with it."""
+    """An administrator's request: the API in Kafka's protocol, and the first release with it."""
 
     api: str
     since: str
@@ -74,44 +74,44 @@ class Operator(Protocol):
     def administrator(self) -> Administration: ...
 
     def sender(self, name: str) -> RecordSender:
-        """Return a client to which records can be handed."""
+        """Return the client that sends a script's records."""
 
     def inject(self, fault: Any) -> bool:
-        """Inject a fault; return False if it had nothing to act on."""
+        """Inject a fault, and return False if there is nothing to act on."""
 
 
 class Action(ABC):
     """An action: a frozen dataclass whose fields are its syntax (`harrow.cluster_model.fields`).
 
-    A campaign may write the value of the field ``short`` instead of all fields. An action with a
-    ``whole`` field is always written as the value of that field. ``is_recorded`` says that a run
-    records it anyway, like records and faults, or that it changes nothing, so a plan made from a
-    run leaves it out. ``since`` is the first release that supports it, empty if all do. ``request``
-    is what an administrator sends to real brokers.
+    A campaign may write the value of the ``shorthand_field`` instead of all fields. It always
+    writes an action with a ``sole_field`` as the value of that field. A plan made from a run leaves
+    out actions that are ``is_recorded``: the run records them anyway, like records and faults, or
+    they change nothing. ``since`` is the first release that supports the action, empty if all do.
+    ``request`` is the request that an administrator sends to real brokers.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    short: ClassVar[str | None] = None
-    whole: ClassVar[str | None] = None
+    shorthand_field: ClassVar[str | None] = None
+    sole_field: ClassVar[str | None] = None
     is_recorded: ClassVar[bool] = False
     since: ClassVar[str] = ""
     request: ClassVar[AdminRequest | None] = None
 
     @classmethod
     def exists_in(cls, release: str) -> bool:
-        """Return whether a release supports it."""
+        """Return whether a release supports the action."""
         return not cls.since or version_of(release) >= version_of(cls.since)
 
     @abstractmethod
     def take(self, operator: Operator) -> list[str]:
-        """Perform it; return in words what the campaign expected and did not get."""
+        """Perform the action, and return the campaign's unmet expectations in words."""
 
     def single_actions(self) -> Iterator[Self]:
-        """Yield the single actions for which it stands."""
+        """Yield the single actions that this one combines."""
         yield self
 
     def merged_with(self, following: Sequence["Action"]) -> tuple["Action", int]:
-        """Return one action for this one and the first of *following*, and how many those are."""
+        """Merge this action with the next ones, and return the result and how many it includes."""
         return self, 0

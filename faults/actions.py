@@ -1,4 +1,4 @@
-"""Actions of scripts other than faults: those of administrators and of clients."""
+"""Defines the actions of administrators and clients in a script. Faults are actions, too."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from harrow.faults.condition import ConditionField
 SENDS_MAX: Final = 10_000
 # A series of at least this many numbered values is written as one `send` with a `count`.
 _SERIES_MIN: Final = 3
-_FIRST_TRANSACTIONS: Final = "0.11"
+_TRANSACTIONS_SINCE: Final = "0.11"
 _PRODUCER: Final = "Which producer; may be left out if there is only one."
 
 
@@ -34,7 +34,7 @@ class Send(Action):
     """Hand a record to a producer."""
 
     name: ClassVar[str] = "send"
-    short: ClassVar[str] = "value"
+    shorthand_field: ClassVar[str] = "value"
     is_recorded: ClassVar[bool] = True
 
     value: str = described("The value. Send each value only once.")
@@ -67,8 +67,8 @@ class Send(Action):
 
     def merged_with(self, following: Sequence[Action]) -> tuple["Send", int]:
         """Merge records ``value-0``, ``value-1`` and so on, if there are enough of them."""
-        stem, zero, rest = self.value.rpartition("-0")
-        if not zero or rest or self.count is not None:
+        stem, zero, suffix = self.value.rpartition("-0")
+        if not zero or suffix or self.count is not None:
             return self, 0
         length = 1
         for action in following[: SENDS_MAX - 1]:
@@ -82,12 +82,12 @@ class Send(Action):
 class TransactionAction(Action):
     """A call of a producer with a `transactional.id`.
 
-    An application that still waits for its previous call makes this one when that has returned.
+    An application that still waits for its previous call makes this call when that one returns.
     """
 
-    short: ClassVar[str] = "producer"
+    shorthand_field: ClassVar[str] = "producer"
     is_recorded: ClassVar[bool] = True
-    since: ClassVar[str] = _FIRST_TRANSACTIONS
+    since: ClassVar[str] = _TRANSACTIONS_SINCE
 
     producer: Producer = described(_PRODUCER, implied=True)
 
@@ -136,7 +136,7 @@ class RestartProducer(Action):
     """The producer's application dies and starts again with a new session."""
 
     name: ClassVar[str] = "restart_producer"
-    whole: ClassVar[str] = "producer"
+    sole_field: ClassVar[str] = "producer"
 
     producer: Producer = described("Which producer.")
 
@@ -156,8 +156,8 @@ class ElectPreferredLeaders(Action):
         return []
 
 
-_FIRST_REASSIGNED: Final = "2.4"
-_REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_FIRST_REASSIGNED)
+_REASSIGNMENT_SINCE: Final = "2.4"
+_REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_REASSIGNMENT_SINCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class ReassignPartition(Action):
     """
 
     name: ClassVar[str] = "reassign_partition"
-    since: ClassVar[str] = _FIRST_REASSIGNED
+    since: ClassVar[str] = _REASSIGNMENT_SINCE
     request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
     partition: Partition = described("Which partition.")
@@ -186,8 +186,8 @@ class CancelReassignment(Action):
     """An administrator cancels a reassignment in progress, and the added replicas are removed."""
 
     name: ClassVar[str] = "cancel_reassignment"
-    whole: ClassVar[str] = "partition"
-    since: ClassVar[str] = _FIRST_REASSIGNED
+    sole_field: ClassVar[str] = "partition"
+    since: ClassVar[str] = _REASSIGNMENT_SINCE
     request: ClassVar[AdminRequest | None] = _REASSIGNMENT
 
     partition: Partition = described("Which partition.")
@@ -205,7 +205,7 @@ class AddBroker(Action):
     """
 
     name: ClassVar[str] = "add_broker"
-    whole: ClassVar[str] = "broker"
+    sole_field: ClassVar[str] = "broker"
 
     broker: BrokerId = described("Which broker.")
 
@@ -224,7 +224,7 @@ class ThrottleReplication(Action):
     """
 
     name: ClassVar[str] = "throttle_replication"
-    whole: ClassVar[str] = "rate"
+    sole_field: ClassVar[str] = "rate"
 
     rate: Bandwidth = described("The rate at which each broker sends, and at which it fetches.")
 
@@ -296,7 +296,7 @@ class Expect(Action):
     """A condition must hold now."""
 
     name: ClassVar[str] = "expect"
-    whole: ClassVar[str] = "condition"
+    sole_field: ClassVar[str] = "condition"
     is_recorded: ClassVar[bool] = True
 
     condition: ConditionField = described("The condition.")
@@ -307,7 +307,7 @@ class Expect(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait(Action):
-    """Nothing: the step only waits, like one without `do`."""
+    """The step only waits, like a step without `do`."""
 
     name: ClassVar[str] = "wait"
     is_recorded: ClassVar[bool] = True

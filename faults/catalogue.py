@@ -1,4 +1,4 @@
-"""The faults and actions that a campaign can name: all with a name in these modules."""
+"""Collects the faults and actions that a campaign can name, from the modules that define them."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Conditions on what can be observed of a cluster, made of facts.
+"""Defines conditions: facts about a cluster that must all hold.
 
-The same condition starts a step (``when:``), is asserted in the middle of a run (``expect:``) and
-at its end.
+A condition may start a step (``when:``). A script may also assert it during a run (``expect:``) or
+at the end.
 """
 
 from typing import Annotated, Final
@@ -20,7 +20,7 @@ FACTS: Final[Registry[str, type[Fact]]] = Registry(named_classes(Fact, facts.__d
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Facts that must all hold, sorted as in `FACTS`: their order in a campaign has no meaning."""
+    """Facts that must all hold, in the order of `FACTS`: the order in a campaign has no meaning."""
 
     facts: tuple[Fact, ...] = ()
 
@@ -35,7 +35,7 @@ class Condition:
         return not any(fact.mismatches(observer) for fact in self.facts)
 
     def matched_position(self, observer: Observer) -> int | None:
-        """Return the trace position after the last event that it needs; None if it needs none."""
+        """Return the trace position after the last event that its facts need, None without one."""
         positions = (fact.position(observer) for fact in self.facts)
         return max((position for position in positions if position is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""Effects of faults on a cluster, as data.
+"""Defines the effects of faults on a cluster, as data.
 
 A fault yields effects. A target has a handler for each type of effect that it can perform
 (`harrow.faults.handlers`), and a reason for each type that it cannot.
@@ -18,17 +18,17 @@ End = int | str
 
 @dataclass(slots=True)
 class Forecast:
-    """The changes that effects would make to which brokers are in service.
+    """The changes that effects would make to processes, disks and links.
 
-    ``down`` and ``paused`` have only the processes that effects act on. ``emptied`` has the brokers
-    that lose records, because their power or their disk fails.
+    ``is_down`` and ``is_paused`` have only the processes that effects act on. ``emptied_disks`` has
+    the brokers that lose records, because their power or their disk fails.
     """
 
-    down: dict[int, bool] = field(default_factory=dict)
-    paused: dict[int, bool] = field(default_factory=dict)
-    expired: set[int] = field(default_factory=set)
-    emptied: set[int] = field(default_factory=set)
-    cut: set[tuple[End, End]] = field(default_factory=set)
+    is_down: dict[int, bool] = field(default_factory=dict)
+    is_paused: dict[int, bool] = field(default_factory=dict)
+    expired_sessions: set[int] = field(default_factory=set)
+    emptied_disks: set[int] = field(default_factory=set)
+    cut_links: set[tuple[End, End]] = field(default_factory=set)
 
 
 @dataclass_transform(frozen_default=True)
@@ -41,18 +41,18 @@ class FaultEffect:
     """
 
     disables: ClassVar[bool] = False
-    """Whether it takes a broker out of service at once."""
+    """Whether the effect takes a broker out of service at once."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclass(frozen=True)(cls)
 
     def undo(self) -> "FaultEffect | None":
-        """Return the effect that undoes this one; None if nothing does."""
+        """Return the effect that undoes this one, None if no effect can."""
         return None
 
-    def foresee(self, forecast: Forecast) -> None:
-        """Enter its changes into a forecast: by default none."""
+    def update_forecast(self, forecast: Forecast) -> None:
+        """Enter the changes of this effect into a forecast, by default none."""
 
 
 Effects = Iterable[FaultEffect]
@@ -60,7 +60,7 @@ Effects = Iterable[FaultEffect]
 
 
 class Undo(FaultEffect):
-    """An effect that was in force ends."""
+    """The end of an effect that is in force."""
 
     effect: FaultEffect
 
@@ -81,30 +81,30 @@ class LastingEffect(FaultEffect):
 class BrokerEffect(FaultEffect):
     """An effect on a broker or on a process of the control plane.
 
-    Its class says whether it leaves the process down or paused (None: as before), whether it
-    expires its session, and whether it loses records.
+    The class of an effect says whether the process is down or paused afterwards (None: as before),
+    whether the effect expires the process's session, and whether the process loses records.
     """
 
     leaves_down: ClassVar[bool | None] = None
     leaves_paused: ClassVar[bool | None] = None
-    expires: ClassVar[bool] = False
-    empties: ClassVar[bool] = False
+    expires_session: ClassVar[bool] = False
+    loses_records: ClassVar[bool] = False
 
     broker: int
 
-    def foresee(self, forecast: Forecast) -> None:
+    def update_forecast(self, forecast: Forecast) -> None:
         if self.leaves_down is not None:
-            forecast.down[self.broker] = self.leaves_down
+            forecast.is_down[self.broker] = self.leaves_down
         if self.leaves_paused is not None:
-            forecast.paused[self.broker] = self.leaves_paused
-        if self.expires:
-            forecast.expired.add(self.broker)
-        if self.empties:
-            forecast.emptied.add(self.broker)
+            forecast.is_paused[self.broker] = self.leaves_paused
+        if self.expires_session:
+            forecast.expired_sessions.add(self.broker)
+        if self.loses_records:
+            forecast.emptied_disks.add(self.broker)
 
 
 class Start(BrokerEffect):
-    """A process that is down starts. One that is stopping starts as soon as it has ended."""
+    """A process that is down starts. A process that is stopping starts as soon as it has ended."""
 
     leaves_down: ClassVar[bool | None] = False
 
@@ -130,16 +130,16 @@ class Kill(ProcessEnd):
 class LosePower(ProcessEnd):
     """A machine loses power, and everything that was not flushed."""
 
-    empties: ClassVar[bool] = True
+    loses_records: ClassVar[bool] = True
 
 
 class TearWrite(LosePower):
     """A machine loses power during a write.
 
-    ``after`` unflushed batches of each log are whole, and the next one is torn.
+    On disk, ``complete_batches`` unflushed batches of each log are complete, and the next is torn.
     """
 
-    after: int
+    complete_batches: int
 
 
 class Resume(BrokerEffect):
@@ -168,11 +168,11 @@ class ExpireSession(BrokerEffect):
     """The control plane ends a broker's session."""
 
     disables: ClassVar[bool] = True
-    expires: ClassVar[bool] = True
+    expires_session: ClassVar[bool] = True
 
 
 class DeleteController(FaultEffect):
-    """``/controller`` is deleted, as by ``rmr /controller``; in KRaft the controller resigns."""
+    """``/controller`` is deleted, as with ``rmr /controller``; in KRaft the controller resigns."""
 
 
 class StepClock(FaultEffect):
@@ -197,7 +197,7 @@ class SlowDisk(LastingEffect, BrokerEffect):
 class FailLogDir(LastingEffect, BrokerEffect):
     """All writes to a log directory fail after ``room_bytes`` more.
 
-    A running broker that has taken the directory offline keeps it offline when this is undone.
+    A running broker that has taken the directory offline keeps it offline after the undo.
     """
 
     disables: ClassVar[bool] = True
@@ -210,13 +210,13 @@ class FailLogDir(LastingEffect, BrokerEffect):
 class LoseDisk(BrokerEffect):
     """The log directories of a broker that is down, or of a KRaft controller, become empty."""
 
-    empties: ClassVar[bool] = True
+    loses_records: ClassVar[bool] = True
 
 
 class DamageBatch(BrokerEffect):
-    """Bytes change in the stored batch that has an offset, or in the last batch if that is None."""
+    """Bytes change in the stored batch with an offset, by default in the last batch."""
 
-    empties: ClassVar[bool] = True
+    loses_records: ClassVar[bool] = True
 
     partition: str
     offset: int | None
@@ -248,22 +248,22 @@ class LinkEffect(FaultEffect):
 class Restore(LinkEffect):
     """One `Cut` of a link ends."""
 
-    def foresee(self, forecast: Forecast) -> None:
-        forecast.cut.discard((self.sender, self.receiver))
+    def update_forecast(self, forecast: Forecast) -> None:
+        forecast.cut_links.discard((self.sender, self.receiver))
 
 
 class Cut(LinkEffect):
-    """No packet passes."""
+    """No packet passes the link."""
 
     def undo(self) -> FaultEffect | None:
         return Restore(self.sender, self.receiver)
 
-    def foresee(self, forecast: Forecast) -> None:
-        forecast.cut.add((self.sender, self.receiver))
+    def update_forecast(self, forecast: Forecast) -> None:
+        forecast.cut_links.add((self.sender, self.receiver))
 
 
 class SlowLink(LastingEffect, LinkEffect):
-    """Messages take longer."""
+    """Messages over the link take longer."""
 
     quality: LinkQuality
 
@@ -275,14 +275,14 @@ class ResetLink(LinkEffect):
 class RuleMessages(LastingEffect):
     """A rule for single messages comes into force.
 
-    Its undo ends the rules of the fault that ends, and delivers the messages that they hold.
+    The undo ends the rules of the fault, and delivers the messages that those rules hold.
     """
 
     rule: MessageRule
 
 
 class ReleaseMessages(FaultEffect):
-    """The rules of that name end, and the messages that they hold are delivered."""
+    """The rules with a name end, and the messages that they hold are delivered."""
 
     rule: str
 
@@ -291,7 +291,7 @@ class ReleaseMessages(FaultEffect):
 
 
 class ClientEffect(FaultEffect):
-    """An effect on a client, which is harrow's own process on every target."""
+    """An effect on a client. On every target harrow itself starts the clients."""
 
     client: str
 
@@ -308,11 +308,11 @@ class KillClient(ClientEffect):
 
 
 class CloseClient(ClientEffect):
-    """A group member closes its clients, leaves its group with that, and exits."""
+    """A group member closes its clients, which makes it leave its group, and exits."""
 
 
 class ResumeClient(ClientEffect):
-    """A client's process continues (SIGCONT), and so do its zombies."""
+    """A client's process continues (SIGCONT), and so do earlier processes of that client."""
 
 
 class PauseClient(ClientEffect):
@@ -327,14 +327,14 @@ class DoubleClient(PauseClient):
 
 
 class HoldClient(ClientEffect):
-    """Hold an application at a step of its loop, after it has passed it ``passes`` more times."""
+    """An application is held at a step of its loop after ``passes`` passes of that step."""
 
     step: str
     passes: int
 
 
 class SlowClient(ClientEffect):
-    """An application takes longer for each poll. A negative amount undoes that."""
+    """An application takes longer for each poll. A negative amount undoes an earlier effect."""
 
     by_us: int
 

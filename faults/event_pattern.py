@@ -1,4 +1,4 @@
-"""Patterns that match events of a trace."""
+"""Defines patterns that match events of a trace."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from harrow.cluster_model.trace import TraceEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPattern:
-    """An event's name, and the values of those fields that have to match."""
+    """The name of an event, and the values that some of its fields must have."""
 
     event: str
     fields: tuple[tuple[str, Any], ...] = ()

@@ -1,4 +1,4 @@
-"""The facts that conditions are made of.
+"""Defines the facts of conditions.
 
 Facts are visible from outside: log offsets and epochs, znodes, results of clients, and trace
 events.
@@ -25,34 +25,34 @@ from harrow.faults.observer import Observer
 class Fact(ABC):
     """A frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
 
-    ``name`` is its key in a condition. The fields in ``keyed_by`` become nested mappings to the
-    others (``leader: {t-0: 1}``). A condition has a fact with ``once`` at most once; it may have a
-    fact with ``repeats`` several times for the same keys, as a list. Brokers beside a ``partition``
-    are replicas of it.
+    ``name`` is the key of the fact in a condition. The fields in ``keyed_by`` become nested
+    mappings to the other fields (``leader: {t-0: 1}``). A condition has a fact that ``is_single``
+    at most once. It may have a fact that ``repeats`` several times for the same keys, as a list. If
+    a fact has a partition and a broker, the broker is a replica of the partition.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
     keyed_by: ClassVar[tuple[str, ...]] = ()
-    once: ClassVar[bool] = False
+    is_single: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
 
     @abstractmethod
     def mismatches(self, observer: Observer) -> list[str]:
-        """Return the differences in words; empty if it holds."""
+        """Return the differences from the cluster in words, none if the fact holds."""
 
     def patterns(self) -> tuple[EventPattern, ...]:
-        """Return the patterns of events that it matches."""
+        """Return the patterns of events that the fact needs or excludes."""
         return ()
 
     def position(self, observer: Observer) -> int | None:
-        """Return the trace position after the event that made it true, if it needs an event."""
+        """Return the trace position after the event that the fact needs, None if it needs none."""
         return None
 
 
 def difference(subject: str, actual: Any, expected: Any) -> list[str]:
-    """Return a difference in words; nothing if the values are equal."""
+    """Return a difference in words, an empty list if the values are equal."""
     return (
         [] if actual == expected else [f"{subject} is {value_text(actual)}, expected {value_text(expected)}"]
     )
@@ -217,7 +217,7 @@ class ControllerIs(Fact):
     """The controller: the broker in /controller, or in KRaft the active controller."""
 
     name: ClassVar[str] = "controller"
-    once: ClassVar[bool] = True
+    is_single: ClassVar[bool] = True
 
     broker: ControllerId = described("Which one.")
 
@@ -317,7 +317,7 @@ class IsNotConsumed(Fact):
 
 @dataclass(frozen=True, slots=True)
 class HasHappened(Fact):
-    """Events since the previous step."""
+    """Events that have occurred since the previous step."""
 
     name: ClassVar[str] = "event"
 

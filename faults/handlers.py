@@ -1,4 +1,4 @@
-"""The effects that a kind of target can perform, how, and why not the others."""
+"""Registers how a kind of target performs effects, and why it cannot perform the others."""
 
 from collections import ChainMap
 from collections.abc import Callable
@@ -27,29 +27,32 @@ class Handler(NamedTuple):
 
 
 class Handlers(Generic[T_contra]):
-    """The handlers of a kind of target. An effect without a handler is impossible there.
+    """The handlers of a kind of target. An effect without a handler is impossible on such targets.
 
-    Handlers of *bases* apply too, unless they are overridden here.
+    Handlers of *bases* apply too, unless this object overrides them.
     """
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
         self.handlers: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *(base.handlers for base in bases))
 
-    def on(
+    def register(
         self,
         effect: type[E],
         perform: Callable[[T_contra, E], None],
         *,
         undo: Callable[[T_contra, E], None] | None = None,
     ) -> None:
-        """Register how an effect is performed and undone, unless the undo is itself an effect."""
+        """Register how targets perform and undo an effect. Some effects need no *undo* function.
+
+        Their undo is another effect.
+        """
         self.handlers[effect] = Handler(perform, undo)
 
-    def refuse(self, effect: type[E], lack: Callable[[E], str | None]) -> None:
+    def restrict(self, effect: type[E], lack: Callable[[E], str | None]) -> None:
         """Register why an effect is impossible with certain values."""
         self.handlers[effect] = self.handlers[effect]._replace(lack=lack)
 
-    def never(self, reason: str, *effects: type[FaultEffect]) -> None:
+    def register_impossible(self, reason: str, *effects: type[FaultEffect]) -> None:
         """Register why effects are impossible."""
         for effect in effects:
             self.handlers[effect] = Handler(None, lack=lambda _: reason)
@@ -68,7 +71,7 @@ class Handlers(Generic[T_contra]):
         """Make a target perform an effect.
 
         Raises:
-            NotPerformedError: it has no handler for it.
+            NotPerformedError: the target has no handler for the effect.
 
         """
         is_undo, base = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)

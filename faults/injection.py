@@ -1,4 +1,4 @@
-"""The timing of faults: at a time, on a condition, periodically or at random."""
+"""Defines when faults strike: at a time, on a condition, periodically or at random."""
 
 from typing import Final
 
@@ -14,14 +14,14 @@ _STOP: Final = "With `every` and `rate`: when it ends; by default with the workl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Once, at a virtual time or at a random one from a range."""
+    """The faults strike once, at a virtual time or at a random one from a range."""
 
     at_us: DurationRange = described("Once, at this virtual time, or at a random one from a range.", key="at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """Each time that a condition becomes true, at most ``times`` times."""
+    """The faults strike each time that a condition becomes true, at most ``times`` times."""
 
     condition: ConditionField = described("Each time that this becomes true.", key="when")
     times: Count = described("With `when`: the most times that it strikes; by default 1.", default=1)
@@ -29,7 +29,7 @@ class When:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
-    """Periodically, from ``start_us`` until before ``stop_us``."""
+    """The faults strike periodically, from ``start_us`` until before ``stop_us``."""
 
     period_us: Duration = described("Periodically.", key="every", minimum=1)
     start_us: Duration = described(_START, default=0, key="from")
@@ -38,7 +38,10 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """At random, on average once in ``mean_us``, from ``start_us`` until before ``stop_us``."""
+    """The faults strike at random from ``start_us`` on, until before ``stop_us``.
+
+    The mean time from one strike to the next is ``mean_us``.
+    """
 
     mean_us: fields.Rate = described("At random, this often on average.", key="rate")
     start_us: Duration = described(_START, default=0, key="from")
@@ -53,18 +56,20 @@ TIMINGS: Final[dict[str, type[Timing]]] = {"at": At, "when": When, "every": Ever
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """An entry of `faults`: a timing, and the faults that strike."""
+    """An entry of `faults`: a timing, and the faults that strike.
 
-    # One of several faults is drawn each time.
-    timing: Timing = described("When.", key="")
+    Each time one of several faults is drawn, unless the entry is ``serial``.
+    """
+
+    timing: Timing = described("When the faults strike.", key="")
     faults: tuple[Fault, ...] = described("The faults.", key="")
     together: Count = described(
         "How many strike at the same time, each chosen separately; by default 1.", default=1
     )
-    # All in turn, each when the one before has ended; else one of them is drawn.
-    serial: bool = described("Whether all strike.", default=False, key="", counts_if_set=True)
+    # Whether all faults strike in turn, each when the previous one has ended.
+    serial: bool = described("Whether all faults strike.", default=False, key="", counts_if_set=True)
     repeat: Count = described(
-        "How many times, each when the one before has ended; with `serial`, how many rounds. By default once.",
+        "How many times, each when the one before has ended; with `serial`, how many rounds. By default one.",
         default=1,
         counts_if_set=True,
     )
@@ -78,7 +83,7 @@ class Injection:
         default=None,
         counts_if_set=True,
     )
-    line: int = described("Its line in the file.", default=0, key="")
+    line: int = described("The line of the entry in the file.", default=0, key="")
 
     def is_sequence(self) -> bool:
         """Return whether several faults strike in turn each time."""

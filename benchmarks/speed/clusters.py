@@ -31,7 +31,7 @@ faults:
 """Those of campaigns/library/standard.yaml."""
 
 
-_KNOWN_TO_ALL: Final = ("epoch_cache_cut_at_log_end",)
+_KNOWN_TO_ALL: Final = ("truncation_drops_empty_last_epoch",)
 _SOUND: Final = (*_KNOWN_TO_ALL, "fetch_sessions_keep_epoch")
 """The second is set because logs of Kafka 2.4 diverge within a day, which ends the run."""
 

@@ -77,7 +77,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
         self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._skew_us)
         for session in self._sessions:
             if session.is_running:
-                session.application.clock_stepped(by_us)
+                session.application.on_clock_step(by_us)
 
     def set_clock(self) -> None:
         if self._skew_us:

@@ -131,7 +131,7 @@ class ProducerClient(Sender):
         self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._skew_us)
         for session in self._sessions:
             if session.process.running:
-                session.producer.clock_stepped(by_us)
+                session.producer.on_clock_step(by_us)
 
     def set_clock(self) -> None:
         if self._skew_us:
@@ -407,7 +407,7 @@ class ConsumerClient(Reader):
             sends_leader_epoch=self._cluster.behaviours.replication.fetch_leader_epoch_fencing,
             skips_corrupt=self._skips_corrupt,
             topics=() if self.spec.partitions else self._cluster.topic_names(),
-            errors_clear_read_replica=self._cluster.behaviours.clients.errors_clear_read_replica,
+            fetch_error_clears_read_replica=self._cluster.behaviours.clients.fetch_error_clears_read_replica,
             later=self._cluster.absent_ids(),
         )
         self._consumer.start()
@@ -489,7 +489,7 @@ class ConsumerClient(Reader):
         self._process.skew_us += by_us
         self._cluster.trace.emit(ClockStepped, self.spec.name, by_us, self._process.skew_us)
         if self._consumer is not None and self._process.running:
-            self._consumer.clock_stepped(by_us)
+            self._consumer.on_clock_step(by_us)
 
     def set_clock(self) -> None:
         if self._process.skew_us:

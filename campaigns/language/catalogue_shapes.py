@@ -162,9 +162,9 @@ def _action_shape(action: type[Action]) -> Shape:
     items = fields_of(action)
     if not items:
         return Later(_nothing_section)
-    if action.whole is not None:
+    if action.sole_field is not None:
         return shape_of(items[0])
-    return replace(section_of(action, emptiable=_is_emptiable(action)), short=action.short)
+    return replace(section_of(action, emptiable=_is_emptiable(action)), short=action.shorthand_field)
 
 
 @derived
@@ -269,7 +269,7 @@ def _fact_shape(fact: type[Fact]) -> Shape:
     declared = {item.attribute: item for item in fields_of(fact)}
     for attribute in reversed(fact.keyed_by):
         shape = Mapped(by_kind(_KEYS, declared[attribute].kind) or NAME, shape)
-    is_list = fact.repeats or not (fact.keyed_by or fact.once)
+    is_list = fact.repeats or not (fact.keyed_by or fact.is_single)
     return Listed(shape, one_will_do=True) if is_list else shape
 
 

@@ -92,7 +92,7 @@ _KAFKA: Final = (
     Term(
         name="broker epoch",
         doc="A number that a broker gets each time it registers. It distinguishes requests for one life of a broker from those for the next.",
-        see=("KIP-380", "broker_epoch"),
+        see=("KIP-380", "control_requests_carry_broker_epoch"),
     ),
     Term(
         name="truncation",

@@ -1,6 +1,5 @@
 """Reads a campaign file into plans, and reports all mistakes at once."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
@@ -9,22 +8,9 @@ from typing import Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
-from harrow.campaigns.language.cluster_file import (
-    ClusterFileError,
-    ClusterFiles,
-    in_long_form,
-    is_cluster_file,
-    is_file_option,
-    names_file,
-)
 from harrow.campaigns.language.overlay import Override, OverrideError, merged, overridden, parse_override
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import (
-    CampaignError,
-    ClusterFileGivenError,
-    Problem,
-    UnsuitedError,
-)
+from harrow.campaigns.language.problem import CampaignError, Problem, UnsuitedError
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
 from harrow.campaigns.language.release_options import (
@@ -68,8 +54,6 @@ class Campaign:
     notes: tuple[Problem, ...] = ()
     brokers: BrokerRelease | None = None
     """The release of these brokers was used for plans that name no release."""
-    cluster_files: Mapping[str, str] = field(default_factory=dict)
-    """The texts of the cluster files that the campaign and its options name."""
 
     def heading(self) -> str:
         """Return the comment lines above the first key."""
@@ -100,12 +84,8 @@ def load_text(
     overrides: Sequence[str] = (),
     variants: Collection[str] = (),
     brokers: BrokerRelease | None = None,
-    cluster_files: Mapping[str, str] | None = None,
 ) -> Campaign:
     """Load the campaign in *text*; messages call the file *file*.
-
-    Cluster files that it names are relative to *file*, or come from *cluster_files*
-    (`Campaign.cluster_files`).
 
     Options need not suit every variant. If *variants* are named (``base`` is the campaign itself),
     other variants that the options do not suit are left out: Kafka 0.10.2, for example, has no
@@ -123,25 +103,11 @@ def load_text(
 
     """
     report = Report()
-    files = ClusterFiles(Path(file).parent, cluster_files)
-    campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report, files)
+    campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report)
     if campaign is None or report.mistakes:
         raise CampaignError(_problems(text, file, report))
     notes = Report(mistakes={note: [None] for note in report.notes})
-    return replace(
-        campaign, notes=(*campaign.notes, *_problems(text, file, notes)), cluster_files=files.texts
-    )
-
-
-def check_cluster_file(path: Path) -> None:
-    """Check a cluster file as a campaign that runs on it does.
-
-    Raises:
-        CampaignError: it cannot be used.
-
-    """
-    text = f"name: any\ncluster: {json.dumps(path.name)}\n"
-    load_text(text, str(path.parent / "any.yaml"))
+    return replace(campaign, notes=(*campaign.notes, *_problems(text, file, notes)))
 
 
 def read_file(path: Path) -> str:
@@ -179,26 +145,14 @@ def _load(
     only: Collection[str],
     brokers: BrokerRelease | None,
     report: Report,
-    files: ClusterFiles,
 ) -> Campaign | None:
-    written = _root(text, report)
-    options = _options(overrides, report, files)
-    if written is None:
+    read = _root(text, report)
+    if read is None:
         return None
-    if is_cluster_file(written):
-        message = "this is a cluster file: run a campaign on it with --cluster"
-        raise ClusterFileGivenError([Problem(str(path), 1, 1, message)])
-    written = in_long_form(written)
-    variants = {name: in_long_form(over) for name, over in _variants(written, report).items()}
-    try:
-        read = files.with_file(written)
-        for over in variants.values():
-            files.with_file(over)
-    except ClusterFileError as error:
-        _note(error.mistakes, report)
-        return None
+    options = _options(overrides, report)
     root = _overridden(read, options, None, report)
     name = _name(root, path, report)
+    variants = _variants(root, report)
     base = _without_names(root)
     if _is_too_much(base, variants, report):
         return None
@@ -207,12 +161,10 @@ def _load(
         names=_variant_names(root),
         base=base,
         read=read,
-        written=_without_names(written),
         options=options,
         only=only,
         report=report,
         brokers=brokers,
-        files=files,
     )
     plans.read_all(variants)
     # A variant that the user names is never left out silently.
@@ -238,13 +190,10 @@ class _Plans:
     base: nodes.MapNode
     read: nodes.MapNode
     """The campaign without options."""
-    written: nodes.MapNode
-    """The campaign without options and without its cluster file."""
     options: Sequence[Override]
     only: Collection[str]
     report: Report
     brokers: BrokerRelease | None
-    files: ClusterFiles
     plans: list[Plan] = field(default_factory=list)
     description: str = ""
     unsuited: Report = field(default_factory=Report)
@@ -297,7 +246,7 @@ class _Plans:
         tree = (
             self.base
             if over is None
-            else _overridden(self._with_variant(self.base, over), self.options, variant, attempt)
+            else _overridden(merged(self.base, over), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
         plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
@@ -322,7 +271,7 @@ class _Plans:
         if self.brokers is None or written_release(tree).is_named:
             return None
         attempt = self.report.beside()
-        options = _options(self.brokers.options(), attempt, self.files)
+        options = _options(self.brokers.options(), attempt)
         plan = read_plan(
             Draft(_overridden(tree, options, variant, attempt), variant, attempt), self.name, self.names
         )
@@ -349,18 +298,12 @@ class _Plans:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
         base = _without_names(_overridden(self.read, others, None, Report()))
-        return base if over is None else _overridden(self._with_variant(base, over), others, BASE, Report())
-
-    def _with_variant(self, base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
-        """Merge a variant over a campaign; its cluster file replaces that of the campaign."""
-        if not names_file(over):
-            return merged(base, over)
-        return self.files.with_file(merged(self.written, over))
+        return base if over is None else _overridden(merged(base, over), others, BASE, Report())
 
     def _is_of_another_release(self, name: str, over: nodes.MapNode) -> bool:
         if not self._release_options() or name in self.only or release_mark(over) is None:
             return False
-        now = _overridden(self._with_variant(self.base, over), self.options, name, Report())
+        now = _overridden(merged(self.base, over), self.options, name, Report())
         return written_release(self._written(over)).differs_from(written_release(now))
 
     def _is_counterpart(self, over: nodes.MapNode) -> bool:
@@ -447,22 +390,14 @@ def _note(mistakes: Sequence[nodes.Mistake], report: Report) -> None:
         report.add(mistake.mark, mistake.message, None)
 
 
-def _options(overrides: Sequence[str], report: Report, files: ClusterFiles) -> list[Override]:
-    """Return the options in order; a cluster file comes first, so that others may change it."""
-    clusters: list[Override] = []
+def _options(overrides: Sequence[str], report: Report) -> list[Override]:
     options: list[Override] = []
     for text in overrides:
         try:
-            option = parse_override(text)
-            if is_file_option(option):
-                clusters += files.as_options(option)
-            else:
-                options.append(option)
+            options.append(parse_override(text))
         except OverrideError as error:
             report.add(*error.mistake, None)
-        except ClusterFileError as error:
-            _note(error.mistakes, report)
-    return [*clusters, *options]
+    return options
 
 
 def _overridden(
@@ -546,9 +481,6 @@ def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[P
         message = text
         if variants and None not in variants:
             message += f" (in variant {listed([printable(str(name)) for name in variants])})"
-        if mark.file is not None:
-            yield Problem(mark.file, mark.line, mark.column, message)
-            continue
         if mark.option is not None:
             yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue

@@ -50,14 +50,13 @@ class Override:
     """One option ``--set key=value``: the path of its key, and the value.
 
     A bare setting (``acks=all``) holds everywhere, and removes the setting from more specific
-    places. A mapping replaces the former one, except for the keys that it ``keeps``.
+    places.
     """
 
     parts: tuple[str, ...]
     value: nodes.Node
     mark: nodes.Mark
     everywhere: bool = False
-    keeps: tuple[str, ...] = ()
 
 
 class OverrideError(Exception):
@@ -146,7 +145,7 @@ def overridden(root: nodes.MapNode, override: Override) -> nodes.MapNode:
 
 def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
     if not parts:
-        return _kept(node, override)
+        return override.value
     if isinstance(node, nodes.Scalar) and node.is_null():
         node = None
     if isinstance(node, nodes.ListNode) or (node is None and parts[0] == "0"):
@@ -155,14 +154,6 @@ def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> n
         return _put_into_mapping(node or nodes.MapNode({}, override.mark), parts, override)
     where = ".".join(override.parts[: len(override.parts) - len(parts)])
     raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here, and has no `{parts[0]}`")
-
-
-def _kept(node: nodes.Node | None, override: Override) -> nodes.Node:
-    value = override.value
-    if not isinstance(node, nodes.MapNode) or not isinstance(value, nodes.MapNode):
-        return value
-    kept = {key: node.entries[key] for key in override.keeps if key in node.entries}
-    return nodes.MapNode({**kept, **value.entries}, value.mark)
 
 
 def _put_into_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:

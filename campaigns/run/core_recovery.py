@@ -170,7 +170,7 @@ class CoreRecovery:
         """
         settings = self._settings[partition]
         state = self._observer.partition_state(partition)
-        if state is None or settings.elects_uncleanly(None):
+        if state is None or settings.allows_unclean_election(None):
             return (settings.replicas,)
         return self._observer.recovery_sets(partition)
 

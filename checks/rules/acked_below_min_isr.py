@@ -151,7 +151,7 @@ def _minimum(
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)
     least = 0 if settings is None else settings.min_insync_replicas_of(event.broker)
-    if settings is None or not index.behaviours.replication.min_isr_limited_to_replicas:
+    if settings is None or not index.behaviours.replication.min_isr_limited_to_replica_count:
         return least
     reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
     if not reassigned:

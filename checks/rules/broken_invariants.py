@@ -225,14 +225,15 @@ def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | No
 def _rejoined(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
     """Return whether the ISR member without a record joined in a later incarnation than it lost it.
 
-    With KIP-903 (`replica_epoch_checked`) a replica joins only by a fetch of its present
-    incarnation, so it has what is committed, and its loss permits nothing. A replica that was a
-    member when it lost the record, or joined before it registered again, does not join again, so
-    its loss counts.
+    With KIP-903 (`isr_expansion_checks_broker_epoch`) a replica joins only by a fetch of its
+    present incarnation, so it has all committed records, and its loss permits nothing. A replica
+    that was a member when it lost the record, or joined before it registered again, does not join
+    again, so its loss counts.
     """
     evidence = story.evidence
     is_promised = (
-        evidence.metadata == KRAFT and behaviours_in(evidence.release).replication.replica_epoch_checked
+        evidence.metadata == KRAFT
+        and behaviours_in(evidence.release).replication.isr_expansion_checks_broker_epoch
     )
     is_of_member = broken.event.invariant == invariants.ISR_HOLDS_COMMITTED and broker == broken.event.broker
     if not (is_promised and is_of_member):

@@ -282,7 +282,7 @@ def _is_unordered(index: Index, earlier: _Commit, commit: _Commit) -> bool:
         return True
     since = commit.owned_since
     is_same_assignment = since is not None and since <= min(commit.generation, earlier.generation)
-    return is_same_assignment and index.behaviours.groups.commits_by_assignment_epoch
+    return is_same_assignment and index.behaviours.groups.assignment_epochs_fence_commits
 
 
 def _why_without_generation(index: Index, group: str) -> Cause:

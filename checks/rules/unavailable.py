@@ -165,7 +165,7 @@ def demanded_lack(
         return None
     needed = (
         (settings.replicas,)
-        if settings.elects_uncleanly(core.controller)
+        if settings.allows_unclean_election(core.controller)
         else service.recovery_sets or (service.isr,)
     )
     if lack == NO_LEADER and not all(any(broker in core.brokers for broker in each) for each in needed):

@@ -31,9 +31,9 @@ class AdvisedRun:
 def advised_run(switch: str) -> AdvisedRun | None:
     """Return a run that demonstrates a switch, by its campaign's file; None if no campaign does."""
     declared = SWITCHES[switch]
-    if not declared.is_met:
+    if not declared.is_read_in_campaign:
         return None
-    subject = declared.of
+    subject = declared.subject
     plan = plans_of(subject.campaign, subject.variant)[0]
     present = plan.behaviour_switches().value(switch)
     return AdvisedRun(

@@ -344,7 +344,7 @@ def _behaviours() -> Iterator[CatalogueEntry]:
         by_release = {release: value_text(switch.value_in(release)) for release in RELEASES}
         parts = {
             _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
-            "facts": {"about": switch.of.name, "choices": " | ".join(choices), "source": switch.source},
+            "facts": {"about": switch.subject.name, "choices": " | ".join(choices), "source": switch.source},
             "releases": by_release,
         }
         mutants = {mutant.name: value_text(mutant.value) for mutant in switch.mutants}

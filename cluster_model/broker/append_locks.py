@@ -1,4 +1,4 @@
-"""The locks that appends hold while a broker's disk is slow.
+"""Models the locks that appends hold while a broker's disk is slow.
 
 An append of a producer's request holds two locks: its partition's ``leaderIsrUpdateLock``, for
 reading and shared with other appends, and its log's exclusive ``lock``. Its result is decided once
@@ -7,7 +7,7 @@ it has both, so a rejected or duplicate batch does not wait for the disk. A fetc
 
 LeaderAndIsr, StopReplica and the metadata log change partitions one after the other
 (``replicaStateChangeLock``). Such a change removes partitions from the fetchers, so it first waits
-for whatever each fetcher is appending, in any partition. Then it takes ``leaderIsrUpdateLock`` for
+for the current append of each fetcher, in any partition. Then it takes ``leaderIsrUpdateLock`` for
 writing, only for the partitions that it changes: it waits for their appends in progress, and new
 appends wait for it (``ReplicaManager.becomeLeaderOrFollower``, ``Partition.makeLeader``,
 ``AbstractFetcherManager.removeFetcherForPartitions``).
@@ -21,27 +21,27 @@ from harrow.cluster_model.sim.host import Host
 Steps = Iterator[int]
 """The work of a thread.
 
-It yields each wait in microseconds; 0 lets other work of this moment go first.
+It yields each wait in microseconds. 0 lets other events at the same time happen first.
 """
 
 
 class AppendLocks:
-    """The locks of one broker, and when its disks become free."""
+    """The locks of one broker, and the times when its disks become free."""
 
     def __init__(self, host: Host, disk: Disk) -> None:
         self._clock = host.clock
         self._disk = disk
         # When each log directory will have finished its current writes.
-        self._written_us: dict[int, int] = {}
+        self._disk_free_us: dict[int, int] = {}
         # By partition: when its log is unlocked, and how many appends are in progress, including
         # waiting ones.
-        self._locked_us: dict[str, int] = {}
-        self._readers: dict[str, int] = {}
+        self._log_free_us: dict[str, int] = {}
+        self._appends_in_progress: dict[str, int] = {}
         # When the last fetcher will have finished its append.
-        self._fetched_us: int | None = None
+        self._fetchers_free_us: int | None = None
         # The partitions under change, and the earliest end of the change; None without a change.
-        self._changing: dict[str, None] = {}
-        self._changed_us: int | None = None
+        self._changing_partitions: dict[str, None] = {}
+        self._change_end_us: int | None = None
         self._is_closed = False
 
     @property
@@ -53,58 +53,64 @@ class AppendLocks:
     def are_free(self) -> bool:
         """Whether a change of partitions can start at once."""
         now_us = self._clock.now_us
-        return not self._readers and self._changed_us is None and (self._fetched_us or now_us) <= now_us
+        return (
+            not self._appends_in_progress
+            and self._change_end_us is None
+            and (self._fetchers_free_us or now_us) <= now_us
+        )
 
     def close(self) -> None:
         """End every wait, so that a stopping broker finishes its work in progress."""
         self._is_closed = True
 
-    def _left_us(self, until_us: int | None) -> int:
+    def _remaining_us(self, until_us: int | None) -> int:
         return 0 if until_us is None else max(until_us - self._clock.now_us, 0)
 
     # Appends
 
     def begin_append(self, partition: str) -> Steps:
         """Wait until a producer's batch may be validated. `write` or `end_append` comes next."""
-        while partition in self._changing and not self._is_closed:
-            yield self._left_us(self._changed_us)
-        self._readers[partition] = self._readers.get(partition, 0) + 1
-        while partition in self._locked_us and not self._is_closed:
-            yield self._left_us(self._locked_us[partition])
+        while partition in self._changing_partitions and not self._is_closed:
+            yield self._remaining_us(self._change_end_us)
+        self._appends_in_progress[partition] = self._appends_in_progress.get(partition, 0) + 1
+        while partition in self._log_free_us and not self._is_closed:
+            yield self._remaining_us(self._log_free_us[partition])
 
     def write(self, partition: str) -> Steps:
         """Wait until the disk has written a batch."""
         if self.are_slow:
-            self._locked_us[partition] = self._write([partition])
-            yield self._left_us(self._locked_us[partition])
+            self._log_free_us[partition] = self._write([partition])
+            yield self._remaining_us(self._log_free_us[partition])
             # The append happens now, before any other thread continues.
-            self._locked_us.pop(partition, None)
+            self._log_free_us.pop(partition, None)
 
     def end_append(self, partition: str) -> None:
-        """Let other appends to the partition, or changes of it, go on."""
-        self._readers[partition] -= 1
-        if not self._readers[partition]:
-            del self._readers[partition]
+        """Let other appends to the partition continue, or changes of it."""
+        self._appends_in_progress[partition] -= 1
+        if not self._appends_in_progress[partition]:
+            del self._appends_in_progress[partition]
 
     def begin_fetched_appends(self, partitions: Iterable[str]) -> int:
-        """Let a fetcher append to some partitions, one after the other; return the duration."""
+        """Let a fetcher append to some partitions, one after the other, and return the duration."""
         if not self.are_slow:
             return 0
         until_us = self._write(partitions)
-        self._fetched_us = until_us if self._fetched_us is None else max(self._fetched_us, until_us)
+        self._fetchers_free_us = (
+            until_us if self._fetchers_free_us is None else max(self._fetchers_free_us, until_us)
+        )
         return until_us - self._clock.now_us
 
     def _write(self, partitions: Iterable[str]) -> int:
-        """Write to some logs from one thread; return the end.
+        """Write to some logs from one thread, and return when the last write ends.
 
-        A disk handles one write at a time.
+        A disk handles one write after the other.
         """
         now_us = self._clock.now_us
         until_us = now_us
         for partition in partitions:
             log_dir = self._disk.dir_of(partition)
-            until_us = max(until_us, self._written_us.get(log_dir, now_us)) + self._disk.write_us
-            self._written_us[log_dir] = until_us
+            until_us = max(until_us, self._disk_free_us.get(log_dir, now_us)) + self._disk.write_us
+            self._disk_free_us[log_dir] = until_us
         return until_us
 
     # Changes of partitions
@@ -112,31 +118,31 @@ class AppendLocks:
     def begin_change(self) -> Steps:
         """Wait until partitions may change, and block other changes."""
         yield from self.wait_for_change()
-        self._changed_us = self._clock.now_us
+        self._change_end_us = self._clock.now_us
 
     def wait_for_change(self) -> Steps:
         """Wait until no partition is under change."""
-        while self._changed_us is not None and not self._is_closed:
-            yield self._left_us(self._changed_us)
+        while self._change_end_us is not None and not self._is_closed:
+            yield self._remaining_us(self._change_end_us)
 
     def wait_for_fetchers(self) -> Steps:
         """Wait for the current append of every fetcher."""
         now_us = self._clock.now_us
-        if self._fetched_us is not None and self._fetched_us > now_us:
-            yield self._change_until(self._fetched_us)
+        if self._fetchers_free_us is not None and self._fetchers_free_us > now_us:
+            yield self._change_until(self._fetchers_free_us)
 
     def wait_for_appends(self, partition: str) -> Steps:
         """Wait for a partition's appends in progress, and block new ones until `end_change`."""
-        self._changing[partition] = None
-        while partition in self._readers and not self._is_closed:
-            yield self._change_until(self._locked_us.get(partition, 0))
+        self._changing_partitions[partition] = None
+        while partition in self._appends_in_progress and not self._is_closed:
+            yield self._change_until(self._log_free_us.get(partition, 0))
 
     def _change_until(self, until_us: int) -> int:
-        left_us = self._left_us(until_us)
-        self._changed_us = self._clock.now_us + left_us
-        return left_us
+        remaining_us = self._remaining_us(until_us)
+        self._change_end_us = self._clock.now_us + remaining_us
+        return remaining_us
 
     def end_change(self) -> None:
         """End the change, and release everything that waits for it."""
-        self._changing.clear()
-        self._changed_us = None
+        self._changing_partitions.clear()
+        self._change_end_us = None

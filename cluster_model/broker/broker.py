@@ -1,8 +1,8 @@
-"""A broker process: its requests, and its part in the control plane.
+"""Implements a broker process, which handles requests and takes part in the control plane.
 
-After ``KafkaServer.scala`` and ``KafkaApis.scala``. A connection has one request handled at a time;
-the next one waits until the first is answered, as in ``SocketServer``. Handling takes no time, so
-requests wait for a thread only while the broker or its disk is slow (`request_channel`).
+After ``KafkaServer.scala`` and ``KafkaApis.scala``. A broker handles one request of a connection
+after the other, as in ``SocketServer``. Handling takes no time, so requests wait for a thread only
+while the broker or its disk is slow (`request_channel`).
 """
 
 from collections import deque
@@ -93,14 +93,15 @@ class Broker(ServerEndpoint):
         self._behaviours = behaviours
         self._broker_epoch = NO_EPOCH
         self._accepts_requests = not (
-            behaviours.zookeeper.requests_after_registration or behaviours.clients.sockets_opened_last
+            behaviours.zookeeper.requests_wait_for_registration
+            or behaviours.clients.broker_opens_sockets_when_ready
         )
         self._early_requests: list[Exchange[Body]] = []
         self._is_shut_down = False
         self._disk = disk
         # The threads and queues, while requests may have to wait for them.
         self._channels: RequestChannels | None = None
-        # Changes of the metadata log that wait for appends. The first one is in progress.
+        # Changes of the metadata log that wait for appends. The first change is in progress.
         self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache(racks)
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
@@ -166,9 +167,9 @@ class Broker(ServerEndpoint):
         return self._lifecycle.is_active_controller
 
     @property
-    def gives_up_us(self) -> int | None:
-        """When the broker will end by itself unless something changes; None if it will not."""
-        return self._lifecycle.gives_up_us
+    def exit_us(self) -> int | None:
+        """When the broker will exit by itself if nothing changes, None if it will not."""
+        return self._lifecycle.exit_us
 
     @property
     def hangs(self) -> bool:
@@ -176,54 +177,54 @@ class Broker(ServerEndpoint):
         return self._is_shut_down and self.replicas.hangs
 
     def start(self, open_sockets: Callable[[], None]) -> None:
-        """Register with the control plane, which triggers everything else.
+        """Start the broker, and register with the control plane.
 
         No client can connect before *open_sockets*.
         """
-        if self._behaviours.clients.sockets_opened_last:
+        if self._behaviours.clients.broker_opens_sockets_when_ready:
             self._open_sockets = open_sockets
         else:
             open_sockets()
         self._host.emit(BrokerStarted, self.id)
         if self._is_slow():
-            self.slowed()
+            self.queue_requests()
         self.replicas.start()
         self._transactions.start()
         self._lifecycle.start()
 
     @property
     def known_controller(self) -> int:
-        """The controller that sent the latest metadata, if that lists it as alive."""
+        """The controller that sent the latest metadata, if that metadata lists it as alive."""
         controller = self.metadata.controller
         return controller if controller in self.metadata.live_brokers else NO_NODE
 
     def has_failed_log_dirs(self) -> bool:
         return self.replicas.logs.has_failed_dirs()
 
-    def registered(self, broker_epoch: int) -> None:
-        """Begin to handle requests, unless the sockets open last.
+    def on_registration(self, broker_epoch: int) -> None:
+        """Begin to handle requests, unless the sockets are still closed.
 
-        Earlier requests waited in the sockets.
+        Requests that arrived earlier have waited in the sockets.
         """
         self._broker_epoch = broker_epoch
         if self._open_sockets is None:
             self._accepts_requests = True
-            early, self._early_requests = self._early_requests, []
-            for exchange in early:
+            exchanges, self._early_requests = self._early_requests, []
+            for exchange in exchanges:
                 self.receive_request(exchange)
 
-    def unfenced(self) -> None:
-        """Open the sockets if they are still closed, because everything is ready."""
+    def on_unfencing(self) -> None:
+        """Open the sockets if they are still closed."""
         if self._open_sockets is not None and not self._is_shut_down:
             open_sockets, self._open_sockets = self._open_sockets, None
             self._accepts_requests = True
             open_sockets()
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def on_metadata_update(self, delta: MetadataDelta) -> None:
         """Apply changes of the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        A change of a partition waits for the appends to it in progress, and later changes wait for
-        their turn, because one thread applies them (``MetadataLoader``'s queue).
+        A change of a partition waits for current appends to that partition. Later changes wait,
+        too, because one thread applies all changes (``MetadataLoader``'s queue).
         """
         if not self._deltas and self.replicas.append_locks.are_free:
             self._apply_metadata(delta)
@@ -274,9 +275,9 @@ class Broker(ServerEndpoint):
             self._shut_down(close_sockets, end)
 
     def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
-        """Stop handling requests and flush the logs, and only then leave the cluster.
+        """Stop handling requests, flush the logs, and then leave the cluster.
 
-        So no other leader is elected before this disk has everything. A broker that hangs stays
+        So no other leader is elected before the disk has all records. A broker that hangs stays
         registered.
         """
         close_sockets()
@@ -309,19 +310,19 @@ class Broker(ServerEndpoint):
             else:
                 self._queue(exchange, self._channels)
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Step the machine's wall clock.
 
-        Everything dated by it gets older or younger by as much.
+        Everything with a time of that clock becomes older or younger by *by_us*.
         """
         self._host.skew_us += by_us
-        self.replicas.clock_stepped(by_us)
+        self.replicas.on_clock_step(by_us)
 
     def _is_slow(self) -> bool:
         return self._disk.write_us > 0 or self._pace.request_us > 0
 
-    def slowed(self) -> None:
-        """Let requests wait for threads from now on: threads are slow or wait for the disk."""
+    def queue_requests(self) -> None:
+        """Queue requests for threads from now on, because threads are slow or wait for the disk."""
         if self._channels is None:
             self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
             self.replicas.fetching.repeats_idle_fetches = False
@@ -371,9 +372,9 @@ class Broker(ServerEndpoint):
         self.replicas.connection_closed(connection)
 
     def respond(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Send a response (None: there is none), and handle the next request of the connection."""
+        """Send a response, unless it is None, and handle the next request of the connection."""
         if not self._accepts_requests or self.replicas.logs.is_halting:
-            return  # The sockets are closed, or will close before anything leaves them.
+            return  # The sockets are closed, or will close before they send the response.
         if self._channels is None:
             self._send(exchange, body)
         else:
@@ -405,7 +406,7 @@ class Broker(ServerEndpoint):
         request = exchange.request
         assert isinstance(request, (ProduceRequest, FetchRequest)), "only produces and fetches have quotas"
         self._host.emit(ClientThrottled, self.id, client, request.api, throttle_us)
-        announced_us = throttle_us if self._behaviours.replication.throttled_answer_at_once else 0
+        announced_us = throttle_us if self._behaviours.replication.throttled_client_answered_at_once else 0
         if isinstance(body, (ProduceResponse, FetchResponse)):
             body.throttle_us = announced_us
         if announced_us:
@@ -435,15 +436,15 @@ class Broker(ServerEndpoint):
             self._handle_waiting(connection)
 
     def _handle_waiting(self, connection: Connection) -> None:
-        """Handle waiting requests one after the other, up to one that has to wait itself."""
+        """Handle waiting requests one after the other, until a handler has to wait."""
         connection.draining = True
         while connection.waiting and not connection.muted:
             connection.muted = True
-            following = connection.waiting.popleft()
+            exchange = connection.waiting.popleft()
             if self._channels is None:
-                self._handle(following)
+                self._handle(exchange)
             else:
-                self._queue(following, self._channels)
+                self._queue(exchange, self._channels)
         connection.draining = False
 
     def _handle(self, exchange: Exchange[Body]) -> None:
@@ -475,7 +476,7 @@ class Broker(ServerEndpoint):
         A group coordinator learns here whether its transactional offsets are committed.
         """
 
-        def written(marker: TxnMarker, outcome: dict[str, str]) -> None:
+        def complete_in_groups(marker: TxnMarker, outcome: dict[str, str]) -> None:
             for name, error in outcome.items():
                 topic, _, number = name.rpartition("-")
                 if topic == CONSUMER_OFFSETS and error == errors.NONE:
@@ -487,7 +488,7 @@ class Broker(ServerEndpoint):
             exchange.request,
             self.replicas,
             self._host.clock.now_us,
-            written,
+            complete_in_groups,
             lambda answer: self.respond(exchange, answer),
         )
 
@@ -505,15 +506,15 @@ class Broker(ServerEndpoint):
         self.respond(exchange, FindCoordinatorResponse(error, leader))
 
     def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
-        """Tell a coordinator that a partition of its topic is led here, or no longer is."""
+        """Tell a coordinator that this broker leads a partition of its topic, or no longer does."""
         topic, _, number = partition.name.rpartition("-")
         coordinator = self._coordinators.get(topic)
         if coordinator is None:
             return
         if is_leader:
-            coordinator.elected(int(number), partition.leader_epoch)
+            coordinator.on_election(int(number), partition.leader_epoch)
         else:
-            coordinator.resigned(int(number))
+            coordinator.on_resignation(int(number))
 
     def _handle_controlled_shutdown(self, exchange: Exchange[ControlledShutdownRequest]) -> None:
         self._lifecycle.handle_controlled_shutdown(
@@ -555,7 +556,10 @@ class Broker(ServerEndpoint):
         return True
 
     def _control_error(self, request: ControlRequest) -> str:
-        if self._behaviours.zookeeper.broker_epoch and request.broker_epoch < self._broker_epoch:
+        if (
+            self._behaviours.zookeeper.control_requests_carry_broker_epoch
+            and request.broker_epoch < self._broker_epoch
+        ):
             return errors.STALE_BROKER_EPOCH
         if self.replicas.is_stale_controller(request.controller_epoch):
             return errors.STALE_CONTROLLER_EPOCH

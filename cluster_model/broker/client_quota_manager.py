@@ -33,7 +33,7 @@ class ClientQuotaManager:
         self._rates: dict[str, SampledRate] = {}
 
     def bound(self, client: str) -> int:
-        """Return the quota of a client in bytes per second: its own one or the default."""
+        """Return the quota of a client in bytes per second: its own quota or the default."""
         if client in self._without_quota:
             return NO_LIMIT
         return self._bounds.get(client, self._bounds.get(None, NO_LIMIT))
@@ -49,7 +49,7 @@ class ClientQuotaManager:
             rate = self._rates[client] = SampledRate(
                 self._config.quota_samples,
                 self._config.quota_sample_us,
-                overlapping=self._switches.rate_counts_overlapping_sample,
+                overlapping=self._switches.quota_rate_counts_overlapping_sample,
             )
         rate.record(size_bytes, now_us)
         return rate.time_to(bound, now_us)
@@ -58,7 +58,7 @@ class ClientQuotaManager:
         """Undo a record of bytes that are not sent (``unrecordQuotaSensor``)."""
         self._rates[client].record(-size_bytes, self._clock.now_us)
 
-    def largest_answer(self, client: str) -> int:
+    def largest_response(self, client: str) -> int:
         """Return the largest response that is not throttled forever.
 
         KAFKA-9677, ``getMaxValueInQuotaWindow``.
@@ -72,13 +72,13 @@ class ClientQuotaManager:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotas:
-    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``); None without a kind."""
+    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``), None if there are none."""
 
     produce: ClientQuotaManager | None
     fetch: ClientQuotaManager | None
 
     @classmethod
-    def of(
+    def from_specs(
         cls,
         specs: Sequence[QuotaSpec],
         clock: Clock,

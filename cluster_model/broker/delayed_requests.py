@@ -71,7 +71,7 @@ class DelayedFetch(WaitingFetch):
             )
             or partition.check_fetch(cached.leader_epoch, request) != errors.NONE
             or (cached.last_epoch != NO_EPOCH and partition.has_diverged(cached.offset, cached.last_epoch))
-            or (partition.answers_by_hw and partition.owes_high_watermark(request.replica_id))
+            or (partition.hw_completes_fetches and partition.has_unsent_high_watermark(request.replica_id))
         )
 
     def expire(self) -> None:
@@ -90,7 +90,7 @@ class DelayedFetch(WaitingFetch):
         session, request = self.session, self.exchange.request
         return session.is_cached and not session.news and not request.partitions and not request.forgotten
 
-    def repeated(self, cycles: int, since_us: int) -> None:
+    def advance(self, cycles: int, since_us: int) -> None:
         """Become the fetch that has waited since *since_us*, after that many cycles."""
         self.session.repeated(cycles, since_us)
         if cycles:
@@ -105,14 +105,14 @@ class DelayedFetch(WaitingFetch):
         """Wait for the deadline like any fetch."""
         self.watch(self)
 
-    def answered(self) -> FetchResponse:
+    def take_empty_response(self) -> FetchResponse:
         """Complete with an empty answer, and return it."""
         self.completed = True
         self.session.delayed = None
         self.exchange.connection.muted = False
         return FetchResponse({}, errors.NONE, self.session.id)
 
-    def repetition(self) -> FetchRequest:
+    def next_request(self) -> FetchRequest:
         """Return the next request after an empty answer."""
         return self.exchange.request.repeated(1)
 

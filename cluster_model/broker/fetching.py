@@ -35,12 +35,12 @@ class Fetching:
         *("_behaviours", "_broker", "_config", "_fetch_quota", "_host", "_hosted", "_isr_writes"),
         *("_leader_quota", "_leader_throttled_rate", "_metadata", "_partitions", "_respond"),
         *(
-            "_refuses_former_life",
+            "_ignores_previous_incarnation",
             "_selects_read_replica",
             "_sessions",
             "_sessions_keep_epoch",
             "_switches",
-            "answers_by_hw",
+            "hw_completes_fetches",
             "repeats_idle_fetches",
         ),
     )
@@ -70,16 +70,19 @@ class Fetching:
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.replication.fetch_sessions,
         )
-        self.answers_by_hw = behaviours.replication.high_watermark_answers_followers == ALWAYS or (
-            behaviours.replication.high_watermark_answers_followers == WITH_SELECTOR
-            and config.replica_selector != NO_SELECTOR
+        self.hw_completes_fetches = (
+            behaviours.replication.hw_advance_completes_follower_fetches == ALWAYS
+            or (
+                behaviours.replication.hw_advance_completes_follower_fetches == WITH_SELECTOR
+                and config.replica_selector != NO_SELECTOR
+            )
         )
         """Whether a waiting follower is answered when the high watermark rises."""
         self._selects_read_replica = (
             behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
         )
         self._sessions_keep_epoch = behaviours.replication.fetch_sessions_keep_epoch
-        self._refuses_former_life = behaviours.replication.former_life_fetch_refused
+        self._ignores_previous_incarnation = behaviours.replication.previous_incarnation_fetch_ignored
         self.repeats_idle_fetches = True
         """Whether a waiting fetch may repeat itself. It may not while requests wait for threads."""
 
@@ -113,12 +116,12 @@ class Fetching:
         waited.
         """
         request = exchange.request
-        if self._isr_writes and self._hosted.blocked(session.partitions, self._fetch, exchange, session):
+        if self._isr_writes and self._hosted.hold_back(session.partitions, self._fetch, exchange, session):
             return
         # A fetch of a follower's previous incarnation does not count
         # (``Replica.updateFetchStateOrThrow``).
         counts = request.replica_id >= 0 and not (
-            self._refuses_former_life
+            self._ignores_previous_incarnation
             and self._metadata.is_of_previous_incarnation(request.replica_id, session.replica_epoch)
         )
         if request.max_wait_us <= 0 or self._can_answer(session, request):
@@ -177,7 +180,7 @@ class Fetching:
             if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
                 return True
             if request.rack and self._read_replica(partition, cached.offset, request.rack) is not None:
-                if self._switches.read_replica_answered_at_once:
+                if self._switches.read_replica_returned_at_once:
                     return True
                 continue
             if (
@@ -193,7 +196,7 @@ class Fetching:
                     cached.last_epoch != protocol.NO_EPOCH
                     and partition.has_diverged(cached.offset, cached.last_epoch)
                 )
-                or (self.answers_by_hw and partition.owes_high_watermark(request.replica_id))
+                or (self.hw_completes_fetches and partition.has_unsent_high_watermark(request.replica_id))
             ):
                 return True
         return False
@@ -228,7 +231,7 @@ class Fetching:
         """
         request = exchange.request
         client = exchange.connection.client.name
-        remaining, size_bytes = quota.largest_answer(client), 0
+        remaining, size_bytes = quota.largest_response(client), 0
         reads: dict[str, protocol.FetchedPartition] = {}
         for name, cached in session.news.items():
             fetched = self._read_partition(cached, exchange, min(request.max_bytes, remaining))
@@ -240,7 +243,7 @@ class Fetching:
             size_bytes += partition_bytes
             reads[name] = fetched
         throttle_us = quota.record(client, size_bytes) if size_bytes else 0
-        if throttle_us and self._switches.throttled_answer_at_once:
+        if throttle_us and self._switches.throttled_client_answered_at_once:
             quota.unrecord(client, size_bytes)
             if request.session_epoch > protocol.INITIAL_SESSION_EPOCH:
                 return protocol.FetchResponse({}, errors.NONE, session.id, throttle_us)
@@ -366,7 +369,10 @@ class Fetching:
 
     def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
         """Return the aborted transactions for the answer to a fetch at the last stable offset."""
-        if not self._behaviours.transactions.aborted_told_at_stable_offset or offset == log.log_end_offset:
+        if (
+            not self._behaviours.transactions.fetch_at_lso_returns_aborted_transactions
+            or offset == log.log_end_offset
+        ):
             return ()
         return log.aborted_transactions(offset, offset)
 
@@ -390,7 +396,7 @@ class Fetching:
         After ``findPreferredReadReplica``.
         """
         if not self._selects_read_replica or (
-            partition.leader != self._broker and self._switches.read_replica_selected_by_leader
+            partition.leader != self._broker and self._switches.only_leader_selects_read_replica
         ):
             return None
         return preferred_read_replica(partition, offset, rack, self._metadata)
@@ -437,12 +443,12 @@ class Fetching:
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None and self._switches.diverging_fetch_uncounted:
+                if diverging is not None and self._switches.diverging_fetch_keeps_follower_leo:
                     # Its LEO means nothing while its records differ from the leader's.
                     self._hosted.suspect_isr(partition)
                     continue
             if error != errors.NONE or not partition.has_offset(cached.offset):
-                partition.follower_failed(replica)
+                partition.record_failed_fetch(replica)
                 continue
             if cached.offset < leader_leo:
                 self._hosted.suspect_isr(partition)
@@ -512,7 +518,7 @@ class Fetching:
     ) -> None:
         """Return the ends of leader epochs (KIP-101; without the epoch before KIP-279)."""
         request = exchange.request
-        if self._hosted.blocked(request.partitions, self.handle_offsets_for_leader_epoch, exchange):
+        if self._hosted.hold_back(request.partitions, self.handle_offsets_for_leader_epoch, exchange):
             return
         answer: dict[str, tuple[str, int, int]] = {}
         for name, (current_epoch, requested_epoch) in request.partitions.items():
@@ -529,7 +535,7 @@ class Fetching:
             epoch, end_offset = log.epochs.end_offset_for(
                 requested_epoch,
                 log.log_end_offset,
-                answers_below_first=self._switches.epoch_below_first_answered,
+                answers_below_first=self._switches.leader_answers_for_epochs_before_first,
             )
             if self._switches.follower_truncation == LEADER_EPOCH:
                 epoch = -1
@@ -547,7 +553,7 @@ class Fetching:
     def handle_list_offsets(self, exchange: Exchange[protocol.ListOffsetsRequest]) -> None:
         """Return the starts of partitions, or their ends for a follower or an isolation level."""
         request = exchange.request
-        if self._hosted.blocked(request.partitions, self.handle_list_offsets, exchange):
+        if self._hosted.hold_back(request.partitions, self.handle_list_offsets, exchange):
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         answer: dict[str, tuple[str, int]] = {}

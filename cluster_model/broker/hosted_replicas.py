@@ -1,4 +1,4 @@
-"""The replicas of a broker with the state that `replica_manager` and `fetching` share."""
+"""Holds the replicas of a broker, and other state that `replica_manager` and `fetching` share."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,8 +21,9 @@ _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_L
 class HostedReplicas:
     """The partitions with a replica on a broker, and the requests that wait for them.
 
-    ``partitions`` are those with a replica. ``hosted`` also has those of which clients have asked,
-    and the requests in the purgatory. ``isr_writes`` has the partitions whose ISR is being written.
+    ``partitions`` has the partitions with a replica. ``hosted`` also has the partitions that only
+    clients have named, and the requests in the purgatory. ``isr_writes`` has the partitions whose
+    ISR is being written.
     """
 
     __slots__ = (
@@ -55,7 +56,7 @@ class HostedReplicas:
         self.partitions: dict[str, Partition] = {}
         self.hosted = HostedPartitions()
         self.isr_writes: dict[str, None] = {}
-        # The partitions with a member of the ISR that may be behind and fall out of sync.
+        # The partitions whose ISR may have a member that is behind and falls out of sync.
         self.isr_suspects: dict[Partition, None] = {}
         checks_twice = not behaviours.replication.isr_lag_counts_messages
         self._isr_shrinking = PeriodicTask(
@@ -65,7 +66,7 @@ class HostedReplicas:
         self.is_shut_down = False
 
     def start(self) -> None:
-        """Start to look for replicas that have fallen out of sync."""
+        """Start the periodic check for replicas that have fallen out of sync."""
         self._isr_shrinking.start()
 
     def stop_timers(self) -> None:
@@ -88,14 +89,14 @@ class HostedReplicas:
         self.hosted.named(partition.name).partition = None
         self.isr_suspects.pop(partition, None)
 
-    def blocked(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
+    def hold_back(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
         """Hold a request back while the ISR of one of its partitions is being written.
 
-        Return whether it has to wait. After the write it is handled again.
+        Return whether the request has to wait. The broker handles it again after the write.
         """
         for name in self.isr_writes:
             if name in names:
-                self.partitions[name].blocked += (partial(handle, *request),)
+                self.partitions[name].blocked_requests += (partial(handle, *request),)
                 return True
         return False
 
@@ -129,7 +130,7 @@ class HostedReplicas:
 
         After ``KafkaApis.getCurrentLeader``.
         """
-        if error not in _LEADER_CHANGE_ERRORS or not self.behaviours.clients.leader_in_answer:
+        if error not in _LEADER_CHANGE_ERRORS or not self.behaviours.clients.current_leader_in_error_response:
             return None
         partition = self.partitions.get(name)
         if partition is not None:
@@ -142,7 +143,7 @@ class HostedReplicas:
     def error_without_replica(self, name: str) -> str:
         """Return the error for a partition without a replica here (``getPartitionOrError``).
 
-        After a reassignment this tells the client to look for the leader again.
+        After a reassignment the error makes the client look for the leader again.
         """
         exists = self.metadata.leader_and_epoch(name) is not None
         return errors.NOT_LEADER_FOR_PARTITION if exists else errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,4 @@
-"""A broker's metadata of the cluster: live brokers and leaders (``MetadataCache.scala``)."""
+"""Caches a broker's metadata of the cluster: live brokers, leaders (``MetadataCache.scala``)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -34,7 +34,7 @@ class MetadataCache:
         self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
         self.internal_partitions: dict[str, tuple[int, int]] = {}
-        """The partitions of internal topics, which no client of the workload needs."""
+        """The partitions of internal topics. No client of the workload needs them."""
 
     def leader_and_epoch(self, partition: str) -> tuple[int, int] | None:
         """Return the leader and the leader epoch of a partition, None if it is unknown."""

@@ -1,4 +1,4 @@
-"""A partition on one broker, as leader or follower (``Partition.scala``)."""
+"""Implements a partition on one broker, as leader or follower (``Partition.scala``)."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -47,7 +47,7 @@ class Partition:
     timestamp_before_max_us: int = NO_LIMIT_US
     timestamp_after_max_us: int = NO_LIMIT_US
     limits_timestamps: bool = field(init=False)
-    # The switches that matter to each append, fetch and acknowledgement, read once.
+    # The switches that each append, fetch and acknowledgement reads, as attributes for speed.
     checks_min_isr: bool = field(init=False)
     waits_for_min_isr: bool = field(init=False)
     counts_whole_isr: bool = field(init=False)
@@ -64,14 +64,14 @@ class Partition:
     isr: tuple[int, ...] = ()
     # The ISR, with followers that an unconfirmed write may have added.
     maximal_isr: tuple[int, ...] = ()
-    # The requested ISR, until its answer or the next LeaderAndIsr arrives.
+    # The requested ISR, until the answer or the next LeaderAndIsr arrives.
     pending_isr: tuple[int, ...] | None = None
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
     # While the ISR is being written the leader's lock is held: requests for the
-    # partition wait in `blocked` (each a function that handles the request again).
-    blocked: tuple[Callable[[], None], ...] = ()
-    answers_by_hw: bool = False
-    """Whether waiting followers are answered when the high watermark moves."""
+    # partition wait in blocked_requests (each a function that handles the request again).
+    blocked_requests: tuple[Callable[[], None], ...] = ()
+    hw_completes_fetches: bool = False
+    """Whether a move of the high watermark completes the waiting fetches of followers."""
     is_deleted: bool = False
     """Whether this broker no longer has a replica."""
     is_offline: bool = False
@@ -85,10 +85,10 @@ class Partition:
         switches = self.switches
         self.checks_min_isr = switches.min_isr_checked
         self.waits_for_min_isr = switches.hw_waits_for_min_isr
-        self.counts_whole_isr = switches.hw_counts_whole_isr
+        self.counts_whole_isr = switches.hw_waits_for_whole_isr
         self.hw_never_falls = switches.hw_never_falls
-        self.limits_consumers = switches.consumer_limited_by_hw
-        self.limits_consumers_as_follower = switches.follower_limited_by_hw
+        self.limits_consumers = switches.consumer_reads_below_hw
+        self.limits_consumers_as_follower = switches.follower_serves_below_hw
         self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
 
     @property
@@ -112,7 +112,7 @@ class Partition:
         self.isr = self.maximal_isr = ()
 
     def mark_deleted(self) -> None:
-        """Neither lead nor follow any longer."""
+        """Stop leading and following."""
         self.is_deleted = True
         self.pending_isr = None
         self.leader = protocol.NO_LEADER
@@ -121,7 +121,7 @@ class Partition:
     # Becoming leader or follower
 
     def make_leader(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Become leader, or continue as leader in a new epoch; return whether the HW rose."""
+        """Become leader, or lead in a new epoch. Return whether the HW rose."""
         is_new_leader = not self.is_leader()
         if not is_new_leader and state.leader_and_isr.leader_epoch == self.leader_epoch:
             return self._update_isr(state)
@@ -150,7 +150,7 @@ class Partition:
 
         In KRaft a change of the ISR does not change the leader epoch.
         """
-        before = self.isr
+        previous_isr = self.isr
         for replica in self._update_replicas(state.replicas):
             replica.reset(
                 self.log.log_end_offset,
@@ -160,7 +160,7 @@ class Partition:
                 counts_as_fetch=False,
             )
         is_unchanged = state.leader_and_isr.partition_epoch == self.partition_epoch
-        if is_unchanged and self.switches.isr_change_survives_known_state:
+        if is_unchanged and self.switches.isr_change_survives_repeated_state:
             return self.maybe_increment_hw()
         if is_unchanged and self.pending_isr is not None:
             self.host.emit(
@@ -169,13 +169,13 @@ class Partition:
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.partition_epoch = state.leader_and_isr.partition_epoch
-        if set(self.isr) != set(before):
-            change = EXPAND if len(self.isr) > len(before) else SHRINK
+        if set(self.isr) != set(previous_isr):
+            change = EXPAND if len(self.isr) > len(previous_isr) else SHRINK
             self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, self.isr, change)
         return self.maybe_increment_hw()
 
     def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Follow a leader; return False if nothing changed for this follower.
+        """Follow a leader. Return whether this is a change for the follower.
 
         Since KIP-320 a new leader epoch is a change. Before, only a new leader was.
         """
@@ -197,31 +197,31 @@ class Partition:
         self._update_replicas(state.replicas)
 
     def _update_replicas(self, replicas: tuple[int, ...]) -> list[Replica]:
-        """Set the replicas; return the new ones (``Partition.updateAssignmentAndIsr``)."""
+        """Set the replicas, and return added ones (``Partition.updateAssignmentAndIsr``)."""
         self.replicas = replicas
         for broker in [other for other in self.remote_replicas if other not in replicas]:
             self.remote_replicas.pop(broker).leave_session()
-        new = []
+        added = []
         for broker in replicas:
             if broker != self.broker and broker not in self.remote_replicas:
                 replica = self.remote_replicas[broker] = Replica(broker)
-                new.append(replica)
-        return new
+                added.append(replica)
+        return added
 
     # As leader, appending and committing
 
     def append_as_leader(self, batch: RecordBatch, acks: int) -> tuple[AppendResult, bool]:
-        """Append a producer's batch; return the result and whether the HW rose.
+        """Append a producer's batch. Return the result and whether the HW rose.
 
-        After ``appendRecordsToLeader``. With acks=all (-1) it is NOT_ENOUGH_REPLICAS, before
-        anything is appended, while the ISR is smaller than ``min.insync.replicas``.
+        After ``appendRecordsToLeader``. With acks=all (-1) the result is NOT_ENOUGH_REPLICAS, and
+        the batch is not appended, while the ISR is smaller than ``min.insync.replicas``.
         """
         rejection = self._rejection(acks)
         if rejection is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
             rejection = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
         if rejection is not None:
             return rejection, False
-        # The sessions look at the partition again, whatever the result of the append is.
+        # The sessions check the partition again, whatever the result of the append is.
         for replica in self.remote_replicas.values():
             replica.leave_session()
         outcome = self.log.outcome_without_append(batch, self.leader_epoch)
@@ -270,8 +270,8 @@ class Partition:
     def maybe_increment_hw(self) -> bool:
         """Raise the leader's HW if possible. It never falls.
 
-        It is the smallest LEO of the leader, the ISR and every caught-up replica that may join the
-        ISR. A replica that may soon join must not be left behind the HW.
+        The HW is the smallest LEO of the leader, the ISR and every caught-up replica that may join
+        the ISR. It does not rise above the LEO of a replica that may soon join.
         """
         if self.isr_writes and self.name in self.isr_writes:
             return False
@@ -284,11 +284,11 @@ class Partition:
             for replica in self.remote_replicas.values():
                 if replica.log_end_offset < high_watermark and (
                     replica.broker in isr
-                    or (replica.caught_up_us >= caught_up_since_us and self._is_awaited(replica))
+                    or (replica.caught_up_us >= caught_up_since_us and self._hw_waits_for(replica))
                 ):
                     high_watermark = replica.log_end_offset
         if high_watermark <= self.log.high_watermark and (
-            self.hw_never_falls or not self._falls_to(high_watermark)
+            self.hw_never_falls or not self._may_fall_to(high_watermark)
         ):
             return False
         return self._update_hw(high_watermark)
@@ -299,14 +299,14 @@ class Partition:
         self.host.emit(events.HighWatermarkSet, self.broker, self.name, self.log.high_watermark)
         return True
 
-    def _falls_to(self, high_watermark: int) -> bool:
+    def _may_fall_to(self, high_watermark: int) -> bool:
         return 0 <= high_watermark < self.log.high_watermark
 
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
         """Return whether acks=all can be answered for records below an offset, and the error."""
         if self.leader != self.broker:
-            failed = self.switches.deposed_leader_fails_pending
-            return True, self._not_leader() if failed else errors.NONE
+            is_failed = self.switches.deposed_leader_fails_pending_produces
+            return True, self._not_leader() if is_failed else errors.NONE
         if self.log.high_watermark < required_offset and self.switches.ack_waits_for_hw:
             return False, errors.NONE
         if self.checks_min_isr and self._is_under_min_isr(self.maximal_isr):
@@ -314,10 +314,10 @@ class Partition:
         return True, errors.NONE
 
     def _is_under_min_isr(self, isr: tuple[int, ...]) -> bool:
-        needed = self.min_insync_replicas
-        if self.switches.min_isr_limited_to_replicas:
-            needed = min(needed, len(self.replicas))
-        return len(isr) < needed
+        min_isr = self.min_insync_replicas
+        if self.switches.min_isr_limited_to_replica_count:
+            min_isr = min(min_isr, len(self.replicas))
+        return len(isr) < min_isr
 
     def delete_records(self, offset: int) -> tuple[str, int]:
         """Raise the log start to an offset; return the error and the offset.
@@ -328,15 +328,16 @@ class Partition:
         """
         if self.leader != self.broker:
             return self._not_leader(), offset
-        requested = self.log.high_watermark if offset == protocol.DELETE_TO_HIGH_WATERMARK else offset
-        if not 0 <= requested <= self.log.high_watermark:
-            return errors.OFFSET_OUT_OF_RANGE, requested
-        self.host.emit(events.DeleteRecordsObeyed, self.broker, self.name, requested)
-        begin = requested
-        if not self.switches.deleted_records_end_at_offset:
-            begin = min(self.log.next_batch_offset(requested), self.log.high_watermark)
-        self.logs.increment_log_start(self.name, begin, DELETE_RECORDS)
-        return errors.NONE, requested
+        if offset == protocol.DELETE_TO_HIGH_WATERMARK:
+            offset = self.log.high_watermark
+        if not 0 <= offset <= self.log.high_watermark:
+            return errors.OFFSET_OUT_OF_RANGE, offset
+        self.host.emit(events.DeleteRecordsObeyed, self.broker, self.name, offset)
+        log_start = offset
+        if not self.switches.delete_records_stops_at_offset:
+            log_start = min(self.log.next_batch_offset(offset), self.log.high_watermark)
+        self.logs.increment_log_start(self.name, log_start, DELETE_RECORDS)
+        return errors.NONE, offset
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> tuple[str, int]:
         """Return the lowest log start of live replicas (``lowWatermarkIfLeader``)."""
@@ -356,19 +357,19 @@ class Partition:
         ``appendRecordsToFollowerOrFutureReplica``.
 
         Raises:
-            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier ones stay.
+            UnexpectedAppendOffset: a batch does not begin at the log end. Earlier batches stay.
             KafkaStorageError: the log directory has failed.
 
         """
         if batches and not self.logs.can_append(self.name, batches):
             raise KafkaStorageError
         for batch in batches:
-            if self._begins_with(batch):
+            if self._has_to_restart_at(batch):
                 self.logs.truncate_fully_and_start_at(self.name, batch.base_offset)
             opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
             self.log.append_as_follower(batch)
             if batch.keyed is not None and batch.is_compacted:
-                self._report_runs(batch)
+                self._report_compacted_batch(batch)
             else:
                 self.host.emit(
                     events.BatchReplicated,
@@ -402,7 +403,7 @@ class Partition:
         elif opened_at == NO_OFFSET:
             self.host.emit(events.TransactionBegun, *about, stored.base_offset)
 
-    def _begins_with(self, batch: RecordBatch) -> bool:
+    def _has_to_restart_at(self, batch: RecordBatch) -> bool:
         """Return whether an empty log has to restart at the beginning of a batch (KAFKA-6975).
 
         After DeleteRecords the leader's log may start in the middle of a batch, and the follower's
@@ -412,10 +413,10 @@ class Partition:
         return (
             batch.base_offset < log.log_end_offset < batch.next_offset
             and log.log_start_offset == log.log_end_offset
-            and self.switches.follower_begins_with_batch
+            and self.switches.follower_accepts_log_start_mid_batch
         )
 
-    def _report_runs(self, batch: RecordBatch) -> None:
+    def _report_compacted_batch(self, batch: RecordBatch) -> None:
         """Report the records of a replicated batch that the leader had compacted."""
         end = batch.base_offset
         for offset, values in batch.runs():
@@ -467,14 +468,14 @@ class Partition:
         """
         return self.remote_replicas.get(broker)
 
-    def owes_high_watermark(self, broker: int) -> bool:
+    def has_unsent_high_watermark(self, broker: int) -> bool:
         """Return whether the HW has moved since the last fetch (``lastSentHighWatermark``)."""
         replica = self.remote_replicas.get(broker)
         return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
-    def follower_failed(self, replica: Replica) -> None:
+    def record_failed_fetch(self, replica: Replica) -> None:
         """Record a follower's fetch outside the log or in another leader epoch."""
-        if not self.switches.failed_fetch_leaves_follower:
+        if not self.switches.failed_fetch_keeps_follower_state:
             replica.forget_fetches()
 
     def mark_news_in_other_session(self, replica: Replica, session: CountedSession) -> None:
@@ -491,7 +492,7 @@ class Partition:
     def follows_quietly(self, broker: int, offset: int, session: CountedSession) -> bool:
         """Return whether the next fetch of a follower in the ISR adds no information.
 
-        If so, each fetch of its session counts as one for this partition until it changes or the
+        If so, each fetch of its session counts for this partition, until the session changes or the
         log grows.
         """
         replica = self.remote_replicas.get(broker)
@@ -522,12 +523,12 @@ class Partition:
         """
         if not self.switches.isr_expansion_checks_registration:
             return True
-        epoch = replica.broker_epoch if self.switches.replica_epoch_checked else protocol.NO_EPOCH
+        epoch = replica.broker_epoch if self.switches.isr_expansion_checks_broker_epoch else protocol.NO_EPOCH
         return self.may_join_isr(replica.broker, epoch)
 
-    def _is_awaited(self, replica: Replica) -> bool:
+    def _hw_waits_for(self, replica: Replica) -> bool:
         """Return whether the HW waits for a replica (``shouldWaitForReplicaToJoinIsr``)."""
-        return not self.switches.hw_checks_registration or self._is_eligible(replica)
+        return not self.switches.hw_ignores_unregistered_followers or self._is_eligible(replica)
 
     def maybe_shrink_isr(self) -> bool:
         """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
@@ -579,7 +580,7 @@ class Partition:
             self.host.emit(events.IsrPending, self.broker, self.name, self.leader_epoch, self.maximal_isr)
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
-        def altered(partition_epoch: int | None) -> None:
+        def apply_answer(partition_epoch: int | None) -> None:
             # The answer is stale if a LeaderAndIsr has arrived before it
             # (``handleAlterIsrResponse``).
             if self.pending_isr is new_isr:
@@ -589,7 +590,7 @@ class Partition:
         epochs = {
             b: max(replica.broker_epoch, protocol.NO_EPOCH) for b, replica in self.remote_replicas.items()
         }
-        self.alter_partition_manager.submit(self.name, state, self.controller_epoch, altered, epochs)
+        self.alter_partition_manager.submit(self.name, state, self.controller_epoch, apply_answer, epochs)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
         """Apply the answer to an ISR write (None: refused); return whether the HW rose.
@@ -612,7 +613,7 @@ class Partition:
             return False
         if partition_epoch is None:
             self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
-            if not self.switches.refused_isr_write_obeyed:
+            if not self.switches.leader_discards_refused_isr:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.switches.maximal_isr:
                 # An earlier request may have succeeded and only its answer been lost.
@@ -626,7 +627,7 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error if a reader has another leader epoch (KIP-320) or this does not lead.
+        """Return the error for a reader with another leader epoch, or if this does not lead.
 
         The epoch comes first (``Partition.getLocalLog``): even a follower reports that it knows a
         newer one.
@@ -690,7 +691,7 @@ class Partition:
         return self.log.log_start_offset <= offset <= self.log.log_end_offset
 
     def is_hole(self, offset: int, isolation: int) -> bool:
-        """Return whether a compacted log has no batch left from an offset on."""
+        """Return whether compaction has left no batch from an offset on."""
         return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:

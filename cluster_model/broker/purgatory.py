@@ -1,7 +1,7 @@
-"""The purgatory: requests that wait for replicas, for data, or for their deadline.
+"""Implements the purgatory: requests that wait for replicas, for data, or for their deadline.
 
-After ``DelayedOperation.scala``: an operation is watched under each of its partitions, is tried
-again when something happens there, and is completed by force at its deadline.
+After ``DelayedOperation.scala``. The purgatory tries an operation again when one of its partitions
+changes, and completes it by force at its deadline.
 """
 
 from harrow.cluster_model.compiling import mypyc_attr
@@ -28,14 +28,14 @@ class DelayedOperation(TimedOperation):
     __slots__ = ()
 
     def try_complete(self) -> bool:
-        """Complete the operation if what it waits for has happened."""
+        """Complete the operation if its condition holds. Return whether it does."""
         raise NotImplementedError
 
 
 class Watchers:
     """The operations that wait for one partition (``DelayedOperationPurgatory.Watchers``).
 
-    The next check drops the completed ones.
+    The next check drops completed operations.
     """
 
     __slots__ = ("_operations",)

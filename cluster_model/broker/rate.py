@@ -1,4 +1,4 @@
-"""Rates in bytes per second over a window of samples.
+"""Measures rates in bytes per second over a window of samples.
 
 After ``Rate.java``, ``SimpleRate.java`` and ``SampledStat.java``.
 """

@@ -1,4 +1,4 @@
-"""A leader's state of one follower (``Replica.scala``)."""
+"""Models what a leader knows about one follower (``Replica.scala``)."""
 
 from typing import Final, final
 
@@ -9,16 +9,16 @@ UNKNOWN_OFFSET: Final = -1
 NOT_FETCHED: Final = -2
 """The broker epoch of a follower that has not fetched yet.
 
-`NO_EPOCH`: its fetches do not name one.
+`NO_EPOCH` is the broker epoch of a follower whose fetches do not carry one.
 """
 
 
 class CountedSession:
-    """A fetch session, each of whose fetches may count for a replica.
+    """A fetch session. Each fetch of it may count for a replica.
 
-    ``last_fetch_us`` is the time of the last fetch that counted for the ISR. It follows an ``idle``
-    fetch, which repeats itself. ``counted_us`` is the same for fetches that were handled one by
-    one.
+    ``last_fetch_us`` is the time of the last fetch that counted for the ISR. An ``idle`` fetch,
+    which repeats itself, advances it. ``counted_us`` is the time of the last such fetch that the
+    broker handled itself.
     """
 
     __slots__ = ("counted_us", "idle")
@@ -31,14 +31,14 @@ class CountedSession:
         return self.counted_us if self.idle is None else self.idle.since_us
 
     def mark_news(self, partition: str) -> None:
-        """Look at a partition with the next fetch."""
+        """Check a partition with the next fetch."""
         raise NotImplementedError
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A remote replica: its log end and start from its fetches, and when it was last caught up."""
+    """A remote replica: its log start and end, and when it was last caught up."""
 
     broker: int
     log_end_offset: int = UNKNOWN_OFFSET
@@ -67,7 +67,7 @@ class Replica:
         return self.last_fetch_us if session is None else session.last_fetch_us
 
     def follow_session(self, session: CountedSession) -> None:
-        """Count each further fetch of a session as a fetch from the LEO that this one reached."""
+        """Count each further fetch of a session as a fetch from the leader's LEO."""
         self.session = session
 
     def leave_session(self) -> None:
@@ -81,10 +81,10 @@ class Replica:
     ) -> None:
         """Begin a leader epoch. Members of the ISR count as caught up now.
 
-        With *counts_as_fetch* the others count as having fetched now. Kafka's leader drops
+        With *counts_as_fetch* other replicas count as having fetched now. Kafka's leader drops
         positions only if it did not lead before (``resetReplicaState``). A leader that missed its
-        deposition therefore uses a follower's position from before that truncated for the leader in
-        between.
+        deposition therefore keeps the old position of a follower that has truncated its log for
+        another leader in between.
         """
         self.session = None
         self.last_fetch_leader_leo = leader_leo
@@ -98,7 +98,7 @@ class Replica:
             self.last_sent_hw = 0
             self.broker_epoch = NOT_FETCHED
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Move the times of its fetches back, because the leader's clock has jumped ahead."""
         self.last_fetch_us -= by_us
         self.last_caught_up_us -= by_us

@@ -86,7 +86,7 @@ class ReplicaFetcher:
         self._switches = switches
         self._by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
         self._on_fetch = self._by_epoch and switches.truncation_on_fetch
-        self._completes_fetches = switches.replication_completes_fetches
+        self._completes_fetches = switches.follower_hw_advance_answers_consumers
         self._sends_log_start = switches.log_start_follows_leader
         self._fetch_wait_max_us = config.replica_fetch_wait_max_us
         self._fetch_max_bytes = config.replica_fetch_max_bytes
@@ -189,7 +189,9 @@ class ReplicaFetcher:
             fetch.replica_epoch = self._broker_epoch
             # The fetch may repeat itself unless the next request has to be another.
             is_all = not self._truncating and not self._delayed and not self._throttled
-            self._client.send(fetch, self._fetched, None, self._session.repetition(fetch) if is_all else None)
+            self._client.send(
+                fetch, self._fetched, None, self._session.next_request(fetch) if is_all else None
+            )
         else:
             until_us = [state.delayed_until_us for state in self._delayed.values()]
             if self._throttled:
@@ -333,7 +335,7 @@ class ReplicaFetcher:
             return None
         # The same leader may lead again in a later epoch (KAFKA-18991).
         is_outdated = requested[1] != state.leader_epoch
-        return None if is_outdated and self._switches.fetch_answers_match_epoch else state
+        return None if is_outdated and self._switches.stale_fetch_response_ignored else state
 
     def _written(self, response: protocol.FetchResponse) -> None:
         # If the fetcher stopped following in the meantime, it has started over.
@@ -369,7 +371,7 @@ class ReplicaFetcher:
         if requested[1] != state.leader_epoch:
             if fetched.error == errors.NONE:
                 self._report_outdated(state, requested[1])
-            if self._switches.fetch_answers_match_epoch:
+            if self._switches.stale_fetch_response_ignored:
                 return None
         if fetched.diverging is not None:
             self._truncate_by_epoch(state, *fetched.diverging)
@@ -383,7 +385,7 @@ class ReplicaFetcher:
 
     def _report_outdated(self, state: FetchState, leader_epoch: int) -> None:
         """Report an answer that differs from the state only in its leader epoch."""
-        is_applied = not self._switches.fetch_answers_match_epoch
+        is_applied = not self._switches.stale_fetch_response_ignored
         self._host.emit(
             OutdatedFetchAnswered,
             self._broker,

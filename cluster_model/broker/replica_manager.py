@@ -20,7 +20,7 @@ from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica import CountedSession
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
-from harrow.cluster_model.broker.transaction_verification import TransactionVerification, Verified
+from harrow.cluster_model.broker.transaction_verification import TransactionVerification, VerificationCallback
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
@@ -122,7 +122,7 @@ class ReplicaManager:
             host,
             metadata,
             config.transaction_topic_partitions,
-            adds=behaviours.transactions.transactions_v2,
+            adds_partitions=behaviours.transactions.transactions_v2,
         )
         # The coordinators' answers for produces that wait to be handled again.
         self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
@@ -148,17 +148,17 @@ class ReplicaManager:
         self.logs.start()
         self._hosted.start()
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Step the wall clock, which dates the last catch-ups (``Replica.isCaughtUp``)."""
         sessions: dict[CountedSession, None] = {}
         for partition in self.partitions.values():
             for replica in partition.remote_replicas.values():
-                replica.clock_stepped(by_us)
+                replica.on_clock_step(by_us)
                 if replica.session is not None:
                     sessions[replica.session] = None
         for session in sessions:
             session.counted_us = session.last_fetch_us - by_us
-        self.logs.clock_stepped()
+        self.logs.on_clock_step()
 
     @property
     def hangs(self) -> bool:
@@ -186,7 +186,7 @@ class ReplicaManager:
     def handle_produce(self, exchange: Exchange[protocol.ProduceRequest]) -> None:
         """Append, and answer according to acks."""
         request = exchange.request
-        if self._hosted.blocked(request.batches, self.handle_produce, exchange):
+        if self._hosted.hold_back(request.batches, self.handle_produce, exchange):
             return
         if request.transactional_id:
             if not self._is_verified(exchange):
@@ -207,7 +207,7 @@ class ReplicaManager:
         Rejected batches do not wait for it.
         """
         request = exchange.request
-        if self._hosted.blocked(request.batches, self.on_unblocked, exchange):
+        if self._hosted.hold_back(request.batches, self.on_unblocked, exchange):
             return
         if request.transactional_id and not self._is_verified(exchange):
             return
@@ -248,7 +248,7 @@ class ReplicaManager:
         producer_id: int,
         producer_epoch: int,
         partitions: tuple[str, ...],
-        on_verified: Verified,
+        on_verified: VerificationCallback,
     ) -> None:
         """Verify a group's partitions with the transaction's coordinator (v2: add them to it).
 
@@ -280,8 +280,9 @@ class ReplicaManager:
         self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), verified)
 
     def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
-        return self._transaction_switches.stale_epoch_refused_unverified and partition.log.producers.is_stale(
-            producer_id, producer_epoch
+        return (
+            self._transaction_switches.stale_epoch_refused_before_verification
+            and partition.log.producers.is_stale(producer_id, producer_epoch)
         )
 
     def _is_verified(self, exchange: Exchange[protocol.ProduceRequest]) -> bool:
@@ -349,7 +350,7 @@ class ReplicaManager:
     def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:
         """Return the error for a batch whose transaction ended during the verification."""
         is_stale = producers.is_stale(batch.producer_id, batch.producer_epoch)
-        is_epoch_error = is_stale and self._transaction_switches.stale_epoch_told_first
+        is_epoch_error = is_stale and self._transaction_switches.stale_epoch_reported_before_txn_state
         return errors.INVALID_PRODUCER_EPOCH if is_epoch_error else errors.INVALID_TXN_STATE
 
     def append_records(
@@ -361,7 +362,7 @@ class ReplicaManager:
         high watermark has passed the records or the timeout has expired. A slow disk does not delay
         these appends.
         """
-        if self._hosted.blocked(batches, self.append_records, batches, acks, timeout_us, on_complete):
+        if self._hosted.hold_back(batches, self.append_records, batches, acks, timeout_us, on_complete):
             return
         pending = self._append_all(batches, acks)
         if acks == -1 and any(ack.pending for ack in pending.values()):
@@ -421,7 +422,7 @@ class ReplicaManager:
             hosted.check_deletions()
         self._hosted.suspect_isr(partition)
         required_offset = result.base_offset + record_count(batch.values)
-        if result.duplicate and not self._switches.duplicate_waits_for_hw:
+        if result.duplicate and not self._switches.duplicate_ack_waits_for_hw:
             required_offset = 0
         return PendingAck(hosted, result.error, result.base_offset, required_offset)
 
@@ -474,7 +475,7 @@ class ReplicaManager:
 
         *respond* receives the error, the resolved offset, and the lowest log start of the replicas.
         """
-        if self._hosted.blocked({name: None}, self.delete_records, name, offset, timeout_us, respond):
+        if self._hosted.hold_back({name: None}, self.delete_records, name, offset, timeout_us, respond):
             return
         partition = self.partitions.get(name)
         if partition is None:
@@ -574,7 +575,7 @@ class ReplicaManager:
             )
             self._respond(exchange, protocol.ControlResponse(request.api, errors.STALE_CONTROLLER_EPOCH))
             return
-        if self._hosted.blocked(request.partition_states, self.handle_leader_and_isr, exchange):
+        if self._hosted.hold_back(request.partition_states, self.handle_leader_and_isr, exchange):
             return
         self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
@@ -606,7 +607,7 @@ class ReplicaManager:
         Replicas that are no longer assigned to this broker are deleted, including those left by a
         previous incarnation (``findStrayPartitions``). Fetches carry *broker_epoch* from now on.
         """
-        if self._switches.replica_epoch_checked:
+        if self._switches.isr_expansion_checks_broker_epoch:
             self._fetchers.broker_epoch = broker_epoch
         changed = []
         for name, state in states.items():
@@ -674,7 +675,7 @@ class ReplicaManager:
     def handle_stop_replica(self, exchange: Exchange[protocol.StopReplicaRequest]) -> None:
         """Stop fetching, and delete unassigned replicas after pending ISR writes."""
         request = exchange.request
-        if request.delete_partitions and self._hosted.blocked(
+        if request.delete_partitions and self._hosted.hold_back(
             dict.fromkeys(request.partitions), self.handle_stop_replica, exchange
         ):
             return
@@ -744,7 +745,7 @@ class ReplicaManager:
                 timestamp_before_max_us=topic_config.timestamp_before_max_us,
                 timestamp_after_max_us=topic_config.timestamp_after_max_us,
             )
-            partition.answers_by_hw = self.fetching.answers_by_hw
+            partition.hw_completes_fetches = self.fetching.hw_completes_fetches
             self._hosted.add(partition)
         return partition
 
@@ -764,7 +765,7 @@ class ReplicaManager:
         hosted.check_fetches()
         hosted.check_produces()
         hosted.check_deletions()
-        blocked, partition.blocked = partition.blocked, ()
+        blocked, partition.blocked_requests = partition.blocked_requests, ()
         for handle_again in blocked:
             handle_again()
 

@@ -1,4 +1,4 @@
-"""Selection of the replica that a consumer reads from (KIP-392).
+"""Selects the replica from which a consumer reads (KIP-392).
 
 After ``ReplicaManager.findPreferredReadReplica`` and ``RackAwareReplicaSelector.java``.
 """
@@ -26,7 +26,7 @@ def preferred_read_replica(
             and replica.log_start_offset <= offset <= replica.log_end_offset
             and metadata.racks.get(broker) == rack
             and broker in metadata.live_brokers
-            and (broker in partition.isr or not partition.switches.read_replica_in_isr)
+            and (broker in partition.isr or not partition.switches.read_replica_must_be_in_isr)
         ):
             rank = replica.log_end_offset, replica.caught_up_us // US_PER_MS, broker
             if best is None or rank > best:

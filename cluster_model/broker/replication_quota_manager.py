@@ -1,4 +1,4 @@
-"""The quota for replication of throttled partitions (``ReplicationQuotaManager.scala``, KIP-73)."""
+"""Measures replication of throttled partitions (``ReplicationQuotaManager.scala``, KIP-73)."""
 
 from typing import Final
 
@@ -25,28 +25,28 @@ class ReplicationQuotaManager:
         self._rate = SampledRate(
             config.replication_quota_samples,
             config.replication_quota_sample_us,
-            overlapping=switches.rate_counts_overlapping_sample,
+            overlapping=switches.quota_rate_counts_overlapping_sample,
             simple=True,
         )
         self.bound = NO_LIMIT
-        """In bytes per second."""
+        """The quota in bytes per second."""
         # The numbers of throttled partitions by topic, `_ALL` for all.
-        self._throttled: dict[str, frozenset[int]] = {}
+        self._throttled_partitions: dict[str, frozenset[int]] = {}
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
         """Set which partitions of a topic are throttled on this broker."""
         if replicas == ALL_REPLICAS:
-            self._throttled[topic] = frozenset((_ALL,))
+            self._throttled_partitions[topic] = frozenset((_ALL,))
         elif replicas:
             pairs = [replica.split(":") for replica in replicas.split(",")]
-            self._throttled[topic] = frozenset(
+            self._throttled_partitions[topic] = frozenset(
                 int(partition) for partition, broker in pairs if int(broker) == self._broker
             )
 
     def is_throttled(self, partition: str) -> bool:
         """Return whether a partition is throttled."""
         topic, _, number = partition.rpartition("-")
-        numbers = self._throttled.get(topic)
+        numbers = self._throttled_partitions.get(topic)
         return numbers is not None and (_ALL in numbers or int(number) in numbers)
 
     @property

@@ -1,4 +1,4 @@
-"""A leader's requests to coordinators to verify or add its partitions in transactions (KIP-890).
+"""Sends a leader's requests to verify its partitions in transactions to coordinators (KIP-890).
 
 After ``AddPartitionsToTxnManager.scala``.
 """
@@ -21,23 +21,25 @@ _LISTENER: Final = "replication"
 _REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
 """Kafka's default of a broker's ``request.timeout.ms``."""
 
-Verified = Callable[[dict[str, str]], None]
-"""Receives the error of each partition."""
+VerificationCallback = Callable[[dict[str, str]], None]
+"""Receives the error of each verified partition."""
 
 
 class TransactionVerification:
-    """The verification requests of one broker, with one at a time in flight to each coordinator.
+    """The verification requests of one broker. Each coordinator has at most one in flight.
 
-    With *adds*, a partition that is not in a transaction is added to it (transactions v2).
+    With *adds_partitions*, the coordinator adds partitions to transactions (transactions v2).
     """
 
-    def __init__(self, host: Host, metadata: MetadataCache, partitions: int, *, adds: bool) -> None:
+    def __init__(
+        self, host: Host, metadata: MetadataCache, partitions: int, *, adds_partitions: bool
+    ) -> None:
         self._host = host
         self._metadata = metadata
         self._partitions = partitions
-        self._adds = adds
+        self._adds_partitions = adds_partitions
         self._clients: dict[int, NetworkClient] = {}
-        self._queues: dict[int, list[tuple[AddPartitionsToTxnRequest, Verified]]] = {}
+        self._queues: dict[int, list[tuple[AddPartitionsToTxnRequest, VerificationCallback]]] = {}
         self._busy: dict[int, None] = {}
         self._is_closed = False
 
@@ -53,7 +55,7 @@ class TransactionVerification:
         producer_id: int,
         producer_epoch: int,
         partitions: tuple[str, ...],
-        on_verified: Verified,
+        on_verified: VerificationCallback,
     ) -> None:
         """Verify partitions with the coordinator of a transactional id."""
         number = partition_for(transactional_id, self._partitions)
@@ -63,7 +65,7 @@ class TransactionVerification:
             return
         request = AddPartitionsToTxnRequest(
             *(transactional_id, producer_id, producer_epoch, partitions),
-            verify_only=not self._adds,
+            verify_only=not self._adds_partitions,
         )
         self._queues.setdefault(coordinator, []).append((request, on_verified))
         self._send(coordinator)
@@ -85,7 +87,7 @@ class TransactionVerification:
         self,
         coordinator: int,
         answer: AddPartitionsToTxnResponse | None,
-        pending: tuple[AddPartitionsToTxnRequest, Verified],
+        pending: tuple[AddPartitionsToTxnRequest, VerificationCallback],
     ) -> None:
         self._busy.pop(coordinator, None)
         request, on_verified = pending

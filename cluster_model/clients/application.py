@@ -172,10 +172,10 @@ class Application:
         if self.producer is not None:
             self.producer.abandon()
 
-    def clock_stepped(self, by_us: int) -> None:
-        self.consumer.clock_stepped(by_us)
+    def on_clock_step(self, by_us: int) -> None:
+        self.consumer.on_clock_step(by_us)
         if self.producer is not None:
-            self.producer.clock_stepped(by_us)
+            self.producer.on_clock_step(by_us)
 
     # Taking steps
 
@@ -308,7 +308,7 @@ class Application:
 
     def _add_commit(self, type_: str, error: str | None) -> None:
         now_us = self._host.clock.now_us
-        self._history.committed(self._processes[0], self._offsets.items(), now_us, type_, error)
+        self._history.record_commit(self._processes[0], self._offsets.items(), now_us, type_, error)
 
     # Its store and its workers
 
@@ -317,7 +317,7 @@ class Application:
         if self._store.put(partition, offset):
             result = effect_of(self._spec.name, self._next_number(), value)
             now_us = self._host.clock.now_us
-            self._history.stored(self._processes[0], partition, ((offset, result),), now_us)
+            self._history.record_store(self._processes[0], partition, ((offset, result),), now_us)
 
     def _hand_out_all(self, records: programs.Records, on_done: Callable[[Any], None]) -> None:
         self._workers.add(records)

@@ -127,11 +127,11 @@ class ClientMetadata:
         soonest_us = min(c.usable_at_us for c in self._nodes.values())
         return max(soonest_us - self._host.clock.now_us, 0)
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Shift the times of requests and lost connections after the clock jumped."""
         self._next_request_us -= by_us
         for connection in self.connections.values():
-            connection.clock_stepped(by_us)
+            connection.on_clock_step(by_us)
 
     def _schedule_update(self, now_us: int) -> None:
         if not self._timer_armed:

@@ -80,7 +80,7 @@ class Consumer:
         sends_leader_epoch: bool = True,
         skips_corrupt: bool = False,
         topics: Collection[str] = (),
-        errors_clear_read_replica: bool = True,
+        fetch_error_clears_read_replica: bool = True,
         later: Collection[int] = (),
     ) -> None:
         self._host = host
@@ -99,7 +99,7 @@ class Consumer:
         self._topics = frozenset(topics)
         # Without a rack the requests name none, so that only leaders serve them.
         self._rack = config.client_rack or None
-        self._errors_clear_read_replica = errors_clear_read_replica
+        self._fetch_error_clears_read_replica = fetch_error_clears_read_replica
         # The followers that serve partitions instead of their leaders.
         self._read_replicas: dict[str, ReadReplica] = {}
         self._metadata = ClientMetadata(
@@ -133,13 +133,13 @@ class Consumer:
         """Request metadata; fetching begins with the answer."""
         self._metadata.start()
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Shift timeouts and backoffs after the machine's clock jumped (``NetworkClient``)."""
         self._host.skew_us += by_us
         self._delayed_until_us = {
             partition: until_us - by_us for partition, until_us in self._delayed_until_us.items()
         }
-        self._metadata.clock_stepped(by_us)
+        self._metadata.on_clock_step(by_us)
 
     # Fetching
 
@@ -186,7 +186,7 @@ class Consumer:
                 self._isolation_level,
             )
             request.rack = self._rack
-            connection.send(request, self._fetched, leader, session.repetition(request))
+            connection.send(request, self._fetched, leader, session.next_request(request))
         if waits:
             self._fetch_later()
         if waits or self._changed:
@@ -280,7 +280,7 @@ class Consumer:
     def _not_answered(self, session: FetchSessionHandler) -> None:
         session.handle_error()
         self._metadata.request_update()
-        if self._read_replicas and self._errors_clear_read_replica:
+        if self._read_replicas and self._fetch_error_clears_read_replica:
             for partition in session.asked:
                 self._clear_read_replica(partition, errors.NETWORK_EXCEPTION)
         self._delay(session.asked)
@@ -359,7 +359,7 @@ class Consumer:
             return replica
         self._clear_read_replica(partition, "offline")
         self._changed.pop(partition, None)
-        if self._errors_clear_read_replica:
+        if self._fetch_error_clears_read_replica:
             self._metadata.request_update()
         return leader
 
@@ -378,7 +378,7 @@ class Consumer:
         after UNKNOWN_LEADER_EPOCH, because the follower will learn of that epoch.
         """
         return error != errors.UNKNOWN_LEADER_EPOCH and (
-            self._errors_clear_read_replica or error == errors.KAFKA_STORAGE_ERROR
+            self._fetch_error_clears_read_replica or error == errors.KAFKA_STORAGE_ERROR
         )
 
     def _clear_read_replica(self, partition: str, reason: str) -> bool:
@@ -483,7 +483,7 @@ class Consumer:
     def _poll(self, _: None) -> None:
         self._poll_scheduled = False
         now_us = self._host.clock.now_us
-        self._history.polled(self._process, self._take_polled(), self._last_poll_us, now_us)
+        self._history.record_poll(self._process, self._take_polled(), self._last_poll_us, now_us)
         self._last_poll_us = now_us
         self._schedule_poll()
 

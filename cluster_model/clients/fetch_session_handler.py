@@ -116,7 +116,7 @@ class FetchSessionHandler:
         """Return whether the next request may name a partition."""
         return bool(self._changed)
 
-    def repetition(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
+    def next_request(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
         """Return a function that counts repetitions of *request*.
 
         None if the next request would not be the same after an empty answer.

@@ -124,7 +124,7 @@ class GroupConsumer(Consumer):
             self.partitions_assigned(self._manual_assignment)
             self.coordinator.request_offsets(self._manual_assignment)
         else:
-            self._history.subscribed(self._process, self._topic_partitions, now_us)
+            self._history.record_subscription(self._process, self._topic_partitions, now_us)
         super().start()
 
     # For the application
@@ -189,7 +189,7 @@ class GroupConsumer(Consumer):
     def _return_records(self) -> None:
         now_us = self._poll_ended_us = self._host.clock.now_us
         records = self._take_polled()
-        self._history.polled(self._process, records, self._poll_began_us, now_us)
+        self._history.record_poll(self._process, records, self._poll_began_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
         self._phase = _PROCESSING
@@ -251,8 +251,8 @@ class GroupConsumer(Consumer):
         for name in owned:
             self._drop(name)
         now_us = self._host.clock.now_us
-        self._history.assigned(self._process, (), now_us)
-        self._history.assigned(self._process, owned, now_us)
+        self._history.record_assignment(self._process, (), now_us)
+        self._history.record_assignment(self._process, owned, now_us)
         self.coordinator.request_offsets(owned)
         self._fetch()
 
@@ -268,7 +268,7 @@ class GroupConsumer(Consumer):
         group = self._config.group
         self._host.emit(PartitionsAssigned, self._host.name, group, generation, names)
         assignment = tuple(self.coordinator.owned) or (() if not self._manual_assignment else names)
-        self._history.assigned(self._process, assignment, self._host.clock.now_us)
+        self._history.record_assignment(self._process, assignment, self._host.clock.now_us)
         if self._on_assigned is not None:
             self._on_assigned(names)
 
@@ -282,7 +282,7 @@ class GroupConsumer(Consumer):
             self._on_revoked(names)
         for name in names:
             self._drop(name)
-        self._history.assigned(self._process, tuple(coordinator.owned), self._host.clock.now_us)
+        self._history.record_assignment(self._process, tuple(coordinator.owned), self._host.clock.now_us)
         self._fetch()
 
     def partitions_paused(self, partitions: Sequence[str]) -> None:
@@ -336,12 +336,12 @@ class GroupConsumer(Consumer):
         super()._delay([name for name in partitions if name in self.position])
 
     def committing(self, offsets: Mapping[str, int]) -> None:
-        self._history.committed(self._process, offsets.items(), self._host.clock.now_us, INVOKE)
+        self._history.record_commit(self._process, offsets.items(), self._host.clock.now_us, INVOKE)
 
     def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
         type_ = OK if error == errors.NONE else INFO if error in _UNCERTAIN else FAIL
         failure = None if error == errors.NONE else error
-        self._history.committed(self._process, offsets.items(), self._host.clock.now_us, type_, failure)
+        self._history.record_commit(self._process, offsets.items(), self._host.clock.now_us, type_, failure)
 
     def group_failed(self, error: str) -> None:
         """End the application, because poll throws an exception."""

@@ -198,7 +198,7 @@ class NetworkClient(ClientEndpoint):
             self._connection = None
         self.in_flight.clear()
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Shift deadlines and the backoff, which use the machine's clock, after it jumped."""
         if self._is_idle():
             self.stop_repeating()

@@ -70,8 +70,8 @@ class Producer:
         self._request_timeout_us = config.request_timeout_us
         self._transactional_id = config.transactional_id
         self._has_delivery_timeout = behaviours.clients.delivery_timeout
-        self._learns_leader_from_answer = behaviours.clients.leader_in_answer
-        self._keeps_expired_memory = behaviours.clients.expired_memory_kept
+        self._learns_leader_from_answer = behaviours.clients.current_leader_in_error_response
+        self._keeps_expired_memory = behaviours.clients.expired_batch_keeps_buffer
         self._history = history
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
         self._metadata = ClientMetadata(
@@ -102,7 +102,7 @@ class Producer:
         self._carriers: dict[ProducerBatch, protocol.ProduceRequest] = {}
         self._freed_memory: list[tuple[int, str, protocol.ProduceRequest]] = []
         sequences = EpochBumps if behaviours.clients.producer_bumps_epoch else ProducerSequences
-        self._sequences = sequences(awaits_given_up=behaviours.clients.given_up_batch_unresolved)
+        self._sequences = sequences(awaits_given_up=behaviours.clients.abandoned_batch_keeps_sequence)
         # The operation of a send in the history: its own, or a transaction.
         self._operation = SEND
         # Whether batches are sent without lingering.
@@ -192,7 +192,7 @@ class Producer:
                 if not batch.done:
                     batch.done = True
                     for value in batch.values:
-                        self._history.send_failed(
+                        self._history.record_failure(
                             self._process,
                             partition.name,
                             value,
@@ -408,7 +408,7 @@ class Producer:
         for index, value in enumerate(batch.values):
             self.unfinished -= 1
             position = None if offset is None or offset < 0 else offset + index
-            self._history.send_acked(self._process, batch.partition, position, value, now_us)
+            self._history.record_ack(self._process, batch.partition, position, value, now_us)
         if self._flushed is not None:
             self._check_flushed()
 
@@ -418,7 +418,7 @@ class Producer:
         self.failures += 1
         for value in batch.values:
             self.unfinished -= 1
-            self._history.send_failed(
+            self._history.record_failure(
                 self._process, batch.partition, value, now_us, error, definite=not batch.maybe_appended
             )
         if self._is_idempotent and batch.has_sequence():
@@ -482,7 +482,7 @@ class Producer:
         """Return whether a batch in flight keeps queued ones from expiring (before KIP-91)."""
         return self._max_in_flight == 1 and bool(partition.in_flight) and not self._has_delivery_timeout
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Shift all timeouts and backoffs after the machine's clock jumped.
 
         Batches and requests use that clock (``RecordAccumulator``, ``NetworkClient``). Kafka's
@@ -491,8 +491,8 @@ class Producer:
         self._host.skew_us += by_us
         for partition in self._partitions.values():
             for batch in (*partition.in_flight, *partition.queue):
-                batch.clock_stepped(by_us)
-        self._metadata.clock_stepped(by_us)
+                batch.on_clock_step(by_us)
+        self._metadata.on_clock_step(by_us)
         self._clock_steps += 1
         self._host.set_timer(0, self._expire_batches, self._clock_steps)
 

@@ -55,7 +55,7 @@ class ProducerBatch:
             keyed=self._keyed() if self.keys else None,
         )
 
-    def clock_stepped(self, by_us: int) -> None:
+    def on_clock_step(self, by_us: int) -> None:
         """Shift its times after the clock jumped."""
         self.created_us -= by_us
         self.retry_at_us -= by_us

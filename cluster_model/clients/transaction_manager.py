@@ -184,7 +184,7 @@ class TransactionManager:
         self.sequences = TransactionalSequences(
             self,
             bumps_epoch=behaviours.clients.producer_bumps_epoch,
-            awaits_given_up=behaviours.clients.given_up_batch_unresolved,
+            awaits_given_up=behaviours.clients.abandoned_batch_keeps_sequence,
         )
         self.state = UNINITIALIZED
         self.last_error = errors.NONE

@@ -101,8 +101,8 @@ class TransactionalProducer(Producer):
         transaction = self._transaction
         if error != errors.NONE or transaction is None:
             now_us = self._host.clock.now_us
-            self._history.send_invoked(self._process, name, value, now_us)
-            self._history.send_failed(self._process, name, value, now_us, error, definite=True)
+            self._history.record_send(self._process, name, value, now_us)
+            self._history.record_failure(self._process, name, value, now_us, error, definite=True)
             return
         transaction.sends.append((name, value))
         super().send(value, name, key, tombstone=tombstone)

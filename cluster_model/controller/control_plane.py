@@ -89,13 +89,13 @@ class LifecycleListener(Protocol):
     def has_failed_log_dirs(self) -> bool:
         """Return whether a log directory has failed, so that it proves no clean shutdown."""
 
-    def registered(self, broker_epoch: int) -> None:
+    def on_registration(self, broker_epoch: int) -> None:
         """Start to handle requests: the broker is registered and has the necessary metadata."""
 
-    def unfenced(self) -> None:
+    def on_unfencing(self) -> None:
         """Lead from now on. Called again after each registration."""
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def on_metadata_update(self, delta: MetadataDelta) -> None:
         """Apply a change from the metadata log."""
 
 
@@ -111,7 +111,7 @@ class BrokerLifecycle(Protocol):
         """Whether the broker considers itself controller."""
 
     @property
-    def gives_up_us(self) -> int | None:
+    def exit_us(self) -> int | None:
         """When the broker will exit by itself, None if it will not."""
 
     def start(self) -> None:

@@ -6,8 +6,8 @@ from typing import Protocol
 class Coordinator(Protocol):
     """Coordinates the partitions of its internal topic that its broker leads."""
 
-    def elected(self, partition: int, leader_epoch: int) -> None:
+    def on_election(self, partition: int, leader_epoch: int) -> None:
         """Load a partition that this broker leads from now on, or still leads in a new epoch."""
 
-    def resigned(self, partition: int) -> None:
+    def on_resignation(self, partition: int) -> None:
         """Unload a partition that this broker no longer leads."""

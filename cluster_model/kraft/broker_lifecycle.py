@@ -122,7 +122,7 @@ class KRaftBrokerLifecycle:
         return self._broker_epoch
 
     @property
-    def gives_up_us(self) -> int | None:
+    def exit_us(self) -> int | None:
         """When the broker exits if it is still unregistered, None after registration."""
         return self._gives_up_us
 
@@ -228,7 +228,7 @@ class KRaftBrokerLifecycle:
         elif self._state is BrokerPhase.RECOVERY:
             if not response.is_fenced:
                 self._state = BrokerPhase.RUNNING
-                self._listener.unfenced()
+                self._listener.on_unfencing()
         elif self._state is BrokerPhase.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self._shut_down()
@@ -245,7 +245,7 @@ class KRaftBrokerLifecycle:
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
         self._publish(tuple(self._image.partitions))
         self._has_published = True
-        self._listener.registered(self._broker_epoch)
+        self._listener.on_registration(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Report offline replicas with an immediate heartbeat and all later ones.
@@ -295,7 +295,7 @@ class KRaftBrokerLifecycle:
     def _publish(self, partitions: Iterable[str]) -> None:
         image = self._image
         states = {name: _state_of(image.partitions[name]) for name in partitions}
-        self._listener.metadata_changed(
+        self._listener.on_metadata_update(
             MetadataDelta(self._broker_epoch, image.unfenced(), image.active(), states)
         )
 

@@ -59,7 +59,7 @@ class DelayedRaftFetch:
 
     # While it repeats itself
 
-    def repeated(self, cycles: int, since_us: int) -> None:
+    def advance(self, cycles: int, since_us: int) -> None:
         self.idle = None
         self.purgatory.is_awake(self)
         if cycles:
@@ -67,7 +67,7 @@ class DelayedRaftFetch:
             self.exchange = Exchange(exchange.connection, exchange.correlation_id + cycles, exchange.request)
             self.since_us = since_us
 
-    def answered(self) -> RaftFetchResponse:
+    def take_empty_response(self) -> RaftFetchResponse:
         """Return the empty answer, with the leader's state of when the fetch began to wait.
 
         The server may have died since then.
@@ -77,7 +77,7 @@ class DelayedRaftFetch:
             self.purgatory.forget(self, self.deadline_us)
         return self.empty
 
-    def repetition(self) -> RaftFetchRequest:
+    def next_request(self) -> RaftFetchRequest:
         return self.request
 
 

@@ -262,7 +262,9 @@ class QuorumController(ServerEndpoint):
             # After an unclean shutdown it may have lost records (KIP-966).
             records = [
                 *records[:1],
-                *self._without(request.broker, has_lost_records=self._switches.unclean_shutdown_leaves_elr),
+                *self._without(
+                    request.broker, has_lost_records=self._switches.unclean_shutdown_removes_from_elr
+                ),
             ]
         self._heartbeats.reset(request.broker)
         broker_epoch = self._image.next_offset + len(records)
@@ -280,7 +282,7 @@ class QuorumController(ServerEndpoint):
         A new record resets the broker's state (``ClusterControlManager.replay``).
         """
         self._heartbeats.forget(request.broker)
-        if not self._switches.repeated_registration_kept:
+        if not self._switches.repeated_registration_keeps_epoch:
             record = RegisterBrokerRecord(request.broker, request.incarnation)
             return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
         if not registration.fenced:
@@ -329,7 +331,7 @@ class QuorumController(ServerEndpoint):
             # Also if an earlier controller had started the shutdown, because its offset is lost.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
-        if registration.fenced and not is_fenced and self._switches.unfenced_broker_heard_anew:
+        if registration.fenced and not is_fenced and self._switches.unfencing_resets_broker_metadata_offset:
             # The record resets its metadata offset until the next heartbeat
             # (``ClusterControlManager.replayRegistrationChange``).
             offset = NO_OFFSET
@@ -477,7 +479,7 @@ class QuorumController(ServerEndpoint):
 
     def _election(self, partition: str) -> Election:
         enabled = (
-            self._switches.kraft_elects_uncleanly
+            self._switches.kraft_allows_unclean_election
             and self._topic_config(_topic_of(partition)).unclean_leader_election
         )
         return (
@@ -659,7 +661,7 @@ class QuorumController(ServerEndpoint):
             return False
         return (
             broker_epoch in (-1, registration.broker_epoch)
-            or not self._behaviours.replication.replica_epoch_checked
+            or not self._behaviours.replication.isr_expansion_checks_broker_epoch
         )
 
     # Producer ids
@@ -671,7 +673,7 @@ class QuorumController(ServerEndpoint):
         if registration is None or registration.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)
         first = self._image.next_producer_id
-        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._switches.producer_ids_given_once else first
+        next_id = first + protocol.PRODUCER_IDS_BLOCK if self._switches.producer_ids_allocated_once else first
         return (ProducerIdsRecord(next_id),), protocol.AllocateProducerIdsResponse(errors.NONE, first)
 
 

@@ -89,12 +89,12 @@ class QuorumConfig:
             request_timeout_us=config.quorum_request_timeout_us,
             pre_vote=switches.pre_vote,
             check_quorum=switches.check_quorum,
-            tells_high_watermark=switches.fetch_tells_high_watermark,
+            tells_high_watermark=switches.fetch_carries_high_watermark,
             election_backoff=switches.election_backoff,
             looks_for_leader=switches.voters_look_for_leader,
             begin_epoch_repeated=switches.begin_quorum_epoch_repeated,
             one_vote=switches.one_vote_per_epoch,
-            keeps_log=switches.snapshot_cuts_shorter_log_only,
+            keeps_log=switches.snapshot_replaces_only_shorter_log,
         )
 
 

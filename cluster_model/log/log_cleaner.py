@@ -165,7 +165,7 @@ class Cleaner:
                 if (
                     key is not None
                     and offset >= begin
-                    and (self._switches.cleaner_keeps_latest or key not in offsets)
+                    and (self._switches.cleaner_retains_latest_record or key not in offsets)
                 ):
                     offsets[key] = offset
         return offsets
@@ -229,7 +229,7 @@ class Cleaner:
             return
         if not self._switches.cleaner_retains_tombstones:
             retains_deletes = False
-        elif self._switches.tombstones_have_horizon:
+        elif self._switches.tombstones_have_delete_horizon:
             retains_deletes = keyed.delete_horizon_us == NO_TIME or self._now_us < keyed.delete_horizon_us
         places = [
             place
@@ -263,16 +263,16 @@ class Cleaner:
         latest = self._latest.get(key)
         if latest is None:
             return True
-        return offset >= latest if self._switches.cleaner_keeps_latest else offset <= latest
+        return offset >= latest if self._switches.cleaner_retains_latest_record else offset <= latest
 
     def _is_retained_empty(self, batch: RecordBatch) -> bool:
         """Return whether a batch without remaining records stays."""
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
-        at_hw = self._switches.cleaner_retains_batch_at_hw
+        at_hw = self._switches.cleaner_retains_empty_batch_only_at_hw
         end = self._log.high_watermark if at_hw else self._range.first_uncleanable_offset
-        return batch.next_offset == end and self._switches.cleaner_retains_last_batch
+        return batch.next_offset == end and self._switches.cleaner_retains_empty_last_batch
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

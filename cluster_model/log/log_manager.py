@@ -340,7 +340,7 @@ class LogManager:
         """The machine's wall clock, which decides the age of records (``time.milliseconds``)."""
         return self._host.clock.now_us + self._host.skew_us
 
-    def clock_stepped(self) -> None:
+    def on_clock_step(self) -> None:
         """Handle a step of the wall clock, after which segments may already be old."""
         self._plan_retention_check()
 

@@ -134,7 +134,7 @@ class ProducerStates:
     @property
     def begin_anywhere(self) -> bool:
         """Whether the first batch of a producer may have any sequence number (KIP-360)."""
-        return self._switches.unknown_producer_begins_anywhere
+        return self._switches.unknown_producer_sequence_accepted
 
     def find_duplicate(self, batch: RecordBatch) -> int | None:
         """Return the base offset of a retained batch with the same epoch and sequence range."""
@@ -199,7 +199,7 @@ class ProducerStates:
             batch.base_sequence > 0
             and (entry is None or entry.last_sequence == NO_SEQUENCE)
             and self._transaction_switches.transactions_v2
-            and self._transaction_switches.transaction_begins_at_zero
+            and self._transaction_switches.transaction_sequence_starts_at_zero
         ):
             return False
         return batch.base_sequence <= verification.lowest_sequence
@@ -211,9 +211,9 @@ class ProducerStates:
             return self._unknown_producer_error()
         behaviours = self._behaviours
         begins_at_zero = (
-            behaviours.log.empty_log_begins_at_zero
+            behaviours.log.empty_log_requires_sequence_zero
             if is_first
-            else is_whole and behaviours.log.unknown_producer_begins_at_zero
+            else is_whole and behaviours.log.unknown_producer_sequence_is_zero
         )
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_at_zero else errors.NONE
 
@@ -226,7 +226,7 @@ class ProducerStates:
 
         Known-bad leaders accept it from a transactional producer.
         """
-        return self._transaction_switches.transactional_epoch_checked or not batch.is_transactional
+        return self._transaction_switches.transactional_producer_epoch_checked or not batch.is_transactional
 
     def append(self, batch: RecordBatch) -> None:
         if batch.producer_id == NO_PRODUCER_ID or not self.batches_retained:
@@ -248,11 +248,11 @@ class ProducerStates:
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether the log has an open transaction of a producer.
 
-        With `next_transaction_verified` it must be of this epoch, because each transaction may have
-        its own.
+        With `ongoing_transaction_checks_epoch` that transaction must have this epoch. Since KIP-890
+        each transaction may have an epoch of its own.
         """
         return producer_id in self.ongoing_transactions and (
-            not self._transaction_switches.next_transaction_verified
+            not self._transaction_switches.ongoing_transaction_checks_epoch
             or self.entries[producer_id].producer_epoch == producer_epoch
         )
 
@@ -265,7 +265,7 @@ class ProducerStates:
         return (
             entry is not None
             and producer_epoch < entry.producer_epoch
-            and self._transaction_switches.transactional_epoch_checked
+            and self._transaction_switches.transactional_producer_epoch_checked
         )
 
     def begin_verification(self, batch: RecordBatch) -> int:

@@ -87,7 +87,7 @@ class UnifiedLog:
         self._behaviours = behaviours
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
-        self._learns_producers = behaviours.log.followers_learn_producers
+        self._learns_producers = behaviours.log.followers_track_producer_state
         self._file = disk.log_file(partition)
         # The files do not show offsets after the last batch whose records compaction removed
         # (KAFKA-17076).
@@ -103,10 +103,10 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache()
         self.epochs.entries = disk.epoch_checkpoint(partition)
-        if behaviours.log.epoch_cache_follows_log:
+        if behaviours.log.epoch_cache_truncated_with_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if is_reverted and behaviours.log.reverted_epochs_recovered:
+        if is_reverted and behaviours.log.recovery_restores_earlier_epochs:
             self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
@@ -289,15 +289,15 @@ class UnifiedLog:
     def truncate_to(self, offset: int) -> bool:
         """Drop everything from *offset* on; return whether anything was dropped."""
         if offset >= self.log_end_offset:
-            if self._switches.epoch_cache_cut_at_log_end:
+            if self._switches.truncation_drops_empty_last_epoch:
                 self.epochs.truncate_from_end(offset)
             return False
         self._file.truncate_to(offset)
         self.log_end_offset = self._file.log_end_offset
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        if self._switches.epoch_cache_follows_log:
+        if self._switches.epoch_cache_truncated_with_log:
             self.epochs.truncate_from_end(self.log_end_offset)
-        if self._switches.producer_state_follows_log:
+        if self._switches.truncation_rebuilds_producer_state:
             self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
         self.update_high_watermark(self.high_watermark)
         return True
@@ -346,7 +346,7 @@ class UnifiedLog:
 
         def is_past(number: int) -> bool:
             """Return whether a segment is past ``retention.ms``: its latest record decides."""
-            if not self._switches.retention_spares_recent:
+            if not self._switches.retention_keeps_recent_segments:
                 return number + 1 < len(file.segments)
             return now_us - file.largest_timestamp_us(number) > config.retention_us
 
@@ -408,7 +408,7 @@ class UnifiedLog:
         file = self._file
         if config.retention_us < 0 or file.log_end_offset == file.segments[0].base_offset:
             return None
-        if not self._switches.retention_spares_recent:
+        if not self._switches.retention_keeps_recent_segments:
             return 0
         since_us = file.largest_timestamp_us(0) if by_latest else file.segments[0].first_timestamp_us
         return since_us + config.retention_us

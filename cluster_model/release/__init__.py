@@ -1,3 +1,3 @@
-"""The behaviour of each Kafka release as switches, with a file for each subject."""
+"""Describes the behaviour of each Kafka release as switches."""
 
-# Plain Python: its files declare switches by the metadata of fields.
+# Plain Python: mypyc does not support the metadata of fields, which declares the switches.

@@ -1,4 +1,4 @@
-"""Switches of producers and consumers, and of how brokers answer them."""
+"""Declares the switches of producers and consumers, and of the responses of brokers."""
 
 from functools import partial
 from typing import Final
@@ -8,24 +8,24 @@ from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import CLIENTS, FOLLOWER_FETCHING, LATE_ERRORS
 from harrow.cluster_model.release.switch import Mutant, switch
 
-_switch: Final = partial(switch, of=CLIENTS)
+_switch: Final = partial(switch, subject=CLIENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
-    errors_clear_read_replica: bool = _switch(
+    fetch_error_clears_read_replica: bool = _switch(
         "A consumer whose fetch from a follower fails returns to the leader. Before, it returned only if "
         "its position was out of range there, if the broker was missing in its metadata, or if the leader "
         "changed; and always after metadata.max.age.ms.",
         "KAFKA-14379, Fetcher.requestMetadataUpdate",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="a consumer leaves a follower whose fetch fails (KAFKA-14379)",
         since="3.4",
         is_repair=False,
     )
-    sockets_opened_last: bool = _switch(
+    broker_opens_sockets_when_ready: bool = _switch(
         "A starting broker opens its sockets when it is unfenced, with ZooKeeper when it is registered. "
         "Before, it accepted connections at once, and their requests waited.",
         "KAFKA-14658, SocketServer.scala (Acceptor.start)",
@@ -49,13 +49,13 @@ class ClientSwitches:
         since="2.5",
         is_repair=False,
     )
-    given_up_batch_unresolved: bool = _switch(
+    abandoned_batch_keeps_sequence: bool = _switch(
         "An idempotent producer that gives up a batch because of an error waits for its other batches to "
         "complete, if the batch may be in the log. No release does: an error that is handled after "
         "delivery.timeout.ms counts as a refusal while fewer than `retries` attempts were made. Up to 2.4 "
         "the next batches get the sequence numbers; from 2.5 on they get others in a new epoch.",
         "KAFKA-14397, Sender.completeBatch, TransactionManager.handleFailedBatch (adjustSequenceNumbers)",
-        of=LATE_ERRORS,
+        subject=LATE_ERRORS,
         meaning=(
             "a batch that may be in the log keeps its sequence numbers when the producer gives it up "
             "(KAFKA-14397)"
@@ -79,7 +79,7 @@ class ClientSwitches:
         meaning="a send completes within delivery.timeout.ms (KIP-91)",
         since="2.1",
     )
-    expired_memory_kept: bool = _switch(
+    expired_batch_keeps_buffer: bool = _switch(
         "The memory of a batch that expires while it is in flight is not reused until its request has "
         "completed.",
         "KAFKA-19012, Sender.failBatch, BufferPool.deallocate (Java clients 2.8.0 to 4.1.1)",
@@ -103,7 +103,7 @@ class ClientSwitches:
         since="2.0",
         safe=False,
     )
-    leader_in_answer: bool = _switch(
+    current_leader_in_error_response: bool = _switch(
         "A broker that refuses a produce or fetch because it does not lead the partition names the leader, "
         "and the client goes there at once; a batch for another leader skips its backoff. Before, clients "
         "asked for metadata first.",

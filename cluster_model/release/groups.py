@@ -1,4 +1,4 @@
-"""Switches of consumer groups: members, generations, committed offsets."""
+"""Declares the switches of consumer groups: members, generations, committed offsets."""
 
 from functools import partial
 from typing import Final
@@ -11,12 +11,12 @@ from harrow.cluster_model.release.switch import NEVER, Mutant, Repair, switch
 WHILE_COMPLETING: Final = "while_completing"
 WITH_OTHER_PROTOCOL: Final = "with_other_protocol"
 
-_switch: Final = partial(switch, of=GROUPS)
+_switch: Final = partial(switch, subject=GROUPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
     member_id_required: bool = _switch(
         "A consumer without a member id is given one first, and becomes a member when it joins with it. "
@@ -26,11 +26,11 @@ class GroupSwitches:
         since="2.2",
         is_repair=False,
     )
-    static_members_fenced: bool = _switch(
+    static_membership: bool = _switch(
         "A member with a group.instance.id keeps its partitions while it restarts, until its session "
         "expires. If two members have the same id, the older one is fenced.",
         "KIP-345, GroupCoordinator.updateStaticMemberAndRebalance",
-        of=STATIC_MEMBERS,
+        subject=STATIC_MEMBERS,
         meaning="static members (KIP-345)",
         since="2.3",
         is_repair=False,
@@ -40,15 +40,15 @@ class GroupSwitches:
         "assigns partitions to its old member id and none to it; while the leader assigns; or then, and "
         "also if the group would choose another assignor.",
         "KAFKA-9801, KAFKA-10284, GroupCoordinator.updateStaticMemberAndRebalance",
-        of=STATIC_MEMBERS,
+        subject=STATIC_MEMBERS,
         meaning="a static member that comes back during a rebalance joins again (KAFKA-9801)",
         latest=WITH_OTHER_PROTOCOL,
         choices=(NEVER, WHILE_COMPLETING, WITH_OTHER_PROTOCOL),
-        before=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
+        former_values=(("2.5", NEVER), ("2.6.1", WHILE_COMPLETING)),
         is_repair=False,
         guards=("unconsumed",),
     )
-    impossible_requests_answered: bool = _switch(
+    coordinator_exception_answered: bool = _switch(
         "A request that makes a group coordinator fail is answered with UNKNOWN_SERVER_ERROR. One such "
         "request is a join of a member that has been given its id and sends a group.instance.id with it. "
         "Before, it got no answer; neither did the leader of a group to which a static member came back "
@@ -59,31 +59,31 @@ class GroupSwitches:
         since="2.5",
         is_repair=False,
     )
-    unknown_instances_refused: bool = _switch(
+    unknown_instance_ids_refused: bool = _switch(
         "Every request with an unknown group.instance.id is refused with UNKNOWN_MEMBER_ID. Before, only a "
         "join was.",
         "GroupCoordinator.validateCurrentMember (5dae3648abd)",
-        of=STATIC_MEMBERS,
+        subject=STATIC_MEMBERS,
         meaning="an unknown group.instance.id is refused",
         since="3.0",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
-    heartbeats_while_syncing: bool = _switch(
+    heartbeats_accepted_while_syncing: bool = _switch(
         "A member that waits for its partitions may send heartbeats. Before, they were answered with "
         "REBALANCE_IN_PROGRESS.",
         "KAFKA-10134, GroupCoordinator.handleHeartbeat (CompletingRebalance)",
         meaning="heartbeats count while a group's leader assigns",
         since="2.6.1",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
     static_leader_skips_assignment: bool = _switch(
         "A static leader that comes back is told that it leads and that nothing needs to be assigned. "
         "Before, it was told that its old member id led, so no member of the group looked for new "
         "partitions.",
         "KIP-814, KAFKA-13435, JoinGroupResponse.SkipAssignment",
-        of=STATIC_MEMBERS,
+        subject=STATIC_MEMBERS,
         meaning=(
             "a static leader that comes back still leads its group, and looks for new partitions (KIP-814)"
         ),
@@ -95,7 +95,7 @@ class GroupSwitches:
             "(KAFKA-13435)",
         ),
     )
-    syncs_expire: bool = _switch(
+    pending_syncs_expire: bool = _switch(
         "A member that has joined but does not sync is removed after the rebalance timeout. Before, the "
         "others waited as long as it sent heartbeats.",
         "KAFKA-12890, GroupCoordinator.onExpirePendingSync",
@@ -104,7 +104,7 @@ class GroupSwitches:
         is_repair=False,
         guards=("unconsumed",),
     )
-    commits_fenced: bool = _switch(
+    generations_fence_commits: bool = _switch(
         "A group coordinator refuses commits of non-members and of other generations.",
         "GroupCoordinator.validateOffsetCommit",
         meaning="a group accepts commits only from members of its current generation",
@@ -124,7 +124,7 @@ class GroupSwitches:
         since="4.0",
         is_repair=False,
     )
-    group_epochs_begin_at_one: bool = _switch(
+    group_epoch_starts_at_one: bool = _switch(
         "With KIP-848 a new group and its empty assignment have epoch 1, and the first member gets epoch 2. "
         "Before, both began at 0, and the first member got epoch 1.",
         "KAFKA-20268, ModernGroup",
@@ -140,7 +140,7 @@ class GroupSwitches:
         since="4.2",
         is_repair=False,
     )
-    tied_assignors_by_java_hash: bool = _switch(
+    assignor_ties_broken_by_java_hash: bool = _switch(
         "If two assignors get the same number of votes in a group, the one that comes first in a Java hash "
         "table wins: range before roundrobin. Before, in a Scala hash table: roundrobin before range.",
         "GroupMetadata.selectProtocol, ClassicGroup.selectProtocol",
@@ -148,7 +148,7 @@ class GroupSwitches:
         since="4.0",
         is_repair=False,
     )
-    partitions_released_first: bool = _switch(
+    partitions_revoked_before_reassignment: bool = _switch(
         "With KIP-848 a member gets a partition only after its former owner has confirmed its revocation, "
         "or has left.",
         "KIP-848, CurrentAssignmentBuilder.computeNextAssignment (currentPartitionEpoch)",
@@ -177,7 +177,7 @@ class GroupSwitches:
             kafka="4.3",
         ),
     )
-    commits_by_assignment_epoch: bool = _switch(
+    assignment_epochs_fence_commits: bool = _switch(
         "With KIP-848 a commit with an older member epoch is accepted for partitions that the member was "
         "assigned in that epoch or before, and still owns. Before, it was refused while the answer with the "
         "new epoch was in flight.",
@@ -186,7 +186,7 @@ class GroupSwitches:
         since="4.3",
         is_repair=False,
     )
-    fenced_member_rejoins: bool = _switch(
+    fenced_member_rejoins_at_once: bool = _switch(
         "With KIP-848 a fenced member joins again at once, in epoch 0. Before, the coordinator still had it "
         "in another epoch, and fenced it again until its session expired.",
         "KAFKA-19233, GroupMetadataManager.throwIfConsumerGroupMemberEpochIsInvalid",
@@ -194,7 +194,7 @@ class GroupSwitches:
         since="4.2",
         is_repair=False,
     )
-    assignor_change_assigns: bool = _switch(
+    assignor_change_triggers_assignment: bool = _switch(
         "With KIP-848 the group epoch rises when the members' preferred assignor changes, which triggers an "
         "assignment. Before, the new assignor was used only after the next change of members or topics.",
         "KAFKA-20434, GroupMetadataManager.hasPreferredServerAssignorChanged",
@@ -218,9 +218,9 @@ class GroupSwitches:
         meaning="a static member may come back to a full group (KAFKA-20601)",
         since="4.4",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
-    former_instance_released: bool = _switch(
+    previous_instance_id_released: bool = _switch(
         "With KIP-848 a member that changes its group.instance.id gives up the old one. Before, no consumer "
         "could join with the old id: it was refused with UNRELEASED_INSTANCE_ID, and with UNKNOWN_MEMBER_ID "
         "after the member had left.",
@@ -229,7 +229,7 @@ class GroupSwitches:
         since="4.4",
         is_repair=False,
     )
-    group_answers_wait_for_writes: bool = _switch(
+    group_responses_wait_for_writes: bool = _switch(
         "A group coordinator answers a heartbeat, a leave or a fetch of stable offsets only after every "
         "record that it has written to that partition, and on which the answer may depend, is committed. "
         "Before, it answered from memory, even after it had been replaced without noticing.",
@@ -239,7 +239,7 @@ class GroupSwitches:
         is_repair=False,
         guards=guards.COMMITS,
     )
-    unknown_group_told: bool = _switch(
+    group_id_not_found_error: bool = _switch(
         "A commit of a member for an unknown group is refused with GROUP_ID_NOT_FOUND, in a transaction "
         "with ILLEGAL_GENERATION. Before, the error was that of a wrong generation; in a transaction the "
         "group was created, and the error was that of a non-member.",
@@ -247,19 +247,19 @@ class GroupSwitches:
         meaning="a commit for an unknown group is refused as such",
         since="4.0",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
-    transactional_commit_errors_named: bool = _switch(
+    specific_transactional_commit_errors: bool = _switch(
         "A transactional commit for an unknown group is refused with GROUP_ID_NOT_FOUND, and one with a "
         "stale member epoch with STALE_MEMBER_EPOCH (TxnOffsetCommit 6). Before, both got "
         "ILLEGAL_GENERATION. The producer aborts the transaction in each case.",
         "KIP-1319 (KAFKA-20444), OffsetMetadataManager.validateTransactionalOffsetCommit",
-        of=TRANSACTIONS,
+        subject=TRANSACTIONS,
         meaning="a transactional commit is refused with the same error as a plain one (KIP-1319)",
         since="4.4",
         is_repair=False,
     )
-    offsets_kept_while_read: bool = _switch(
+    offsets_kept_while_subscribed: bool = _switch(
         "Offsets expire offsets.retention.minutes after their group became empty. In a group with members, "
         "only offsets of topics that none of them reads expire, that long after their commit. Before, all "
         "offsets expired that long after their commit.",
@@ -267,7 +267,7 @@ class GroupSwitches:
         meaning="offsets of a group with members do not expire (KIP-211)",
         since="2.1",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
     stable_offset_fetch: bool = _switch(
         "A consumer that fetches committed offsets waits for pending commits, including those of "

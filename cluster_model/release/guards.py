@@ -1,4 +1,4 @@
-"""Groups of rules and causes that several switches guard (`Switch.guards`)."""
+"""Names groups of rules and causes that several switches guard (`Switch.guards`)."""
 
 from typing import Final
 

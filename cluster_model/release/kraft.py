@@ -1,4 +1,4 @@
-"""Switches of the KRaft controller and its quorum."""
+"""Declares the switches of the KRaft controller and its quorum."""
 
 from functools import partial
 from typing import Final
@@ -13,14 +13,14 @@ CAPPED: Final = "capped"
 JITTERED: Final = "jittered"
 AFTER_REFUSAL: Final = "after_refusal"
 
-_switch: Final = partial(switch, of=KRAFT)
+_switch: Final = partial(switch, subject=KRAFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
-    kraft_elects_uncleanly: bool = _switch(
+    kraft_allows_unclean_election: bool = _switch(
         "In KRaft the controller applies unclean.leader.election.enable. Before, it elected no replica "
         "outside the ISR, whatever the setting.",
         "KAFKA-12670, ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic",
@@ -33,7 +33,7 @@ class KRaftSwitches:
         "controller elects other leaders. Before, the controller did not learn of it, so a partition that "
         "the broker led had no working leader until it restarted.",
         "KIP-858 (KAFKA-14127), BrokerLifecycleManager.propagateDirectoryFailure",
-        of=KRAFT_DISKS,
+        subject=KRAFT_DISKS,
         meaning="the KRaft controller learns of failed log directories (KIP-858)",
         since="3.7",
         is_repair=False,
@@ -70,7 +70,7 @@ class KRaftSwitches:
         since="4.0",
         is_repair=False,
     )
-    repeated_registration_kept: bool = _switch(
+    repeated_registration_keeps_epoch: bool = _switch(
         "In KRaft a process that registers again keeps its broker epoch, and its fencing. Before, it got "
         "another epoch, and up to 3.7.0 it was also fenced until its next heartbeat, without a new leader "
         "or ISR. A process that does not learn of its other epoch is refused for good.",
@@ -78,9 +78,9 @@ class KRaftSwitches:
         meaning="a process that registers again keeps its state (KAFKA-16952)",
         since="3.9",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )
-    unfenced_broker_heard_anew: bool = _switch(
+    unfencing_resets_broker_metadata_offset: bool = _switch(
         "In KRaft the record that unfences a broker resets the controller's knowledge of how much metadata "
         "it has, so another broker that shuts down waits for its next heartbeat. Before, the heartbeat that "
         "unfenced it counted.",
@@ -98,7 +98,7 @@ class KRaftSwitches:
         since="3.7",
         is_repair=False,
     )
-    unclean_shutdown_leaves_elr: bool = _switch(
+    unclean_shutdown_removes_from_elr: bool = _switch(
         "In KRaft with eligible leader replicas, a broker that registers after an unclean shutdown leaves "
         "the ISRs and ELRs that it was in.",
         "KIP-966, ClusterControlManager.registerBroker (handleUncleanBrokerShutdown)",
@@ -138,7 +138,7 @@ class KRaftSwitches:
             kafka="4.3",
         ),
     )
-    producer_ids_given_once: bool = _switch(
+    producer_ids_allocated_once: bool = _switch(
         "In KRaft the metadata log records each allocated block of producer ids.",
         "KIP-730, ProducerIdControlManager.generateNextProducerId",
         meaning="a producer id is allocated once (KIP-730)",
@@ -166,7 +166,7 @@ class KRaftSwitches:
             kafka="4.3",
         ),
     )
-    snapshot_cuts_shorter_log_only: bool = _switch(
+    snapshot_replaces_only_shorter_log: bool = _switch(
         "In KRaft a starting node discards its metadata log in favour of its latest snapshot only if the "
         "log does not reach that far.",
         "KIP-630, KafkaMetadataLog.truncateToLatestSnapshot",
@@ -214,7 +214,7 @@ class KRaftSwitches:
         meaning="a candidate waits for its election timeout and has no backoff (KAFKA-18345)",
         latest=NEVER,
         choices=(CAPPED, JITTERED, AFTER_REFUSAL, NEVER),
-        before=(("3.9.2", CAPPED), ("4.0", JITTERED), ("4.1", AFTER_REFUSAL)),
+        former_values=(("3.9.2", CAPPED), ("4.0", JITTERED), ("4.1", AFTER_REFUSAL)),
         is_repair=False,
     )
     voters_look_for_leader: bool = _switch(
@@ -235,10 +235,10 @@ class KRaftSwitches:
         meaning="a leader repeats BeginQuorumEpoch to voters that do not fetch (KAFKA-16536, KAFKA-16926)",
         latest=WHILE_SILENT,
         choices=(NEVER, ALWAYS, WHILE_SILENT),
-        before=(("3.9", NEVER), ("4.2", ALWAYS)),
+        former_values=(("3.9", NEVER), ("4.2", ALWAYS)),
         is_repair=False,
     )
-    fetch_tells_high_watermark: bool = _switch(
+    fetch_carries_high_watermark: bool = _switch(
         "In KRaft a fetch of metadata carries the high watermark of its sender, and is answered as soon as "
         "there is a higher one. Before, the high watermark came with the next record, or after half a "
         "second.",

@@ -1,4 +1,4 @@
-"""Switches of a replica's log: recovery, retention, compaction and producer state."""
+"""Declares the switches of a replica's log: recovery, retention, compaction and producer state."""
 
 from functools import partial
 from typing import Final
@@ -15,18 +15,18 @@ from harrow.cluster_model.release.subjects import (
 )
 from harrow.cluster_model.release.switch import Mutant, Repair, switch
 
-_switch: Final = partial(switch, of=DISKS)
+_switch: Final = partial(switch, subject=DISKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
-    epoch_cache_cut_at_log_end: bool = _switch(
+    truncation_drops_empty_last_epoch: bool = _switch(
         "Truncation to the log end drops an epoch that starts there without records. Otherwise a follower "
         "with such a last epoch asks its leader again and again, and never fetches.",
         "KAFKA-10706, Log.truncateTo",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="a follower drops a last epoch without records (KAFKA-10706)",
         since="2.6.1",
         guards=("unavailable",),
@@ -46,7 +46,7 @@ class LogSwitches:
         meaning="retention deletes only committed records (KAFKA-5634)",
         since="0.11",
     )
-    retention_spares_recent: bool = _switch(
+    retention_keeps_recent_segments: bool = _switch(
         "retention.ms deletes a segment only when its newest record is older than that.",
         "KIP-33, Log.deleteRetentionMsBreachedSegments",
         meaning="retention.ms deletes only older records",
@@ -76,7 +76,7 @@ class LogSwitches:
             kafka="3.9",
         ),
     )
-    cleaner_keeps_latest: bool = _switch(
+    cleaner_retains_latest_record: bool = _switch(
         "Compaction keeps the latest record of each key.",
         "Cleaner.shouldRetainRecord",
         meaning="compaction keeps the latest record of each key",
@@ -100,7 +100,7 @@ class LogSwitches:
             noticed_by=("lost-write",),
         ),
     )
-    tombstones_have_horizon: bool = _switch(
+    tombstones_have_delete_horizon: bool = _switch(
         "Compaction may remove a tombstone delete.retention.ms after it was first cleaned, a time that its "
         "batch stores. Before, the time of the last write to its segment and to the last clean segment "
         "decided, so a tombstone could stay much longer.",
@@ -109,23 +109,23 @@ class LogSwitches:
         since="3.1",
         is_repair=False,
     )
-    cleaner_retains_last_batch: bool = _switch(
+    cleaner_retains_empty_last_batch: bool = _switch(
         "Compaction keeps the last batch of a cleaning round, even if it is empty. Before, a broker that "
         "came back could lose the end of a log that had been truncated to that place, and assign its "
         "offsets again.",
         "KAFKA-17076, Cleaner.cleanInto",
         meaning="compaction keeps the last batch of a cleaning round (KAFKA-17076)",
         since="4.0",
-        is_met=False,
+        is_read_in_campaign=False,
         guards=guards.COMPACTION,
         repair=Repair(
             "KAFKA-17076",
             "compaction keeps the last batch of a cleaning round, so that the log end is not lost",
         ),
     )
-    cleaner_retains_batch_at_hw: bool = _switch(
+    cleaner_retains_empty_batch_only_at_hw: bool = _switch(
         "Compaction keeps an empty batch only if it ends at the high watermark. Before, it kept the last "
-        "batch of every cleaning round, and empty batches piled up (see `cleaner_retains_last_batch`).",
+        "batch of every cleaning round, and empty batches piled up (see `cleaner_retains_empty_last_batch`).",
         "KAFKA-20452, Cleaner.cleanInto",
         meaning="compaction keeps no empty batch below the high watermark (KAFKA-20452)",
         since="4.4",
@@ -135,11 +135,11 @@ class LogSwitches:
         "How many batches of a producer a partition remembers to recognise duplicates. With 0 it keeps no "
         "producer state.",
         "KIP-98, KAFKA-5494, ProducerStateManager.scala",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="a leader remembers as many batches of a producer as may be in flight (KAFKA-5494)",
         latest=5,
         choices=(0, 1, 5),
-        before=(("0.11", 0), ("1.0", 1)),
+        former_values=(("0.11", 0), ("1.0", 1)),
         guards=guards.SEQUENCES,
         repair=Repair("KAFKA-5494"),
         mutant=(
@@ -163,7 +163,7 @@ class LogSwitches:
     sequence_check: bool = _switch(
         "A leader refuses a batch whose sequence number does not follow the last one.",
         "KIP-98, ProducerAppendInfo.checkSequence",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="a leader refuses a sequence number out of order (KIP-98)",
         guards=guards.SEQUENCES,
         mutant=Mutant(
@@ -175,42 +175,42 @@ class LogSwitches:
     idempotent_in_flight_max: int = _switch(
         "The largest max.in.flight.requests.per.connection that an idempotent producer accepts.",
         "KAFKA-5494",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="a leader recognises as many batches as may be in flight (KAFKA-5494)",
         latest=5,
         choices=(1, 5),
-        before=(("1.0", 1),),
+        former_values=(("1.0", 1),),
     )
     unknown_producer_id_error: bool = _switch(
         "A leader without state of a producer refuses its batch with UNKNOWN_PRODUCER_ID, unless the batch "
         "has sequence number 0.",
         "KAFKA-5793, ProducerAppendInfo.checkSequence",
-        of=UNKNOWN_PRODUCERS,
+        subject=UNKNOWN_PRODUCERS,
         meaning="a leader tells a producer that it has no state of it (KAFKA-5793)",
         since="1.0",
     )
-    unknown_producer_begins_anywhere: bool = _switch(
+    unknown_producer_sequence_accepted: bool = _switch(
         "The first batch of a producer without state in the log may have any sequence number, because its "
         "records may have been deleted. Before, it was refused unless its sequence number was 0.",
         "KIP-360 (KAFKA-8710), ProducerAppendInfo.checkSequence",
-        of=UNKNOWN_PRODUCERS,
+        subject=UNKNOWN_PRODUCERS,
         meaning="a producer without state on a leader continues (KIP-360)",
         since="2.5",
     )
-    empty_log_begins_at_zero: bool = _switch(
+    empty_log_requires_sequence_zero: bool = _switch(
         "In a log that has never had a record, the first batch of a producer must have sequence number 0, "
         "even where another log accepts any. Otherwise a batch can overtake the producer's first one, which "
         "a former leader has refused: the first one is then never appended, or appended behind later ones.",
         "KAFKA-15591 (KAFKA-19880), ProducerAppendInfo.checkSequence",
-        of=UNKNOWN_PRODUCERS,
+        subject=UNKNOWN_PRODUCERS,
         meaning="the first batch in an empty log has sequence number 0 (KAFKA-15591)",
-        before=(("2.5", True), ("4.5", False)),
+        former_values=(("2.5", True), ("4.5", False)),
         guards=guards.SEQUENCES,
         repair=Repair(
             "KAFKA-15591",
             "the first batch in an empty log has sequence number 0, so none overtakes its producer's first "
             "one",
-            needs="unknown_producer_begins_anywhere",
+            needs="unknown_producer_sequence_accepted",
         ),
         mutant=Mutant(
             "first-batch-anywhere",
@@ -221,13 +221,13 @@ class LogSwitches:
             kafka="2.8",
         ),
     )
-    unknown_producer_begins_at_zero: bool = _switch(
+    unknown_producer_sequence_is_zero: bool = _switch(
         "In a log with records of other producers and no deleted ones, the first batch of a producer must "
         "have sequence number 0. Up to 2.4 every first batch must. From 2.5 on none must (KIP-360), and no "
         "later release requires it here, so a batch can overtake the producer's first one where it could "
-        "not in an empty log (`empty_log_begins_at_zero`).",
+        "not in an empty log (`empty_log_requires_sequence_zero`).",
         "KAFKA-14359, ProducerAppendInfo.checkSequence",
-        of=UNKNOWN_PRODUCERS,
+        subject=UNKNOWN_PRODUCERS,
         meaning=(
             "a producer's first batch in a log has sequence number 0, even behind those of others "
             "(KAFKA-14359)"
@@ -235,14 +235,14 @@ class LogSwitches:
         latest=False,
         since="2.5",
         safe=True,
-        is_met=False,
+        is_read_in_campaign=False,
         guards=guards.SEQUENCES,
     )
     hw_limited_to_log_end: bool = _switch(
         "A replica that opens a log lowers the checkpointed high watermark to its LEO, because a power loss "
         "may have taken records that the checkpoint covers.",
         "Partition.getOrCreateReplica, Log.updateHighWatermark",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="a log opens with a high watermark within the log",
         guards=("hw-within-log",),
         mutant=Mutant(
@@ -255,7 +255,7 @@ class LogSwitches:
     recovery_point_follows_flush: bool = _switch(
         "The checkpointed recovery point is the flushed offset.",
         "LogManager.checkpointLogRecoveryOffsets, Log.flush",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="the recovery point is the flushed offset",
         guards=("checkpoint-within-log",),
         mutant=Mutant(
@@ -268,7 +268,7 @@ class LogSwitches:
     shutdown_flushes_logs: bool = _switch(
         "A broker that shuts down cleanly flushes its logs before it writes the clean shutdown file.",
         "LogManager.shutdown",
-        of=SHUTDOWN,
+        subject=SHUTDOWN,
         meaning="a broker that has shut down cleanly has flushed its logs",
         guards=("shutdown-flushes-logs",),
         mutant=Mutant(
@@ -279,10 +279,10 @@ class LogSwitches:
             kafka="4.3",
         ),
     )
-    epoch_cache_follows_log: bool = _switch(
+    epoch_cache_truncated_with_log: bool = _switch(
         "The epoch cache is truncated with its log, and also when an opened log has lost records.",
         "KIP-101, Log.truncateTo, Log.loadSegments",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="the epoch cache is truncated with the log (KIP-101)",
         guards=("epoch-cache-monotonic",),
         mutant=Mutant(
@@ -291,22 +291,22 @@ class LogSwitches:
             noticed_by=("epoch-cache-monotonic",),
         ),
     )
-    reverted_epochs_recovered: bool = _switch(
+    recovery_restores_earlier_epochs: bool = _switch(
         "A broker that opens a log restores the epochs of records below the first entry of its epoch cache. "
         "No release does: if leader-epoch-checkpoint already had a later log start and "
         "log-start-offset-checkpoint did not, a leader answers that older epochs end at the later start, "
         "and a follower keeps records that it should truncate.",
         "LogLoader.load, LogSegment.recover, LeaderEpochFileCache.endOffsetFor",
-        of=DELETED_RECORDS,
+        subject=DELETED_RECORDS,
         meaning="a log whose start moves back has the leader epochs of the records there",
         latest=False,
         safe=True,
         guards=guards.LOGS,
     )
-    producer_state_follows_log: bool = _switch(
+    truncation_rebuilds_producer_state: bool = _switch(
         "After a truncation a replica rebuilds the producers' state from the remaining records.",
         "Log.truncateTo, ProducerStateManager.truncateAndReload",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="a truncated batch is not remembered as a batch of its producer",
         guards=guards.LOGS,
         mutant=Mutant(
@@ -317,10 +317,10 @@ class LogSwitches:
             noticed_by=("producer-state-matches-log", "lost-write"),
         ),
     )
-    followers_learn_producers: bool = _switch(
+    followers_track_producer_state: bool = _switch(
         "A follower learns the producers' state from the batches that it replicates.",
         "KIP-98, Log.append (analyzeAndValidateProducerState)",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="followers have the same producer state as their leader (KIP-98)",
         guards=guards.SEQUENCES,
         mutant=Mutant(

@@ -1,6 +1,6 @@
-"""Release profiles: each Kafka release's behaviour as switches, and the derived catalogues.
+"""Gives each Kafka release its switches, and derives the catalogues of mutants and repairs.
 
-A campaign names a release, and may set single switches (``behaviours:``).
+A campaign names a release, and may set single switches under its key ``behaviours``.
 """
 
 from dataclasses import fields, replace
@@ -31,7 +31,8 @@ from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 class Behaviours:
     """The switches of a release, by default of the default release.
 
-    Campaigns, documentation and findings use a switch's name alone, without its subject.
+    Each field is a section. Campaigns, documentation and findings name a switch without its
+    section.
     """
 
     replication: ReplicationSwitches = ReplicationSwitches()
@@ -44,7 +45,7 @@ class Behaviours:
 
     def value(self, name: str) -> Any:
         """Return the value of a switch."""
-        return getattr(getattr(self, SWITCHES[name].home), name)
+        return getattr(getattr(self, SWITCHES[name].section), name)
 
     def values(self) -> dict[str, Any]:
         """Return the values of all switches by name."""
@@ -52,28 +53,29 @@ class Behaviours:
 
     def with_switches(self, **changes: Any) -> "Behaviours":
         """Return a copy with some switches changed."""
-        by_home: dict[str, dict[str, Any]] = {}
+        by_section: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
-            by_home.setdefault(SWITCHES[name].home, {})[name] = value
+            by_section.setdefault(SWITCHES[name].section, {})[name] = value
         return replace(
-            self, **{home: replace(getattr(self, home), **values) for home, values in by_home.items()}
+            self,
+            **{section: replace(getattr(self, section), **values) for section, values in by_section.items()},
         )
 
-    def elects_uncleanly(self, metadata: str) -> bool:
-        """Return whether the controller applies unclean.leader.election.enable in a mode."""
-        return metadata != "kraft" or self.kraft.kraft_elects_uncleanly
+    def allows_unclean_election(self, metadata: str) -> bool:
+        """Return whether the controller applies unclean.leader.election.enable in this mode."""
+        return metadata != "kraft" or self.kraft.kraft_allows_unclean_election
 
 
 @derived
-def _subjects() -> dict[str, tuple[type[Any], list[Switch]]]:
+def _sections() -> dict[str, tuple[type[Any], list[Switch]]]:
     """Return the class of each field of `Behaviours`, and its switches."""
     defaults = {item.name: type(item.default) for item in fields(Behaviours)}
-    classes = {home: EXTENSIONS.get(subject, subject) for home, subject in defaults.items()}
-    return {home: (subject, switches_in(subject, home)) for home, subject in classes.items()}
+    classes = {section: EXTENSIONS.get(owner, owner) for section, owner in defaults.items()}
+    return {section: (owner, switches_in(owner, section)) for section, owner in classes.items()}
 
 
 SWITCHES: Final = DerivedMapping[str, Switch](
-    lambda: {switch.name: switch for _, switches in _subjects().values() for switch in switches}
+    lambda: {switch.name: switch for _, switches in _sections().values() for switch in switches}
 )
 """All switches by name."""
 
@@ -90,7 +92,7 @@ def _repairs() -> dict[str, Repair]:
 
 
 REPAIRS: Final = DerivedMapping[str, Repair](_repairs)
-"""The repairs that findings name, oldest first, followed by those that Kafka has off by default."""
+"""The repairs that findings name, oldest first; those that Kafka has off by default come last."""
 
 
 @derived
@@ -98,8 +100,8 @@ def behaviours_in(release: str) -> Behaviours:
     """Return the switches of any release, even one without a profile."""
     return Behaviours(
         **{
-            home: subject(**{switch.name: switch.value_in(release) for switch in switches})
-            for home, (subject, switches) in _subjects().items()
+            section: owner(**{switch.name: switch.value_in(release) for switch in switches})
+            for section, (owner, switches) in _sections().items()
         }
     )
 
@@ -113,24 +115,24 @@ class ReleaseProfile:
 
     @property
     def version(self) -> Version:
-        """Its version as numbers."""
+        """The version as numbers."""
         return version_of(self.name)
 
     @property
     def behaviours(self) -> Behaviours:
-        """Its switches."""
+        """The switches of the release."""
         return behaviours_in(self.name)
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Its metadata modes, default first: KRaft from 3.3, the only one from 4.0 (KIP-833)."""
+        """The metadata modes, default first: KRaft from 3.3 on, without others from 4.0 on."""
         if self.version < (3, 3):
             return ("zookeeper",)
         return ("kraft", "zookeeper") if self.version < (4,) else ("kraft",)
 
     @property
     def metadata(self) -> str:
-        """Its default metadata mode."""
+        """The default metadata mode."""
         return self.modes[0]
 
 
@@ -186,11 +188,11 @@ REPAIRED_SINCE: Final[dict[str, Any]] = {
     for name, switch in SWITCHES.items()
     if switch.is_repair and switch.value_in(DEFAULT_RELEASE) != switch.latest == switch.safe
 }
-"""The switches whose flaws in the default release are repaired now, with their newest values."""
+"""The switches whose flaw in the default release was repaired later, with their newest values."""
 
 
 def swarm_of(mutant: Mutant) -> str:
     """Return the library campaign whose random runs exercise a flaw."""
-    if SWITCHES[mutant.switch].of.of_coordinators:
+    if SWITCHES[mutant.switch].subject.needs_coordinators:
         return "swarm-eos"
     return "swarm" if RELEASES[mutant.kafka].metadata == "zookeeper" else "swarm-kraft"

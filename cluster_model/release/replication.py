@@ -1,4 +1,4 @@
-"""Switches of replication: leaders, followers, the ISR, and what clients see of them."""
+"""Declares the switches of replication: leaders, followers, the ISR, and effects on clients."""
 
 from functools import partial
 from typing import Final
@@ -8,8 +8,8 @@ from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import (
     CLIENTS,
     DELETED_RECORDS,
+    EARLIER_TERMS,
     FOLLOWER_FETCHING,
-    FORMER_REIGNS,
     KRAFT,
     PREFERRED,
     QUOTAS,
@@ -28,12 +28,12 @@ TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
 HANGS: Final = "hangs"
 
-_switch: Final = partial(switch, of=REPLICATION)
+_switch: Final = partial(switch, subject=REPLICATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
     follower_truncation: str = _switch(
         "Where a new follower truncates its log: at its own high watermark, at the end offset of its last "
@@ -43,7 +43,7 @@ class ReplicationSwitches:
         meaning="a follower truncates to the end of its last leader epoch (KIP-101, KIP-279)",
         latest=ANSWERED_EPOCH,
         choices=(HIGH_WATERMARK, LEADER_EPOCH, ANSWERED_EPOCH, NO_TRUNCATION),
-        before=(("0.11", HIGH_WATERMARK), ("2.0", LEADER_EPOCH)),
+        former_values=(("0.11", HIGH_WATERMARK), ("2.0", LEADER_EPOCH)),
         guards=guards.LOGS,
         repair=(
             Repair(
@@ -88,18 +88,18 @@ class ReplicationSwitches:
         "other records there, it answers with the end of that epoch instead of data and a high watermark, "
         "and does not count the fetch. Before, each new follower sent OffsetsForLeaderEpoch first.",
         "KIP-595, Partition.readRecords, AbstractFetcherThread.truncateOnFetchResponse",
-        of=TRUNCATION,
+        subject=TRUNCATION,
         meaning="a leader answers a fetch from a diverging log with the end of its epoch (KIP-595)",
         since="2.7",
         is_repair=False,
     )
-    fetch_answers_match_epoch: bool = _switch(
+    stale_fetch_response_ignored: bool = _switch(
         "A follower ignores the answer to a fetch that it sent in an older leader epoch. Before, the answer "
         "counted if the follower was still at the offset of that fetch, so an answer from a former term of "
         "the same leader could truncate records committed since. Up to 2.6 a follower first truncated for "
         "the new epoch, which made such an answer harmless.",
         "KAFKA-18991, AbstractFetcherThread.processFetchRequest (3.9.1, 4.0.1)",
-        of=FORMER_REIGNS,
+        subject=EARLIER_TERMS,
         meaning=(
             "a follower ignores the answer to a fetch that it sent in an older leader epoch (KAFKA-18991)"
         ),
@@ -115,11 +115,11 @@ class ReplicationSwitches:
             kafka="3.6",
         ),
     )
-    diverging_fetch_uncounted: bool = _switch(
+    diverging_fetch_keeps_follower_leo: bool = _switch(
         "A leader that answers a fetch with a diverging epoch does not take that fetch's offset as the "
         "follower's LEO.",
         "KIP-595, Partition.fetchRecords (DivergingEpoch)",
-        of=TRUNCATION,
+        subject=TRUNCATION,
         meaning="a fetch from a diverging log does not count (KIP-595)",
         guards=guards.LOGS,
         mutant=Mutant(
@@ -136,11 +136,11 @@ class ReplicationSwitches:
         "is false: it truncates, as it does when the setting is true; its broker shuts down; or its broker "
         "hangs during shutdown, which waits for the same thread that started it.",
         "KAFKA-7414, ReplicaFetcherThread.handleOffsetOutOfRange",
-        of=TRUNCATION,
+        subject=TRUNCATION,
         meaning="a follower that is ahead of its leader truncates (KAFKA-7414)",
         latest=TRUNCATES,
         choices=(TRUNCATES, SHUTS_DOWN, HANGS),
-        before=(("0.11", HANGS), ("2.0.1", SHUTS_DOWN)),
+        former_values=(("0.11", HANGS), ("2.0.1", SHUTS_DOWN)),
         guards=("unavailable",),
         repair=Repair("KAFKA-7414"),
     )
@@ -159,7 +159,7 @@ class ReplicationSwitches:
             noticed_by=("inconsistent-offsets", "log-divergence"),
         ),
     )
-    epoch_below_first_answered: bool = _switch(
+    leader_answers_for_epochs_before_first: bool = _switch(
         "A leader answers a request about an epoch below the first one of its log with the start of the "
         "first. Before, it had no answer.",
         "KAFKA-7415, LeaderEpochFileCache.endOffsetFor",
@@ -198,7 +198,7 @@ class ReplicationSwitches:
             noticed_by=("isr-holds-committed", "log-divergence", "duplicate"),
         ),
     )
-    failed_fetch_leaves_follower: bool = _switch(
+    failed_fetch_keeps_follower_state: bool = _switch(
         "A leader keeps the state of a follower whose fetch is out of range or fenced. Before, it forgot "
         "the follower's position and the time of its last fetch.",
         "KAFKA-8400, ReplicaManager.updateFollowerLogReadResults",
@@ -210,7 +210,7 @@ class ReplicationSwitches:
         "watermark has reached the start of its epoch. Before, the end offset could be lower than the one "
         "that its predecessor had told.",
         "KIP-207, Partition.fetchOffsetForTimestamp",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="a new leader's end offset is never below its predecessor's (KIP-207)",
         since="2.2",
     )
@@ -241,12 +241,12 @@ class ReplicationSwitches:
         "A follower serves consumers that support racks (by the version of their Fetch), up to its own high "
         "watermark. Before, only a leader did.",
         "KIP-392 (KAFKA-8443), ReplicaManager.fetchMessages (fetchOnlyFromLeader)",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="consumers may fetch from followers (KIP-392)",
         since="2.4",
         is_repair=False,
     )
-    high_watermark_answers_followers: str = _switch(
+    hw_advance_completes_follower_fetches: str = _switch(
         "When a leader answers a follower's waiting fetch just because the high watermark moved: never; "
         "with `replica.selector.class` set, so that consumers of followers see committed records sooner; or "
         "always, as 2.4.0 and 2.4.1 do, which costs half as many fetches again.",
@@ -256,41 +256,41 @@ class ReplicationSwitches:
         ),
         latest=NEVER,
         choices=(NEVER, WITH_SELECTOR, ALWAYS),
-        before=(("2.4", NEVER), ("2.6", WITH_SELECTOR)),
+        former_values=(("2.4", NEVER), ("2.6", WITH_SELECTOR)),
         is_repair=False,
     )
-    read_replica_selected_by_leader: bool = _switch(
+    only_leader_selects_read_replica: bool = _switch(
         "Only a leader chooses the replica from which a consumer reads. Before, a former leader did too, by "
         "the positions that the others had while it led.",
         "KAFKA-13778, ReplicaManager.findPreferredReadReplica",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="only a leader selects the replica from which a consumer reads (KAFKA-13778)",
-        before=(("2.5", True), ("3.3", False)),
+        former_values=(("2.5", True), ("3.3", False)),
         is_repair=False,
     )
-    read_replica_in_isr: bool = _switch(
+    read_replica_must_be_in_isr: bool = _switch(
         "A leader sends a consumer only to a member of the ISR. Before, to any replica that had the "
         "requested offset, however slow.",
         "KAFKA-14372, ReplicaManager.findPreferredReadReplica",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="a consumer is sent only to replicas in the ISR (KAFKA-14372)",
         since="3.4",
         is_repair=False,
     )
-    read_replica_answered_at_once: bool = _switch(
+    read_replica_returned_at_once: bool = _switch(
         "A leader answers at once with the replica from which a consumer should read. Before, the fetch "
         "waited for fetch.max.wait.ms first.",
         "KAFKA-13767, ReplicaManager.fetchMessages",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="a consumer learns its read replica at once (KAFKA-13767)",
         since="3.2",
         is_repair=False,
     )
-    replication_completes_fetches: bool = _switch(
+    follower_hw_advance_answers_consumers: bool = _switch(
         "A consumer's fetch that waits at a follower is answered when the follower's high watermark passes "
         "new records. Before, when it expired.",
         "KAFKA-14334, ReplicaFetcherThread.completeDelayedFetchRequests",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="a follower answers a waiting consumer when its high watermark rises (KAFKA-14334)",
         since="3.4",
         is_repair=False,
@@ -303,18 +303,18 @@ class ReplicationSwitches:
         since="0.11",
         is_repair=False,
     )
-    follower_begins_with_batch: bool = _switch(
+    follower_accepts_log_start_mid_batch: bool = _switch(
         "A follower without records that should start in the middle of a batch starts with that batch. An "
         "administrator may have moved the leader's log start there. Before, its fetcher failed.",
         "KAFKA-6975, Partition.appendRecordsToFollowerOrFutureReplica",
-        of=DELETED_RECORDS,
+        subject=DELETED_RECORDS,
         meaning="a follower may start in the middle of a batch (KAFKA-6975)",
         since="1.0",
     )
-    deleted_records_end_at_offset: bool = _switch(
+    delete_records_stops_at_offset: bool = _switch(
         "DeleteRecords deletes exactly the records below its offset.",
         "KIP-107, Partition.deleteRecordsOnLeader",
-        of=DELETED_RECORDS,
+        subject=DELETED_RECORDS,
         meaning="DeleteRecords deletes only records below its offset",
         guards=("deleted-beyond-request",),
         mutant=Mutant(
@@ -325,12 +325,12 @@ class ReplicationSwitches:
             noticed_by=("lost-write",),
         ),
     )
-    throttled_answer_at_once: bool = _switch(
+    throttled_client_answered_at_once: bool = _switch(
         "A broker answers a client that has exceeded its quota at once, a fetch without data, and says how "
         "long it mutes the connection; the client waits that long. Before, the broker delayed the response, "
         "so a client whose request.timeout.ms passed sent again what the broker had appended.",
         "KIP-219 (KAFKA-6028), ClientQuotaManager.throttle, ClusterConnectionStates.throttle",
-        of=QUOTAS,
+        subject=QUOTAS,
         meaning="a client that exceeds its quota is answered at once, and waits (KIP-219)",
         since="2.0",
         is_repair=False,
@@ -339,21 +339,21 @@ class ReplicationSwitches:
         "A fetch returns no more than the quota allows in one window. Before, a larger response was never "
         "sent, because it exceeded the quota each time.",
         "KAFKA-9677, KafkaApis.handleFetchRequest (getMaxValueInQuotaWindow)",
-        of=QUOTAS,
+        subject=QUOTAS,
         meaning="a fetch returns no more than the quota allows (KAFKA-9677)",
         since="2.5",
         is_repair=False,
     )
-    rate_counts_overlapping_sample: bool = _switch(
+    quota_rate_counts_overlapping_sample: bool = _switch(
         "A quota's rate drops a sample after a whole window without a new value in it. Before, a whole "
         "window after the sample had begun, so that the rate jumped.",
         "SampledStat.purgeObsoleteSamples (lastEventMs)",
-        of=QUOTAS,
+        subject=QUOTAS,
         meaning="a quota's window keeps a sample that overlaps it",
         since="3.8",
         is_repair=False,
     )
-    hw_counts_whole_isr: bool = _switch(
+    hw_waits_for_whole_isr: bool = _switch(
         "The leader's high watermark waits for every replica in the ISR.",
         "Partition.maybeIncrementLeaderHW",
         meaning="the high watermark waits for the whole ISR",
@@ -375,18 +375,18 @@ class ReplicationSwitches:
             noticed_by=("lost-write",),
         ),
     )
-    consumer_limited_by_hw: bool = _switch(
+    consumer_reads_below_hw: bool = _switch(
         "Consumers read only below the high watermark.",
         "ReplicaManager.readFromLocalLog",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="consumers read only below the high watermark",
         guards=guards.READS,
         mutant=Mutant("uncommitted-reads", "Consumers read up to the LEO.", noticed_by=("read-above-hw",)),
     )
-    follower_limited_by_hw: bool = _switch(
+    follower_serves_below_hw: bool = _switch(
         "A follower serves consumers only below its own high watermark.",
         "KIP-392, Partition.readRecords (FetchHighWatermark)",
-        of=FOLLOWER_FETCHING,
+        subject=FOLLOWER_FETCHING,
         meaning="a follower serves consumers only below its own high watermark (KIP-392)",
         guards=guards.READS,
         mutant=Mutant(
@@ -427,7 +427,7 @@ class ReplicationSwitches:
         since="3.3",
         is_always_in_kraft=True,
     )
-    hw_checks_registration: bool = _switch(
+    hw_ignores_unregistered_followers: bool = _switch(
         "The high watermark waits for a caught-up follower outside the ISR only while its broker is "
         "registered, as far as the leader has heard.",
         "KAFKA-15021, Partition.maybeIncrementLeaderHW",
@@ -462,13 +462,13 @@ class ReplicationSwitches:
             kafka="4.3",
         ),
     )
-    isr_change_survives_known_state: bool = _switch(
+    isr_change_survives_repeated_state: bool = _switch(
         "In KRaft a leader keeps waiting for its ISR change when the metadata log brings a state that it "
         "already has, from the answer to its previous change. No release does: the leader drops the change, "
         "so a follower that is about to join no longer counts for the high watermark, while the controller "
         "has it in the ISR.",
         "Partition.makeLeader, Partition.updateAssignmentAndIsr (an equal partition epoch)",
-        of=KRAFT,
+        subject=KRAFT,
         meaning="a leader keeps waiting for its ISR change when it receives a state that it already has",
         latest=False,
         safe=True,
@@ -506,7 +506,7 @@ class ReplicationSwitches:
             noticed_by=("lost-write", "isr-holds-committed", "log-matching"),
         ),
     )
-    refused_isr_write_obeyed: bool = _switch(
+    leader_discards_refused_isr: bool = _switch(
         "A leader whose ISR write is refused keeps its previous ISR.",
         "Partition.expandIsr, Partition.shrinkIsr",
         meaning="a leader uses no ISR that was refused",
@@ -561,11 +561,11 @@ class ReplicationSwitches:
             noticed_by=("acked-below-min-isr",),
         ),
     )
-    min_isr_limited_to_replicas: bool = _switch(
+    min_isr_limited_to_replica_count: bool = _switch(
         "A min.insync.replicas above the number of replicas counts as that number. Before, such a topic "
         "accepted no acks=all.",
         "KAFKA-15583, Partition.effectiveMinIsr",
-        of=SMALL_TOPICS,
+        subject=SMALL_TOPICS,
         meaning="min.insync.replicas counts as at most the number of replicas (KAFKA-15583)",
         since="3.7",
         is_repair=False,
@@ -587,7 +587,7 @@ class ReplicationSwitches:
             kafka="3.9",
         ),
     )
-    deposed_leader_fails_pending: bool = _switch(
+    deposed_leader_fails_pending_produces: bool = _switch(
         "A deposed leader answers pending acks=all requests with NOT_LEADER_FOR_PARTITION.",
         "DelayedProduce.tryComplete",
         meaning="a deposed leader acknowledges nothing more",
@@ -598,11 +598,11 @@ class ReplicationSwitches:
             noticed_by=("lost-write",),
         ),
     )
-    duplicate_waits_for_hw: bool = _switch(
+    duplicate_ack_waits_for_hw: bool = _switch(
         "A leader answers a retry that it recognises like the first request, after the high watermark has "
         "passed the batch.",
         "ReplicaManager.appendRecords, DelayedProduce",
-        of=CLIENTS,
+        subject=CLIENTS,
         meaning="a recognised retry is acknowledged after its record is committed",
         guards=guards.LOGS,
         mutant=Mutant(
@@ -625,12 +625,12 @@ class ReplicationSwitches:
             noticed_by=("isr-holds-committed", "lost-write"),
         ),
     )
-    replica_epoch_checked: bool = _switch(
+    isr_expansion_checks_broker_epoch: bool = _switch(
         "In KRaft a fetch carries its follower's broker epoch, and the controller adds to an ISR only a "
         "broker that still has it. Before, a follower that had restarted and lost records could join the "
         "ISR on a fetch of its previous incarnation.",
         "KIP-903 (KAFKA-14139), ReplicationControlManager.ineligibleReplicasForIsr",
-        of=KRAFT,
+        subject=KRAFT,
         meaning="a follower joins the ISR only in the incarnation that has fetched (KIP-903)",
         since="3.5",
         is_repair=False,
@@ -644,7 +644,7 @@ class ReplicationSwitches:
             kafka="4.3",
         ),
     )
-    former_life_fetch_refused: bool = _switch(
+    previous_incarnation_fetch_ignored: bool = _switch(
         "In KRaft a leader ignores fetches of a broker's previous incarnation after the metadata log has "
         "shown that the broker registered again. Before, such a late fetch counted as the position of the "
         "new incarnation.",
@@ -652,20 +652,20 @@ class ReplicationSwitches:
         meaning="a fetch of a broker's previous incarnation does not count (KAFKA-15221)",
         since="3.7",
         guards=guards.LOGS,
-        repair=Repair("KAFKA-15221", needs="replica_epoch_checked"),
+        repair=Repair("KAFKA-15221", needs="isr_expansion_checks_broker_epoch"),
     )
-    preferred_leader_elected_once_more: bool = _switch(
+    preferred_leader_reelected: bool = _switch(
         "A preferred leader election starts a new leader epoch even if the preferred replica leads already.",
         "KIP-183, KafkaController.processPreferredReplicaLeaderElection",
-        of=PREFERRED,
+        subject=PREFERRED,
         meaning="a preferred replica that leads already is not elected again (KIP-183)",
         latest=False,
-        before=(("1.1", False), ("2.2", True)),
+        former_values=(("1.1", False), ("2.2", True)),
     )
-    preferred_leader_from_isr: bool = _switch(
+    preferred_leader_must_be_in_isr: bool = _switch(
         "The preferred replica is elected only if it is in the ISR.",
         "PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection",
-        of=PREFERRED,
+        subject=PREFERRED,
         meaning="the preferred replica leads only if it is in the ISR",
         guards=guards.LOGS,
         mutant=Mutant(

@@ -1,4 +1,4 @@
-"""A switch: one behaviour that differs by release, with everything that belongs to it."""
+"""Defines the switch: one behaviour that differs by release, with its mutants and repairs."""
 
 from dataclasses import KW_ONLY, field, fields, replace
 from functools import cache
@@ -25,14 +25,14 @@ def version_of(release: str) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A known flaw: a switch set to a bad value, in most cases False.
+    """A known flaw: a switch with a bad value, in most cases False.
 
     ``doc`` says what goes wrong and what follows from it. ``source`` says where Kafka had the
     flaw, or which class prevents it; by default that is the source of the switch. ``noticed_by``
     names the rules that notice it. It is empty if only the expectations of a script can tell the
-    flaw from allowed behaviour. ``kafka`` is the release that gets the flaw in tests, if the
-    default release has it already or does not have the affected feature. ``switch`` is filled in by
-    the declaration.
+    flaw from allowed behaviour. ``kafka`` is the release that tests give the flaw, if the default
+    release has it already or does not have the affected feature. The declaration of the switch
+    fills in ``switch``.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Repair:
     """A change in Kafka, by a KIP or a ticket, that prevents an anomaly.
 
     ``text`` is by default the meaning of the switch. ``since`` is the first release that has the
-    repair, by default the last one that changed the switch. ``needs`` is another switch without
-    which it has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no release
-    brings it by itself. For all others the declaration fills in ``switch``, its ``value`` since
-    then, and its ``former`` values.
+    repair, by default the last one that changed the switch. Without the switch that ``needs``
+    names, the repair has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no
+    release brings it by itself. For all others the declaration fills in ``switch``, its ``value``
+    since the repair, and its ``former_values``.
     """
 
     name: str
@@ -64,44 +64,45 @@ class Repair:
     is_opt_in: bool = False
     switch: str | None = None
     value: Any = None
-    former: tuple[Any, ...] = ()
+    former_values: tuple[Any, ...] = ()
 
     @property
     def version(self) -> Version:
-        """The version of its first release."""
+        """The version of the first release with the repair."""
         return version_of(self.since)
 
     def is_missing(self, value: Any) -> bool:
         """Return whether a switch with this *value* behaves like a release before the repair."""
-        return value != self.value and value in self.former
+        return value != self.value and value in self.former_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     """A switch: its effect, its history and its source.
 
-    ``home`` is the field of `Behaviours` that has it, ``of`` its subject. ``is_met`` is False if no
-    run of the subject's campaign reads it, only tests and single requests. ``before`` has the
-    values of earlier releases, oldest first, each with the release that replaced it; ``latest`` is
-    the value since the last of them. ``meaning`` says in a few words what the ``safe`` value
-    ensures. A switch that ``is_repair`` must have its safe value, or a promise may be broken. Other
-    switches only change how a promise is kept. ``guards`` names the rules whose promise the safe
-    value keeps, and the kinds of causes that it rules out (`harrow.checks.prevention.by_switches`).
-    While a switch in ``hidden_by`` is on, the value of this one has no effect. A switch that
-    ``is_always_in_kraft`` only affects ZooKeeper: KRaft has always behaved that way.
+    ``section`` is the field of `Behaviours` that contains it. ``is_read_in_campaign`` is False if
+    no run of its subject's campaign reads it, only tests and single requests. ``former_values`` has
+    the values of earlier releases, oldest first, each with the release that replaced it; ``latest``
+    is the value that replaced the last of them. ``meaning`` says in a few words what the ``safe``
+    value ensures. A switch that ``is_repair`` must have its safe value, or a promise may be broken.
+    Other switches only change how a promise is kept. ``guards`` names the rules whose promise the
+    safe value keeps, and the kinds of causes that it rules out
+    (`harrow.checks.prevention.by_switches`). While a switch in ``hidden_by`` is on, the value of
+    this one has no effect. A switch that ``is_always_in_kraft`` only affects ZooKeeper: KRaft has
+    always behaved that way.
     """
 
     name: str = ""
-    home: str = ""
+    section: str = ""
     doc: str
     source: str
-    of: Subject
-    is_met: bool
+    subject: Subject
+    is_read_in_campaign: bool
     choices: tuple[Any, ...]
     meaning: str
     safe: Any
     latest: Any
-    before: tuple[tuple[str, Any], ...]
+    former_values: tuple[tuple[str, Any], ...]
     is_repair: bool
     is_always_in_kraft: bool
     guards: tuple[str, ...]
@@ -110,10 +111,10 @@ class Switch:
     repairs: tuple[Repair, ...]
 
     def value_in(self, release: str) -> Any:
-        """Return the value in a release's last bug fix release: 2.0 includes changes of 2.0.1."""
+        """Return the value in the last bug fix release of *release*, such as 2.0.1 for 2.0."""
         version = version_of(release)
-        for first, value in self.before:
-            if version < version_of(first)[: len(version)]:
+        for replaced_in, value in self.former_values:
+            if version < version_of(replaced_in)[: len(version)]:
                 return value
         return self.latest
 
@@ -122,22 +123,23 @@ class Switch:
 
         The oldest value predates all releases, so its release is empty.
         """
-        releases = ["", *(first for first, _ in self.before)]
-        return tuple(zip(releases, [*(value for _, value in self.before), self.latest], strict=True))
+        releases = ["", *(release for release, _ in self.former_values)]
+        values = [*(value for _, value in self.former_values), self.latest]
+        return tuple(zip(releases, values, strict=True))
 
-    def declared_as(self, name: str, home: str) -> "Switch":
-        """Return the switch with name, home, and its mutants and repairs in full."""
+    def completed(self, name: str, section: str) -> "Switch":
+        """Return the switch with its name and section, and with complete mutants and repairs."""
         return replace(
             self,
             name=name,
-            home=home,
+            section=section,
             mutants=tuple(
                 replace(mutant, switch=name, source=mutant.source or self.source) for mutant in self.mutants
             ),
-            repairs=tuple(self._completed(repair, name) for repair in self.repairs),
+            repairs=tuple(self._complete_repair(repair, name) for repair in self.repairs),
         )
 
-    def _completed(self, repair: Repair, name: str) -> Repair:
+    def _complete_repair(self, repair: Repair, name: str) -> Repair:
         if repair.is_opt_in:
             return repair
         releases, values = zip(*self.history(), strict=True)
@@ -145,7 +147,7 @@ class Switch:
         place = releases.index(since)
         text = repair.text or self.meaning.partition(" (")[0]
         return replace(
-            repair, text=text, since=since, switch=name, value=values[place], former=values[:place]
+            repair, text=text, since=since, switch=name, value=values[place], former_values=values[:place]
         )
 
 
@@ -153,35 +155,36 @@ def switch(
     doc: str,
     source: str,
     *,
-    of: Subject,
+    subject: Subject,
     meaning: str,
     latest: Any = True,
     choices: tuple[Any, ...] = (False, True),
     safe: Any = None,
     since: str = "",
-    before: tuple[tuple[str, Any], ...] = (),
+    former_values: tuple[tuple[str, Any], ...] = (),
     is_repair: bool = True,
-    is_met: bool = True,
+    is_read_in_campaign: bool = True,
     is_always_in_kraft: bool = False,
     guards: tuple[str, ...] = (),
     hidden_by: tuple[str, ...] = (),
     mutant: Mutant | tuple[Mutant, ...] = (),
     repair: Repair | tuple[Repair, ...] = (),
 ) -> Any:
-    """Declare a field of a class of switches (`Switch`), with one mutant or repair, or several.
+    """Declare a switch as a field of a class, with one mutant or repair, or several.
 
-    *since* is a short *before* for a switch that changed once, from off to on or from on to off.
+    Its parameters are the fields of `Switch`. *since* is a short form of *former_values* for a
+    switch that changed only once, from off to on or from on to off.
     """
     declaration = Switch(
         doc=doc,
         source=source,
-        of=of,
-        is_met=is_met,
+        subject=subject,
+        is_read_in_campaign=is_read_in_campaign,
         choices=choices,
         meaning=meaning,
         safe=latest if safe is None else safe,
         latest=latest,
-        before=((since, not latest),) if since else before,
+        former_values=((since, not latest),) if since else former_values,
         is_repair=is_repair,
         is_always_in_kraft=is_always_in_kraft,
         guards=guards,
@@ -192,6 +195,6 @@ def switch(
     return field(default=declaration.value_in(DEFAULT_RELEASE), metadata={_SWITCH: declaration})
 
 
-def switches_in(owner: type[Any], home: str) -> list[Switch]:
+def switches_in(owner: type[Any], section: str) -> list[Switch]:
     """Return the switches that are fields of a class, in their order."""
-    return [item.metadata[_SWITCH].declared_as(item.name, home) for item in fields(owner)]
+    return [item.metadata[_SWITCH].completed(item.name, section) for item in fields(owner)]

@@ -1,4 +1,4 @@
-"""Switches of transactions: their coordinator, their producers, and their state in logs."""
+"""Declares the switches of transactions: coordinators, producers, and their state in logs."""
 
 from functools import partial
 from typing import Final
@@ -8,12 +8,12 @@ from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import TRANSACTIONS, TRANSACTIONS_V1
 from harrow.cluster_model.release.switch import Mutant, Repair, switch
 
-_switch: Final = partial(switch, of=TRANSACTIONS)
+_switch: Final = partial(switch, subject=TRANSACTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
     transactional_commits_fenced: bool = _switch(
         "A producer that commits offsets of a group in a transaction sends the member and its generation. "
@@ -41,7 +41,7 @@ class TransactionSwitches:
         since="2.3",
         is_repair=False,
     )
-    transactional_epoch_checked: bool = _switch(
+    transactional_producer_epoch_checked: bool = _switch(
         "Coordinators and leaders refuse a producer whose transactional.id has a newer epoch.",
         "KIP-98, TransactionCoordinator, ProducerAppendInfo.checkProducerEpoch",
         meaning="a fenced producer writes in no transaction (KIP-98)",
@@ -74,7 +74,7 @@ class TransactionSwitches:
             kafka="4.3",
         ),
     )
-    markers_to_all_partitions: bool = _switch(
+    markers_written_to_all_partitions: bool = _switch(
         "A coordinator has the end of a transaction written to all of its partitions.",
         "KIP-98, TransactionMarkerChannelManager.addTxnMarkersToSend",
         meaning="a transaction ends in all of its partitions (KIP-98)",
@@ -87,7 +87,7 @@ class TransactionSwitches:
             kafka="4.3",
         ),
     )
-    prepared_commit_finished: bool = _switch(
+    new_coordinator_completes_commit: bool = _switch(
         "A new coordinator commits a transaction that its predecessor had prepared to commit.",
         "KIP-98, TransactionStateManager.loadTransactionsForTxnTopicPartition",
         meaning="a new coordinator completes a prepared commit (KIP-98)",
@@ -100,7 +100,7 @@ class TransactionSwitches:
             kafka="4.3",
         ),
     )
-    transactions_loaded_once_committed: bool = _switch(
+    coordinator_load_waits_for_commit: bool = _switch(
         "A new transaction coordinator answers only after its log is committed up to the end. No release "
         "waits: the coordinator tells a leader that a partition is in the transaction because of a record "
         "that is not committed. If its successor does not have that record, it ends the transaction without "
@@ -137,7 +137,7 @@ class TransactionSwitches:
         since="2.8",
         is_repair=False,
     )
-    aborted_told_at_stable_offset: bool = _switch(
+    fetch_at_lso_returns_aborted_transactions: bool = _switch(
         "A read_committed fetch from the last stable offset itself gets the aborted transactions behind "
         "that offset, though it reads no records. Later releases send none. Consumers do not notice the "
         "difference.",
@@ -147,7 +147,7 @@ class TransactionSwitches:
         since="2.5.1",
         is_repair=False,
     )
-    later_epoch_cannot_end: bool = _switch(
+    end_txn_with_later_epoch_refused: bool = _switch(
         "A client cannot end a transaction with an epoch that it was never given. Before, such an epoch was "
         "accepted.",
         "KAFKA-9600, TransactionCoordinator.endTransaction (isFromClient)",
@@ -184,7 +184,7 @@ class TransactionSwitches:
         "A producer whose transaction does not have a partition gets TRANSACTION_ABORTABLE, and may abort. "
         "Before, INVALID_TXN_STATE.",
         "KIP-890 (KAFKA-16314), TransactionCoordinator.handleVerifyPartitionsInTransaction",
-        of=TRANSACTIONS_V1,
+        subject=TRANSACTIONS_V1,
         meaning="a producer learns that it may abort its transaction (KIP-890)",
         since="3.8",
         is_repair=False,
@@ -211,7 +211,7 @@ class TransactionSwitches:
             kafka="4.3",
         ),
     )
-    next_transaction_verified: bool = _switch(
+    ongoing_transaction_checks_epoch: bool = _switch(
         "A leader takes a transaction as open only if its epoch is that of the batch. Before, records that "
         "a producer sent before its last transaction had its marker there became part of that transaction. "
         "This is harmless while all transactions of a producer have one epoch and none begins before the "
@@ -229,17 +229,17 @@ class TransactionSwitches:
             kafka="4.3",
         ),
     )
-    transaction_begins_at_zero: bool = _switch(
+    transaction_sequence_starts_at_zero: bool = _switch(
         "With transactions v2 the first batch of a producer in a log has sequence number 0. Before, it "
-        "could have any, as without transactions (`unknown_producer_begins_anywhere`).",
+        "could have any, as without transactions (`unknown_producer_sequence_accepted`).",
         "KIP-890 (KAFKA-18202), ProducerAppendInfo.checkSequence (supportsEpochBump)",
         meaning="a producer's first batch in a log has sequence number 0 (KAFKA-18202)",
         since="4.1",
         is_repair=False,
-        is_met=False,
-        hidden_by=("unknown_producer_begins_at_zero", "empty_log_begins_at_zero"),
+        is_read_in_campaign=False,
+        hidden_by=("unknown_producer_sequence_is_zero", "empty_log_requires_sequence_zero"),
     )
-    stale_epoch_refused_unverified: bool = _switch(
+    stale_epoch_refused_before_verification: bool = _switch(
         "A leader refuses the first batch of a transaction with an older producer epoch "
         "(INVALID_PRODUCER_EPOCH) without asking the coordinator. Before, it asked, and passed on the "
         "coordinator's error.",
@@ -248,7 +248,7 @@ class TransactionSwitches:
         since="4.1",
         is_repair=False,
     )
-    stale_epoch_told_first: bool = _switch(
+    stale_epoch_reported_before_txn_state: bool = _switch(
         "A producer that is fenced while its transaction is being verified gets INVALID_PRODUCER_EPOCH, "
         "after which it may abort. Before, and in 4.0.0 and 4.1.0, it got INVALID_TXN_STATE, after which it "
         "may not.",
@@ -256,5 +256,5 @@ class TransactionSwitches:
         meaning="a fenced producer learns of its epoch first (KAFKA-19690)",
         since="3.9.2",
         is_repair=False,
-        is_met=False,
+        is_read_in_campaign=False,
     )

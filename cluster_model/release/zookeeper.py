@@ -1,4 +1,4 @@
-"""Switches of the ZooKeeper controller, and of the brokers that obey it."""
+"""Declares the switches of the ZooKeeper controller, and of the brokers that obey it."""
 
 from functools import partial
 from typing import Final
@@ -8,14 +8,14 @@ from harrow.cluster_model.release import guards
 from harrow.cluster_model.release.subjects import REPEATED_WRITES, REPLICATION, SHUTDOWN, ZOOKEEPER
 from harrow.cluster_model.release.switch import Mutant, Repair, switch
 
-_switch: Final = partial(switch, of=ZOOKEEPER)
+_switch: Final = partial(switch, subject=ZOOKEEPER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSwitches:
-    """The switches, with the values of the default release."""
+    """The switches of this file, with the values of the default release."""
 
-    broker_epoch: bool = _switch(
+    control_requests_carry_broker_epoch: bool = _switch(
         "Control requests carry the broker epoch, and the controller notices a broker that restarted "
         "between two of its reads of /brokers/ids.",
         "KIP-380 (KAFKA-7235), KAFKA-1120",
@@ -33,7 +33,7 @@ class ZooKeeperSwitches:
             noticed_by=("registrations-known", "unavailable"),
         ),
     )
-    requests_after_registration: bool = _switch(
+    requests_wait_for_registration: bool = _switch(
         "A starting broker handles no request before it has registered in ZooKeeper, so none that was sent "
         "to its previous incarnation.",
         "KAFKA-6772, KafkaServer.startup (SocketServer.startProcessors)",
@@ -63,7 +63,7 @@ class ZooKeeperSwitches:
             noticed_by=("controller-writes-fenced",),
         ),
     )
-    failover_takes_out_dead_replicas: bool = _switch(
+    failover_removes_dead_replicas: bool = _switch(
         "A new controller removes replicas of dead brokers from ISRs. Before, a broker that died while "
         "there was no controller stayed in them until its leader noticed.",
         "KAFKA-3143, ReplicaStateMachine.startup",
@@ -82,16 +82,16 @@ class ZooKeeperSwitches:
         "A broker that shuts down retries while there is no controller. Before, it gave up at once "
         "(ZkUtils.getController threw).",
         "KafkaServer.controlledShutdown",
-        of=SHUTDOWN,
+        subject=SHUTDOWN,
         meaning="a broker that shuts down waits for a controller",
         since="1.1",
-        is_met=False,
+        is_read_in_campaign=False,
     )
-    shutting_down_leader_is_offline: bool = _switch(
+    shutting_down_leader_counts_as_offline: bool = _switch(
         "When any broker fails, partitions whose leader is in controlled shutdown count as offline too. "
         "With unclean elections a replica outside the ISR is elected although the leader is still alive.",
         "KIP-112, KafkaController.onReplicasBecomeOffline",
-        of=SHUTDOWN,
+        subject=SHUTDOWN,
         meaning="a leader in controlled shutdown counts as dead when any broker fails",
         since="1.0",
     )
@@ -99,7 +99,7 @@ class ZooKeeperSwitches:
         "A controller whose session expires refuses the controlled shutdowns in its queue. Before, it "
         "forgot them, and the broker waited for the socket timeout.",
         "KAFKA-5692, KafkaController.preemptControlledShutdown",
-        of=SHUTDOWN,
+        subject=SHUTDOWN,
         meaning="a deposed controller refuses the shutdowns in its queue",
         since="2.2",
     )
@@ -118,7 +118,7 @@ class ZooKeeperSwitches:
     leader_epoch_fencing: bool = _switch(
         "Brokers ignore a LeaderAndIsr whose leader epoch is not newer than their own.",
         "ReplicaManager.becomeLeaderOrFollower",
-        of=REPLICATION,
+        subject=REPLICATION,
         meaning="brokers refuse a leader epoch that is not newer than their own",
         guards=(*guards.LEADERS, *guards.LOGS, "leader-epoch-monotonic"),
         mutant=Mutant(
@@ -146,7 +146,7 @@ class ZooKeeperSwitches:
         "and the leader waits until the partition has another leader.",
         "KafkaZkClient.updateLeaderAndIsr, KafkaController.processAlterPartition, "
         "Partition.handleAlterPartitionError",
-        of=REPEATED_WRITES,
+        subject=REPEATED_WRITES,
         meaning="a controller recognises an ISR that it has written itself when it repeats the write",
         latest=False,
         safe=True,

@@ -1,4 +1,4 @@
-"""A connection between two processes, and the callbacks of its ends."""
+"""Defines a connection between two processes, its messages, and the callbacks of its ends."""
 
 from collections import deque
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class ClientEndpoint:
         raise NotImplementedError
 
     def connection_lost(self, connection: "Connection") -> None:
-        """Handle a broken connection, which delivers nothing more."""
+        """Handle a broken connection. It delivers no more messages."""
         raise NotImplementedError
 
 
@@ -45,7 +45,7 @@ class ServerEndpoint:
         raise NotImplementedError
 
 
-class Idle:
+class IdleRequest:
     """A request that repeats itself on an idle connection (`idle_fetch`)."""
 
     __slots__ = ()
@@ -56,14 +56,14 @@ class Idle:
         raise NotImplementedError
 
     def wake(self, *, is_tried: bool = False) -> None:
-        """Turn into the messages and timers of the present moment."""
+        """Schedule the messages and timers that the request has at the current time."""
         raise NotImplementedError
 
 
 @final
 @mypyc_attr(free_list_len=1)
 class Exchange(ScheduledEvent, Generic[Q_co]):
-    """A request to a server, with everything that the response needs. It arrives as an event."""
+    """A request to a server, with the data that its response needs. It arrives as an event."""
 
     __slots__ = ("connection", "correlation_id", "request")
 
@@ -113,7 +113,7 @@ NO_INCARNATION: Final = -1
 
 
 class Respond(Protocol):
-    """Answers a request, or with None ends it without a response."""
+    """A function that answers a request. With None it ends the request without a response."""
 
     def __call__(self, exchange: Exchange[Body], answer: Body | None, /) -> None:
         """Send *answer*, and continue with the next request of the connection."""
@@ -153,7 +153,7 @@ class Connection:
     established: bool = False
     to_server: Direction = field(default_factory=Direction)
     to_client: Direction = field(default_factory=Direction)
-    # Server side: a broker handles one request of a connection at a time.
+    # Whether the server handles a request of the connection: a broker handles one at a time.
     muted: bool = False
     # How long the server mutes the connection after the next response, for an exceeded quota
     # (KIP-219).
@@ -162,7 +162,7 @@ class Connection:
     waiting: deque[Exchange[Body]] = field(default_factory=deque)
     # The only request in flight, while it repeats itself. Any other use of the connection wakes it
     # first.
-    idle: Idle | None = None
-    # Tells the client how many more requests it has sent, and when the last one. Set while the
-    # client would react to an empty response by sending the same request again.
+    idle: IdleRequest | None = None
+    # Tells the client how many requests the idle fetch has sent for it, and when it sent the last
+    # one. Set while the client would answer an empty response with the same request.
     on_repeated: Callable[[int, int], None] | None = None

@@ -1,7 +1,7 @@
-"""The machine of an actor: a clock, timers, connections, the trace.
+"""Defines the host of an actor: a machine with a clock, timers, connections and the trace.
 
-Actors are state machines without I/O. They receive messages and timers, and hand messages and
-timers to their host. A test can be a host too.
+Actors are state machines without I/O. They receive messages and timers, and pass messages and
+timers to their host. A test can be a host, too.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,7 @@ class Host:
         raise NotImplementedError
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself until it is woken; None if it must wait normally."""
+        """Let a waiting fetch repeat itself until `wake`. Return None if it must wait normally."""
         return None
 
 

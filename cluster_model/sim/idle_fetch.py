@@ -1,4 +1,4 @@
-"""Idle fetches repeat themselves without events, so an idle cluster costs nothing.
+"""Lets idle fetches repeat themselves without events, so that an idle cluster costs nothing.
 
 The fetch of a follower or consumer that has read everything waits at the leader for
 ``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, gets an empty response, and the
@@ -8,23 +8,23 @@ to simulate: twelve brokers have 132 of them every half second.
 So a fetch that is about to wait becomes an `IdleFetch`, if its session has no news and its client
 would repeat it unchanged. It has no timer and no messages. Each cycle has the same length: the
 wait, and twice the minimum latency of the network, which is a latency that the network may choose.
-So arithmetic tells at any time whether the fetch waits, or which message is in flight.
+So arithmetic can tell at any time whether the fetch waits, or which message is in flight.
 
-`IdleFetch.wake` makes that real, and from then on it is a fetch like any other. It must be called
-before anything that a cycle would notice: a change of a partition of the session, the end of the
-session, a process that stops, pauses or dies, a connection that closes or carries another request,
-a client with another request, or a fault that may affect the next message. Whatever is due at the
-time of waking has happened before.
+`IdleFetch.wake` schedules that message or that timer, and then the fetch is a fetch like any other.
+It must be called before any change that a cycle would notice: a change of a partition of the
+session, the end of the session, a process that stops, pauses or dies, a connection that closes or
+carries another request, a client with another request, or a fault that may affect the next message.
+Everything that is due at the time of waking happens before it.
 
 `SteppedIdleFetch` takes each cycle event by event, through the code of both ends, for campaigns
-with conditions on messages or on waiting fetches. A run is the same with either, which
+with conditions on messages or on waiting fetches. Both classes give the same run, which
 `tests/properties/test_idle_fetches.py` checks.
 """
 
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from harrow.cluster_model.sim.connection import Connection, Exchange, Idle, Reply
+from harrow.cluster_model.sim.connection import Connection, Exchange, IdleRequest, Reply
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -39,38 +39,38 @@ class RepeatableFetch(Protocol):
 
     @property
     def deadline_us(self) -> int:
-        """When it expires."""
+        """When the fetch expires."""
 
-    def repeated(self, cycles: int, since_us: int) -> None:
-        """Become the request of a later cycle, no longer idle, which waits since *since_us*."""
+    def advance(self, cycles: int, since_us: int) -> None:
+        """Become the request of a later cycle, which has waited since *since_us*."""
 
     def wait(self) -> None:
-        """Wait for the deadline like any fetch."""
+        """Wait for the deadline, like a fetch that is not idle."""
 
     def expire(self) -> None:
         """Send an empty response."""
 
-    def answered(self) -> Body:
-        """Become a fetch with an empty response, and return the response."""
+    def take_empty_response(self) -> Body:
+        """Return the empty response, and become a fetch that has been answered."""
 
-    def repetition(self) -> Body:
-        """Return the request that the client sends after that response."""
+    def next_request(self) -> Body:
+        """Return the request that the client sends after the empty response."""
 
 
-class IdleFetch(Idle):
-    """The fetch of an idle session, which repeats itself until it is woken.
+class IdleFetch(IdleRequest):
+    """The fetch of an idle session, which repeats itself until `wake`.
 
     With *is_traced* the trace has every wait and every expiry.
     """
 
     __slots__ = (
-        "_client_life",
+        "_client_incarnation",
         "_connection",
         "_fetch",
         "_forget",
         "_latency_us",
         "_period_us",
-        "_server_life",
+        "_server_incarnation",
         "_simulator",
         "_since_us",
         "_wait_us",
@@ -96,12 +96,12 @@ class IdleFetch(Idle):
         self._since_us = simulator.now_us
         self._wait_us = fetch.deadline_us - simulator.now_us
         self._period_us = self._wait_us + 2 * latency_us
-        self._client_life = connection.client.incarnation
-        self._server_life = connection.server.incarnation
+        self._client_incarnation = connection.client.incarnation
+        self._server_incarnation = connection.server.incarnation
 
     @property
     def connection(self) -> Connection:
-        """The connection whose only request it is."""
+        """The connection. The fetch is its only request."""
         return self._connection
 
     @property
@@ -125,53 +125,53 @@ class IdleFetch(Idle):
         return self._since_us + elapsed_us - elapsed_us % self._period_us
 
     def wake(self, *, is_tried: bool = False) -> None:
-        """Turn into the messages and timers of the present moment.
+        """Schedule the message or the timer that the fetch has at the current time.
 
-        A waiting fetch gets a timer. With *is_tried* the server tries it at once, and sets the
-        timer itself if the fetch still has to wait.
+        A waiting fetch gets a timer. With *is_tried* the server tries to answer the fetch at once,
+        and sets the timer itself if the fetch still has to wait.
         """
         self._forget(self._connection)
-        cycles, into_us = divmod(self._simulator.now_us - self._since_us, self._period_us)
+        cycles, elapsed_us = divmod(self._simulator.now_us - self._since_us, self._period_us)
         since_us = self._since_us + cycles * self._period_us
         answered_us = since_us + self._wait_us
         received_us = answered_us + self._latency_us
         fetch, to_server, to_client = self._fetch, self._connection.to_server, self._connection.to_client
-        fetch.repeated(cycles, since_us)
+        fetch.advance(cycles, since_us)
         if cycles:
             to_server.arrival_us, to_client.arrival_us = since_us, since_us - self._latency_us
-        if into_us < self._wait_us:
+        if elapsed_us < self._wait_us:
             self._tell_client(cycles, since_us - self._latency_us)
             if not is_tried:
                 self._wait()
             return
-        answer, correlation_id = fetch.answered(), fetch.exchange.correlation_id
+        answer, correlation_id = fetch.take_empty_response(), fetch.exchange.correlation_id
         to_client.arrival_us = received_us
-        if into_us < self._wait_us + self._latency_us:
+        if elapsed_us < self._wait_us + self._latency_us:
             self._tell_client(cycles, since_us - self._latency_us)
             self._deliver(Reply(self._connection, correlation_id, answer))
         else:
             to_server.arrival_us = received_us + self._latency_us
             self._tell_client(cycles + 1, received_us)
-            self._deliver(Exchange(self._connection, correlation_id + 1, fetch.repetition()))
+            self._deliver(Exchange(self._connection, correlation_id + 1, fetch.next_request()))
 
     def _tell_client(self, requests: int, sent_us: int) -> None:
         """Tell a live client how many requests it has sent, and when it sent the last one."""
         on_repeated = self._connection.on_repeated
         assert on_repeated is not None, "a client that does not repeat its fetch"
-        if self._connection.client.incarnation == self._client_life:
+        if self._connection.client.incarnation == self._client_incarnation:
             on_repeated(requests, sent_us)
 
     def _wait(self) -> None:
-        if self._connection.server.incarnation == self._server_life:
+        if self._connection.server.incarnation == self._server_incarnation:
             self._fetch.wait()
 
     def _deliver(self, message: Exchange[Body] | Reply) -> None:
         """Schedule the arrival of the message in flight, unless its receiver is dead."""
         connection = self._connection
         if isinstance(message, Exchange):
-            if connection.server.incarnation == self._server_life:
+            if connection.server.incarnation == self._server_incarnation:
                 self._simulator.add(connection.to_server.arrival_us, connection.server, message)
-        elif connection.client.incarnation == self._client_life:
+        elif connection.client.incarnation == self._client_incarnation:
             self._simulator.add(connection.to_client.arrival_us, connection.client, message)
 
     # Cycles taken event by event
@@ -188,10 +188,10 @@ class IdleFetch(Idle):
 class SteppedIdleFetch(IdleFetch):
     """An idle fetch that takes each cycle event by event.
 
-    Of simultaneous events its own come first.
+    Its events precede other events at the same time.
     """
 
-    __slots__ = ("_step", "_under_way")
+    __slots__ = ("_message_in_flight", "_step")
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class SteppedIdleFetch(IdleFetch):
     ) -> None:
         super().__init__(fetch, simulator, latency_us, forget, is_traced=is_traced)
         self._step = 0
-        self._under_way: Exchange[Body] | Reply | None = None
+        self._message_in_flight: Exchange[Body] | Reply | None = None
         self.wait_again(fetch)
 
     def wake(self, *, is_tried: bool = False) -> None:
@@ -212,22 +212,22 @@ class SteppedIdleFetch(IdleFetch):
         self._step = _AWAKE
         # The client has sent its requests itself, so there are no others to report.
         self._tell_client(0, 0)
-        self._fetch.repeated(0, self._since_us)
-        if self._under_way is None:
+        self._fetch.advance(0, self._since_us)
+        if self._message_in_flight is None:
             if not is_tried:
                 self._wait()
         else:
-            self._deliver(self._under_way)
+            self._deliver(self._message_in_flight)
 
     def wait_again(self, fetch: RepeatableFetch) -> None:
         self._fetch = fetch
         self._since_us = self._simulator.now_us
-        self._under_way = None
+        self._message_in_flight = None
         self._schedule(fetch.deadline_us, self._connection.server)
 
     def transmit(self, message: Exchange[Body] | Reply) -> None:
         connection = self._connection
-        self._under_way = message
+        self._message_in_flight = message
         if isinstance(message, Exchange):
             direction, receiver = connection.to_server, connection.server
         else:
@@ -242,7 +242,7 @@ class SteppedIdleFetch(IdleFetch):
     def _take_step(self, step: int) -> None:
         if step != self._step:
             return
-        message = self._under_way
+        message = self._message_in_flight
         if message is None:
             self._fetch.expire()
         else:

@@ -1,4 +1,4 @@
-"""The quality of links: latency, jitter, bandwidth, and the request time of a slow server.
+"""Models degraded links: latency, jitter, bandwidth, and the request time of a slow server.
 
 A quality applies to one direction of a link, as `tc qdisc ... netem` does on an interface. Several
 qualities of a link add up; of several bandwidths the lowest applies.
@@ -45,7 +45,7 @@ class LinkQualities:
         self.by_link.setdefault(link, []).append(quality)
 
     def remove(self, link: LinkName, quality: LinkQuality) -> None:
-        """Undo one `add`, unless healing has done so."""
+        """Undo one `add`, unless `clear` or `keep_links_of` has done so."""
         qualities = self.by_link.get(link, [])
         if quality in qualities:
             qualities.remove(quality)
@@ -56,7 +56,7 @@ class LinkQualities:
         self.by_link.clear()
         self._busy_until_us.clear()
 
-    def keep(self, names: frozenset[str]) -> None:
+    def keep_links_of(self, names: frozenset[str]) -> None:
         """Remove all qualities except those of links with an end among these processes."""
         for link in list(self.by_link):
             if names.isdisjoint(link):

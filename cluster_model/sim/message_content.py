@@ -1,23 +1,23 @@
-"""What a message may carry that the network looks at: znodes, or records."""
+"""Describes the parts of a message body that the network inspects: znode paths and record sizes."""
 
-# Plain Python: protocols that are `runtime_checkable`.
+# Plain Python: mypyc does not support protocols that are `runtime_checkable`.
 
 from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
-class AboutZnodes(Protocol):
+class ZnodeMessage(Protocol):
     """The body of a message about znodes."""
 
     @property
     def znodes(self) -> tuple[str, ...]:
-        """Their paths."""
+        """The paths of the znodes."""
 
 
 @runtime_checkable
-class CarriesRecords(Protocol):
+class RecordMessage(Protocol):
     """The body of a message with records."""
 
     @property
     def record_bytes(self) -> int:
-        """Their total size."""
+        """The total size of the records."""

@@ -1,4 +1,4 @@
-"""Rules for single messages: hold, drop, delay, duplicate or reset them."""
+"""Defines rules for single messages: hold, drop, delay, duplicate or reset them."""
 
 from collections.abc import Iterable
 from dataclasses import field
@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.message import Body
-from harrow.cluster_model.sim.message_content import AboutZnodes
+from harrow.cluster_model.sim.message_content import ZnodeMessage
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"
@@ -24,7 +24,7 @@ class MessageRule:
     """A rule for matching messages.
 
     ``api`` None matches every API; ``senders`` and ``receivers`` are names of processes, None for
-    anyone. With ``znode`` only messages about that znode or one below it match. The first ``skip``
+    all. With ``znode`` only messages about that znode or one below it match. The first ``skip``
     matches pass; then the rule acts on ``count`` matches (None: on all), each with a
     ``probability`` in millionths. Connections keep their order: a held or delayed message holds up
     the later ones of its direction. A held message that ``is_on_the_way`` arrives after its release
@@ -52,7 +52,7 @@ class MessageRule:
     def matches(self, body: Body, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message matches."""
         return self.is_about_api(body.api, kind, sender, receiver, listener) and (
-            self.znode is None or (isinstance(body, AboutZnodes) and self._is_about(body.znodes))
+            self.znode is None or (isinstance(body, ZnodeMessage) and self._is_about(body.znodes))
         )
 
     def is_about_api(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
@@ -68,7 +68,7 @@ class MessageRule:
     def _is_about(self, znodes: Iterable[str]) -> bool:
         return any(f"{path}/".startswith(f"{self.znode}/") for path in znodes)
 
-    def stands_against(self, names: Iterable[str]) -> bool:
+    def may_affect(self, names: Iterable[str]) -> bool:
         """Return whether the rule names one of these processes, or no process at all."""
         if self.senders is None and self.receivers is None:
             return True

@@ -1,8 +1,9 @@
-"""The network: ordered connections with latency, links that can be cut, rules for single messages.
+"""Simulates the network: ordered connections, links that can be cut, rules for single messages.
 
-A connection keeps its order in each direction, like TCP: a held or delayed message holds up the
-later ones. Messages over a cut link wait until the link is restored, unless an end has closed the
-connection by then. A process that dies closes its connections; a machine that loses power does not.
+A connection keeps the order of messages in each direction, like TCP: a held or delayed message
+holds up the later ones. Messages over a cut link wait until the link is restored, unless an end has
+closed the connection by then. A process that dies closes its connections; a machine that loses
+power does not.
 """
 
 from collections import deque
@@ -25,7 +26,7 @@ from harrow.cluster_model.sim.connection import (
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
 from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
 from harrow.cluster_model.sim.message import Body
-from harrow.cluster_model.sim.message_content import CarriesRecords
+from harrow.cluster_model.sim.message_content import RecordMessage
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
@@ -40,16 +41,16 @@ class Network:
         "_choices",
         "_connections",
         "_cuts",
-        "_disturbed",
         "_endpoints",
-        "_holding",
+        "_holding_rules",
         "_idle_fetches",
+        "_is_disturbed",
         "_latency_min_us",
         "_latency_span_us",
         "_next_id",
         "_outside",
         "_qualities",
-        "_queued",
+        "_queued_directions",
         "_rules",
         "_simulator",
         "_steps_idle_fetches",
@@ -70,11 +71,12 @@ class Network:
         self._cuts: dict[tuple[str, str], int] = {}
         self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
-        self._holding: list[MessageRule] = []
-        self._queued: list[tuple[Connection, bool]] = []
-        # The processes outside a healed core. Messages between two others are not disturbed.
+        self._holding_rules: list[MessageRule] = []
+        self._queued_directions: list[tuple[Connection, bool]] = []
+        # The processes outside a healed core of the cluster (`restore_all_but`). Messages within
+        # the core are not disturbed.
         self._outside: frozenset[str] | None = None
-        self._disturbed = False
+        self._is_disturbed = False
         self._traces_idle_fetches = False
         self.trace_messages = False
         self._idle_fetches: dict[int, IdleFetch] = {}
@@ -83,9 +85,9 @@ class Network:
     # Connections
 
     def add(self, process: Process, name: str | None = None) -> None:
-        """Register a starting process, by its own name or another.
+        """Register a starting process under its own name or another.
 
-        It refuses connections until it listens.
+        The process refuses connections until it listens.
         """
         self._endpoints[name or process.name] = (process, None)
 
@@ -123,7 +125,7 @@ class Network:
             return
         _wake(connection)
         self._forget(connection)
-        if self._server_lives(connection):
+        if self._is_server_alive(connection):
             self._send(connection, True, Close(connection))
 
     def close_by_server(self, connection: Connection) -> None:
@@ -138,7 +140,7 @@ class Network:
     def send_request(self, connection: Connection, correlation_id: int, request: Body) -> None:
         if connection.server.incarnation != connection.server_incarnation:
             self._refuse(connection)
-        elif self._disturbed:
+        elif self._is_disturbed:
             self._send_disturbed(connection, True, Exchange(connection, correlation_id, request))
         else:
             connection.established = True
@@ -154,7 +156,7 @@ class Network:
         """Send a response, or push a message (`PUSHED`)."""
         if not connection.is_open:
             return
-        if self._disturbed:
+        if self._is_disturbed:
             self._send_disturbed(connection, False, Reply(connection, correlation_id, body))
         else:
             direction = connection.to_client
@@ -168,13 +170,13 @@ class Network:
     # Faults
 
     def cut(self, sender: str, receiver: str) -> None:
-        """Cut the link from *sender* to *receiver*. Cuts count."""
+        """Cut the link from *sender* to *receiver*. Each cut needs its own `restore`."""
         self._cuts[sender, receiver] = self._cuts.get((sender, receiver), 0) + 1
-        self._note_disturbance()
+        self._update_disturbance()
         self._wake_disturbed()
 
     def restore(self, sender: str, receiver: str) -> None:
-        """Undo one `cut`. After the last one the waiting messages are sent."""
+        """Undo one `cut`. When the last cut is undone, the waiting messages are sent."""
         cuts = self._cuts.get((sender, receiver), 0) - 1
         if cuts > 0:
             self._cuts[sender, receiver] = cuts
@@ -185,15 +187,14 @@ class Network:
     def restore_all_but(self, outside: frozenset[str]) -> None:
         """End every cut and rule, except for links with an end among the processes *outside*.
 
-        A rule that names processes concerns those (`disturbs`), and ends if none of them is
-        outside, whatever its other end. If it continued, it would disturb a healed process that
-        counts as well.
+        A rule that names processes ends if none of them is outside, because it would otherwise
+        disturb a healed process (`disturbs`).
         """
         self._outside = outside
-        self._qualities.keep(outside)
+        self._qualities.keep_links_of(outside)
         self._cuts = {link: cuts for link, cuts in self._cuts.items() if not outside.isdisjoint(link)}
-        self._rules = [rule for rule in self._rules if rule.stands_against(outside)]
-        self._holding = [rule for rule in self._holding if rule.stands_against(outside)]
+        self._rules = [rule for rule in self._rules if rule.may_affect(outside)]
+        self._holding_rules = [rule for rule in self._holding_rules if rule.may_affect(outside)]
         self._flush()
 
     def is_cut(self, one: str, other: str) -> bool:
@@ -208,19 +209,19 @@ class Network:
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
-            or any(rule.stands_against((name,)) for rule in (*self._rules, *self._holding))
+            or any(rule.may_affect((name,)) for rule in (*self._rules, *self._holding_rules))
         )
 
     def degrade(self, sender: str, receiver: str, quality: LinkQuality) -> None:
         """Make messages from *sender* to *receiver* take longer."""
         self._qualities.add((sender, receiver), quality)
-        self._note_disturbance()
+        self._update_disturbance()
         self._wake_disturbed()
 
     def recover(self, sender: str, receiver: str, quality: LinkQuality) -> None:
         """Undo one `degrade`. Messages in flight keep their arrival times."""
         self._qualities.remove((sender, receiver), quality)
-        self._note_disturbance()
+        self._update_disturbance()
 
     def reset(self, one: str, other: str) -> None:
         """Break the connections between two processes.
@@ -237,25 +238,25 @@ class Network:
         self._outside = None
         self._cuts.clear()
         self._qualities.clear()
-        for rule in (*self._rules, *self._holding):
+        for rule in (*self._rules, *self._holding_rules):
             rule.count = 0
         self._rules.clear()
-        self._holding.clear()
+        self._holding_rules.clear()
         self._flush()
 
     def add_rule(self, rule: MessageRule) -> None:
         self._rules.append(rule)
         if rule.action == message_rule.HOLD:
-            self._holding.append(rule)
-        self._note_disturbance()
+            self._holding_rules.append(rule)
+        self._update_disturbance()
         self._wake_disturbed()
 
-    def remove_rules(self, is_meant: Callable[[MessageRule], bool]) -> None:
+    def remove_rules(self, is_match: Callable[[MessageRule], bool]) -> None:
         """Remove matching rules one by one, and deliver the messages that they hold."""
         for rule in self.rules():
-            if is_meant(rule):
+            if is_match(rule):
                 self._rules = [other for other in self._rules if other is not rule]
-                self._holding = [other for other in self._holding if other is not rule]
+                self._holding_rules = [other for other in self._holding_rules if other is not rule]
                 self._flush()
 
     def has_rule(self, name: str) -> bool:
@@ -264,16 +265,16 @@ class Network:
 
     def rules(self) -> tuple[MessageRule, ...]:
         """Return the rules in force, and the exhausted ones that still hold messages."""
-        return (*self._rules, *self._holding)
+        return (*self._rules, *self._holding_rules)
 
     def process_died(self, process: Process, *, power_loss: bool) -> None:
         """Break the connections of a process that has just died."""
-        mine = [c for c in self._connections.values() if c.client is process or c.server is process]
-        for connection in mine:
+        connections = [c for c in self._connections.values() if c.client is process or c.server is process]
+        for connection in connections:
             _wake(connection)
             if connection.client is process:
                 self._forget(connection)
-                if not power_loss and self._server_lives(connection):
+                if not power_loss and self._is_server_alive(connection):
                     self._send(connection, True, Close(connection))
             elif not power_loss:
                 self._send(connection, False, Close(connection))
@@ -287,7 +288,7 @@ class Network:
     def machine_booted(self, process: Process) -> None:
         """Reset connections from before a power loss that the peers still consider open."""
         for connection in list(self._connections.values()):
-            if connection.server is process and not self._server_lives(connection):
+            if connection.server is process and not self._is_server_alive(connection):
                 self._refuse(connection)
 
     # Sending
@@ -296,7 +297,7 @@ class Network:
         connection.is_open = False
         self._connections.pop(connection.id, None)
 
-    def _server_lives(self, connection: Connection) -> bool:
+    def _is_server_alive(self, connection: Connection) -> bool:
         return connection.server.incarnation == connection.server_incarnation
 
     def _refuse(self, connection: Connection) -> None:
@@ -305,7 +306,7 @@ class Network:
             self._send(connection, False, Close(connection))
 
     def _send(self, connection: Connection, to_server: bool, message: Message) -> None:
-        if self._disturbed:
+        if self._is_disturbed:
             self._send_disturbed(connection, to_server, message)
         else:
             self._transmit(connection, to_server, message, 0)
@@ -320,7 +321,7 @@ class Network:
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
         at_us += extra_us
         if self._qualities.by_link:
-            at_us = self._degraded(connection, to_server, message, at_us)
+            at_us = self._delay_arrival(connection, to_server, message, at_us)
         elif at_us <= direction.arrival_us:
             at_us = direction.arrival_us + 1
         direction.arrival_us = at_us
@@ -331,7 +332,7 @@ class Network:
         else:
             self._simulator.schedule(at_us, receiver, self._deliver_close_to_client, message)
 
-    def _degraded(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
+    def _delay_arrival(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
         """Return a message's arrival time, which slow links or receivers delay past *at_us*."""
         link = self._ends(connection, to_server)
         body = _body(message)
@@ -349,19 +350,19 @@ class Network:
             self._forget(connection)
             connection.client_endpoint.connection_lost(connection)
 
-    def _note_disturbance(self) -> None:
-        self._disturbed = bool(
+    def _update_disturbance(self) -> None:
+        self._is_disturbed = bool(
             self._cuts
             or self._qualities.by_link
             or self._rules
-            or self._queued
+            or self._queued_directions
             or self.trace_messages
             or self._steps_idle_fetches
         )
 
     def watch_messages(self) -> None:
         self.trace_messages = True
-        self._note_disturbance()
+        self._update_disturbance()
         self._wake_disturbed()
 
     def _send_disturbed(self, connection: Connection, to_server: bool, message: Message) -> None:
@@ -408,7 +409,7 @@ class Network:
         self._simulator.schedule(
             self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
         )
-        if self._server_lives(connection):
+        if self._is_server_alive(connection):
             self._transmit(connection, True, Close(connection), 0)
 
     def _is_cut(self, connection: Connection, to_server: bool) -> bool:
@@ -442,7 +443,7 @@ class Network:
             rule.applied += 1
             if rule.exhausted():
                 self._rules.remove(rule)
-                self._note_disturbance()
+                self._update_disturbance()
             self._trace.emit(
                 MessageRuleApplied, rule.name, rule.action, body.api, kind, sender, receiver, rule.strike
             )
@@ -452,7 +453,7 @@ class Network:
     # Idle fetches
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself, if its client would and no fault may interfere."""
+        """Let a waiting fetch repeat itself, if its client would and no fault interferes."""
         connection = fetch.exchange.connection
         if connection.idle is not None:
             idle = self._idle_fetches[connection.id]
@@ -460,7 +461,7 @@ class Network:
             return idle
         if (
             connection.on_repeated is None
-            or not self._is_still(connection)
+            or not self._is_quiet(connection)
             or self._disturbs_fetches(connection, fetch.exchange.request.api)
         ):
             return None
@@ -477,12 +478,12 @@ class Network:
 
     def step_idle_fetches(self) -> None:
         """Take each cycle of idle fetches event by event, from the beginning of the run."""
-        assert not self._connections, "there are connections already"
+        assert not self._connections, "connections exist already"
         self._steps_idle_fetches = True
-        self._note_disturbance()
+        self._update_disturbance()
 
     def watch_fetches(self) -> None:
-        """Record all fetches that wait or expire from the start; the run is otherwise the same."""
+        """Record each fetch that waits or expires. Otherwise the run stays the same."""
         self.step_idle_fetches()
         self._traces_idle_fetches = True
 
@@ -490,7 +491,7 @@ class Network:
         del self._idle_fetches[connection.id]
         connection.idle = None
 
-    def _is_still(self, connection: Connection) -> bool:
+    def _is_quiet(self, connection: Connection) -> bool:
         """Return whether both ends run, and no message is in flight or waits."""
         now_us = self._simulator.now_us
         return (
@@ -501,7 +502,7 @@ class Network:
             and connection.to_client.queue is None
             and connection.to_server.arrival_us <= now_us
             and connection.to_client.arrival_us <= now_us
-            and self._server_lives(connection)
+            and self._is_server_alive(connection)
         )
 
     def _disturbs_fetches(self, connection: Connection, api: str) -> bool:
@@ -536,22 +537,22 @@ class Network:
         direction = connection.to_server if to_server else connection.to_client
         if direction.queue is None:
             direction.queue = deque()
-            self._queued.append((connection, to_server))
+            self._queued_directions.append((connection, to_server))
         direction.queue.append((message, rule))
-        self._disturbed = True
+        self._is_disturbed = True
 
     def _flush(self) -> None:
         """Send the queued messages that can pass now, connection by connection, in order."""
         waiting = []
-        for connection, to_server in self._queued:
+        for connection, to_server in self._queued_directions:
             direction = connection.to_server if to_server else connection.to_client
             self._flush_direction(connection, to_server, direction)
             if direction.queue:
                 waiting.append((connection, to_server))
             else:
                 direction.queue = None
-        self._queued = waiting
-        self._note_disturbance()
+        self._queued_directions = waiting
+        self._update_disturbance()
 
     def _flush_direction(self, connection: Connection, to_server: bool, direction: Direction) -> None:
         queue = direction.queue
@@ -559,15 +560,15 @@ class Network:
         has_left = False
         while queue and not self._is_cut(connection, to_server):
             message, rule = queue[0]
-            if rule is not None and rule in self._holding and not within_core:
+            if rule is not None and rule in self._holding_rules and not within_core:
                 break
             queue.popleft()
             has_left = has_left or (rule is not None and rule.is_on_the_way)
             if to_server:
-                # A client that has closed the connection drops its own queue, but not messages that
-                # were on their way already, nor those behind them.
+                # A client that has closed the connection drops its queued messages, but not
+                # messages that were on their way already, nor messages behind them.
                 if connection.is_open or has_left or isinstance(message, Close):
-                    if self._server_lives(connection):
+                    if self._is_server_alive(connection):
                         self._transmit(connection, True, message, 0)
                     elif connection.is_open:
                         self._refuse(connection)
@@ -597,7 +598,7 @@ def _duplicate(message: Message) -> Message:
 
 
 def _record_bytes(body: object) -> int:
-    return body.record_bytes if isinstance(body, CarriesRecords) else 0
+    return body.record_bytes if isinstance(body, RecordMessage) else 0
 
 
 def _deliver_close_to_server(close: Close) -> None:

@@ -1,4 +1,4 @@
-"""Processes as the operating system sees them: running, paused or dead; and their events."""
+"""Defines processes, which run, are paused or are dead, and the events that happen to them."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -8,7 +8,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 def _refuse_to_exit() -> None:
-    raise AssertionError("a process that never ends by itself")
+    raise AssertionError("this process never ends by itself")
 
 
 class ScheduledEvent:

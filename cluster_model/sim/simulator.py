@@ -1,8 +1,8 @@
 """The event loop: a virtual clock, and the queue of events in the order in which they will happen.
 
 An event happens to a process. It is dropped if the process has died since it was scheduled, and
-kept back while the process is paused. A timer that was cancelled stays in the queue: the code that
-set it checks, when it fires, whether it still matters.
+delayed while the process is paused. A timer that was cancelled stays in the queue: when it fires,
+the code that set it checks whether it still matters.
 """
 
 from collections.abc import Callable

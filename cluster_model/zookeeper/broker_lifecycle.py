@@ -74,7 +74,7 @@ class ZkBrokerLifecycle:
         return self._controller.is_active
 
     @property
-    def gives_up_us(self) -> int | None:
+    def exit_us(self) -> int | None:
         """Never: it retries to register without limit."""
         return None
 
@@ -160,5 +160,5 @@ class ZkBrokerLifecycle:
         self._broker_epoch = result.czxid
         self._host.publish(RegistrationLearned, self._broker, result.czxid)
         self._controller.broker_registered()
-        self._listener.registered(result.czxid)
-        self._listener.unfenced()
+        self._listener.on_registration(result.czxid)
+        self._listener.on_unfencing()

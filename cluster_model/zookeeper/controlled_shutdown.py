@@ -84,7 +84,7 @@ class ControlledShutdown:
         if self._client is None:
             self._handle_response(ControlledShutdownResponse(errors.BROKER_NOT_AVAILABLE), None)
             return
-        broker_epoch = self.broker_epoch() if self.switches.broker_epoch else NO_EPOCH
+        broker_epoch = self.broker_epoch() if self.switches.control_requests_carry_broker_epoch else NO_EPOCH
         self._client.send(ControlledShutdownRequest(self.broker, broker_epoch), self._handle_response)
 
     def _handle_response(self, response: ControlledShutdownResponse | None, _: None) -> None:

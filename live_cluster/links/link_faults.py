@@ -69,10 +69,10 @@ class LinkFaults:
     def restore_all_but(self, outside: frozenset[str]) -> None:
         """Restore all links but those of processes *outside* a core."""
         self._outside, self._is_core_healed = outside, True
-        self._qualities.keep(outside)
+        self._qualities.keep_links_of(outside)
         self._cuts = Counter({link: cuts for link, cuts in self._cuts.items() if self._is_met(*link)})
-        self._rules = [rule for rule in self._rules if rule.stands_against(outside)]
-        self._holding = [rule for rule in self._holding if rule.stands_against(outside)]
+        self._rules = [rule for rule in self._rules if rule.may_affect(outside)]
+        self._holding = [rule for rule in self._holding if rule.may_affect(outside)]
         self._wake()
 
     def _is_met(self, sender: str, receiver: str) -> bool:
@@ -101,7 +101,7 @@ class LinkFaults:
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
-            or any(rule.stands_against((name,)) for rule in self.rules())
+            or any(rule.may_affect((name,)) for rule in self.rules())
         )
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:

@@ -50,29 +50,33 @@ def _recover_broker(live: LiveEnvironment, effect: effects.SlowBroker) -> None:
 
 STARTED: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
 """The effects that are possible on brokers that harrow has started."""
-STARTED.on(effects.LosePower, _lose_power)
-STARTED.never(
+STARTED.register(effects.LosePower, _lose_power)
+STARTED.register_impossible(
     "harrow cannot know which pages the system has written back, so it cannot tear a batch realistically",
     effects.TearWrite,
 )
-STARTED.on(effects.LoseDisk, lambda live, effect: _disk(live, effect.broker).lose())
-STARTED.never("all brokers share one disk, which is slow for all of them or for none", effects.SlowDisk)
-STARTED.never("all brokers share one disk, which does not fail for only one of them", effects.FailLogDir)
-STARTED.never(
+STARTED.register(effects.LoseDisk, lambda live, effect: _disk(live, effect.broker).lose())
+STARTED.register_impossible(
+    "all brokers share one disk, which is slow for all of them or for none", effects.SlowDisk
+)
+STARTED.register_impossible(
+    "all brokers share one disk, which does not fail for only one of them", effects.FailLogDir
+)
+STARTED.register_impossible(
     "a running broker serves a batch from memory, so damage on disk has its effect at an unknown time",
     effects.DamageBatch,
 )
-STARTED.on(
+STARTED.register(
     effects.RemoveCheckpoint, lambda live, effect: _disk(live, effect.broker).remove_checkpoint(effect.file)
 )
-STARTED.never("harrow does not keep older checkpoint files", effects.RevertCheckpoint)
-STARTED.never(
+STARTED.register_impossible("harrow does not keep older checkpoint files", effects.RevertCheckpoint)
+STARTED.register_impossible(
     "all processes share the clock of this machine; a different time needs a library such as libfaketime",
     effects.StepClock,
 )
-STARTED.on(effects.ExpireSession, lambda live, effect: _control(live).expire_session(effect.broker))
-STARTED.on(effects.DeleteController, _delete_controller)
-STARTED.on(effects.SlowBroker, _slow_broker, undo=_recover_broker)
+STARTED.register(effects.ExpireSession, lambda live, effect: _control(live).expire_session(effect.broker))
+STARTED.register(effects.DeleteController, _delete_controller)
+STARTED.register(effects.SlowBroker, _slow_broker, undo=_recover_broker)
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:

@@ -9,8 +9,8 @@ from harrow.cluster_model.topology import ApplicationSpec
 from harrow.faults.action import Action
 from harrow.faults.effects import FaultEffect
 from harrow.faults.fault import ClientApplication, Fault, LastingFault
+from harrow.faults.forecast_environment import ANY_CLIENT, ForecastEnvironment
 from harrow.faults.link_ends import with_link_ends
-from harrow.faults.outlook import ANY_CLIENT, Outlook
 
 Lack = Callable[[FaultEffect], str | None]
 """Returns why an effect is impossible on a cluster, None if it is possible."""
@@ -52,7 +52,7 @@ def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     concrete = with_link_ends(
         with_fields(fault, dynamic), brokers, cluster.client_names(), lambda _: (next(others),)
     )
-    outlook = Outlook(cluster)
+    outlook = ForecastEnvironment(cluster)
     effects = list(outlook.effects_of(concrete))
     if isinstance(concrete, LastingFault) and concrete.is_lasting():
         effects += concrete.end(outlook)

@@ -101,7 +101,7 @@ class LiveTarget:
             threads.check()
             wait(what)
 
-        self._elects_uncleanly = release.behaviours.elects_uncleanly(spec.metadata or release.metadata)
+        self._elects_uncleanly = release.behaviours.allows_unclean_election(spec.metadata or release.metadata)
         self._clock = WallClock()
         self.trace = Trace(self._clock)
         self._activity = activity = Activity()
@@ -316,7 +316,7 @@ class LiveTarget:
         cluster = self._cluster
         return partition_settings(
             *(cluster.spec, self.partition_names(), cluster.replicas_of, self._topic_config),
-            elects_uncleanly=self._elects_uncleanly,
+            allows_unclean_election=self._elects_uncleanly,
         )
 
     def evidence(self) -> Evidence:

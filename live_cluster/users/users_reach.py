@@ -53,21 +53,23 @@ def _is_between_brokers(effect: effects.LinkEffect) -> str | None:
 
 USERS: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
 """The effects that are possible on a user's cluster, if its file has the commands."""
-USERS.refuse(effects.Cut, _is_between_brokers)
-USERS.refuse(effects.Restore, _is_between_brokers)
-USERS.never(
+USERS.restrict(effects.Cut, _is_between_brokers)
+USERS.restrict(effects.Restore, _is_between_brokers)
+USERS.register_impossible(
     "no command cuts the power, and harrow cannot see the disks", effects.LosePower, effects.TearWrite
 )
-USERS.never(
+USERS.register_impossible(
     "harrow has no access to the disks",
     *(effects.LoseDisk, effects.SlowDisk, effects.FailLogDir),
     *(effects.DamageBatch, effects.RevertCheckpoint, effects.RemoveCheckpoint),
 )
-USERS.never("no command sets a clock", effects.StepClock)
-USERS.never("harrow has no access to ZooKeeper", effects.ExpireSession, effects.DeleteController)
-USERS.never("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
-USERS.never("no command breaks connections", effects.ResetLink)
-USERS.never(
+USERS.register_impossible("no command sets a clock", effects.StepClock)
+USERS.register_impossible(
+    "harrow has no access to ZooKeeper", effects.ExpireSession, effects.DeleteController
+)
+USERS.register_impossible("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
+USERS.register_impossible("no command breaks connections", effects.ResetLink)
+USERS.register_impossible(
     "messages go through harrow only on clusters that it started",
     effects.RuleMessages,
     effects.ReleaseMessages,

@@ -81,13 +81,15 @@ class RunBuilder:
         return self.now_us
 
     def send(self, process: int, value: str, partition: str = PARTITION) -> None:
-        self.history.send_invoked(process, partition, value, self.tick())
+        self.history.record_send(process, partition, value, self.tick())
 
     def ok(self, process: int, value: str, offset: int | None, partition: str = PARTITION) -> None:
-        self.history.send_acked(process, partition, offset, value, self.tick())
+        self.history.record_ack(process, partition, offset, value, self.tick())
 
     def unknown(self, process: int, value: str, partition: str = PARTITION) -> None:
-        self.history.send_failed(process, partition, value, self.tick(), "TimeoutException", definite=False)
+        self.history.record_failure(
+            process, partition, value, self.tick(), "TimeoutException", definite=False
+        )
 
     def transaction(self, process: int, type_: str, *values: str, partition: str = PARTITION) -> None:
         """Record a transaction with its records in the leader's log and its outcome."""
@@ -111,7 +113,7 @@ class RunBuilder:
                 name="consumer", read_committed=isolation_level == "read_committed"
             )
         now_us = self.tick()
-        self.history.polled(process, {partition: list(pairs)}, now_us, now_us)
+        self.history.record_poll(process, {partition: list(pairs)}, now_us, now_us)
 
     def read_to_end(self, broker: int, partition: str = PARTITION) -> None:
         """Let a consumer read every record of *broker* after healing."""

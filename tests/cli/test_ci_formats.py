@@ -100,7 +100,7 @@ def test_a_broken_promise_fails_the_case_of_its_rule(harrow: Harrow) -> None:
 
 
 def test_several_seeds_are_one_suite(harrow: Harrow) -> None:
-    arguments = ("run", "swarm", "--seeds", "0..5", "--set", "behaviours.hw_counts_whole_isr=false")
+    arguments = ("run", "swarm", "--seeds", "0..5", "--set", "behaviours.hw_waits_for_whole_isr=false")
     ended = harrow(*arguments, "--no-results", "--format", "junit")
     assert ended.returncode == 1
     (suite,) = read(ended.stdout)
@@ -335,7 +335,7 @@ workload: {duration: 5s, producers: [{name: p, rate: 4/s, settings: {enable.idem
 faults:
   - rate: 30/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
-behaviours: {hw_counts_whole_isr: false}
+behaviours: {hw_waits_for_whole_isr: false}
 """,
         encoding="utf-8",
     )

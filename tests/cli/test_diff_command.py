@@ -428,7 +428,7 @@ def test_a_newer_release_may_come_first(harrow: Harrow) -> None:
     out = harrow("diff", "latest", "3.9").stdout
     assert out.startswith(f"Differences between Kafka {NEWEST_RELEASE} and Kafka 3.9")
     assert f"metadata in {NEWEST_RELEASE}: kraft, in 3.9: kraft or zookeeper" in out
-    assert re.search(rf"cleaner_retains_last_batch +in {NEWEST}: true, in 3\.9: false", out)
+    assert re.search(rf"cleaner_retains_empty_last_batch +in {NEWEST}: true, in 3\.9: false", out)
     assert re.search(rf"linger\.ms \(producer\) +in {NEWEST}: 5, in 3\.9: 0", out)
     assert re.search(rf"group\.protocol \(consumer\) +in {NEWEST}: classic, in 3\.9: no such setting", out)
     # Explanations of switches may say "Before", but values name their release.

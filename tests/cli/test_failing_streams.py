@@ -101,7 +101,7 @@ workload: {duration: 2s, producers: [{name: p, rate: 4/s, settings: {enable.idem
 faults:
   - rate: 60/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
-behaviours: {hw_counts_whole_isr: false}
+behaviours: {hw_waits_for_whole_isr: false}
 """
 
 WRITING = [

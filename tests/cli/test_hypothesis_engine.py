@@ -10,7 +10,7 @@ from tests.cli.conftest import Harrow
 OPEN = """
 name: open
 kafka: "2.4"
-behaviours: {ack_waits_for_hw: false, epoch_cache_cut_at_log_end: true}
+behaviours: {ack_waits_for_hw: false, truncation_drops_empty_last_epoch: true}
 settings: {acks: all}
 cluster: {brokers: 2, topics: [{name: t, replication_factor: 2}]}
 workload: {duration: 10s, producers: [{name: producer-0, rate: 5/s}]}

@@ -27,7 +27,7 @@ faults:
   - rate: 30/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
-BROKEN = f"{SMALL}behaviours: {{hw_counts_whole_isr: false}}\n"
+BROKEN = f"{SMALL}behaviours: {{hw_waits_for_whole_isr: false}}\n"
 
 
 @pytest.fixture

@@ -253,11 +253,11 @@ class FakeListener:
     def has_failed_log_dirs(self) -> bool:
         return False
 
-    def registered(self, broker_epoch: int) -> None:
+    def on_registration(self, broker_epoch: int) -> None:
         self.log.append(broker_epoch)
 
-    def unfenced(self) -> None:
+    def on_unfencing(self) -> None:
         self.log.append("unfenced")
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def on_metadata_update(self, delta: MetadataDelta) -> None:
         self.log.append(delta)

@@ -30,10 +30,10 @@ def test_an_invocation_has_no_offsets_and_no_polled_records() -> None:
 
 def test_a_walk_visits_client_reports_in_the_same_way() -> None:
     history = History()
-    history.send_invoked(0, "t-0", "x", 0)
-    history.send_acked(0, "t-0", 3, "x", 1)
-    history.send_failed(0, "t-0", "y", 1, "TimeoutException", definite=False)
-    history.polled(1, {"t-0": [(3, "x")]}, 1, 2)
+    history.record_send(0, "t-0", "x", 0)
+    history.record_ack(0, "t-0", 3, "x", 1)
+    history.record_failure(0, "t-0", "y", 1, "TimeoutException", definite=False)
+    history.record_poll(1, {"t-0": [(3, "x")]}, 1, 2)
     completions = [operation for operation in history.operations if operation.is_completion]
     assert [list(operation.sends()) for operation in completions] == [
         [("t-0", 3, "x")],

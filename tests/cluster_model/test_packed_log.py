@@ -146,8 +146,8 @@ def test_packed_rows_are_no_longer_objects_in_memory() -> None:
 
 def test_operations_are_built_from_their_rows() -> None:
     history = History()
-    history.send_invoked(3, "t-0", "x", 5)
-    history.send_acked(3, "t-0", 7, "x", 9)
+    history.record_send(3, "t-0", "x", 5)
+    history.record_ack(3, "t-0", 7, "x", 9)
     expected = Operation(1, 3, OK, SEND, (("send", "t-0", (7, "x")),), 9)
     assert (history.operations[1], history.operations[-1:], list(history.operations)[1]) == (
         expected,

@@ -32,100 +32,106 @@ ARRIVED: dict[str, dict[str, object]] = {
     "fetch_sessions_keep_epoch": {"0.10.2": False, "2.8": True},  # KAFKA-9338, 2.5
     "broker_epoch": {"0.10.2": False, "2.4": True},  # KIP-380, 2.2
     "controller_writes_fenced": {"0.10.2": False, "2.4": True},  # KAFKA-6082, 2.1
-    "requests_after_registration": {"0.10.2": False, "2.0": True},  # KAFKA-6772, 2.0
-    "sockets_opened_last": {"0.10.2": False, "3.6": True},  # KAFKA-14658, 3.5
+    "requests_wait_for_registration": {"0.10.2": False, "2.0": True},  # KAFKA-6772, 2.0
+    "broker_opens_sockets_when_ready": {"0.10.2": False, "3.6": True},  # KAFKA-14658, 3.5
     "idempotence": {"0.10.2": False, "0.11": True},  # KIP-98
     "retention_waits_for_hw": {"0.10.2": False, "0.11": True},  # KAFKA-5634, 0.11.0.1
     "cleaner_waits_for_hw": {"0.10.2": False, "3.6": True},  # KAFKA-13194, 3.1
-    "tombstones_have_horizon": {"0.10.2": False, "3.6": True},  # KIP-534, 3.1
-    "cleaner_retains_last_batch": {"0.10.2": False, "4.0": True},  # KAFKA-17076, 4.0
+    "tombstones_have_delete_horizon": {"0.10.2": False, "3.6": True},  # KIP-534, 3.1
+    "cleaner_retains_empty_last_batch": {"0.10.2": False, "4.0": True},  # KAFKA-17076, 4.0
     "log_start_follows_leader": {"0.10.2": False, "0.11": True},  # KIP-107
-    "follower_begins_with_batch": {"0.10.2": False, "1.1": True},  # KAFKA-6975, 1.0.2 and 1.1.1
+    "follower_accepts_log_start_mid_batch": {"0.10.2": False, "1.1": True},  # KAFKA-6975, 1.0.2 and 1.1.1
     "producer_batches_retained": {"0.10.2": 0, "0.11": 1, "1.1": 5},  # KAFKA-5494, 1.0
     "idempotent_in_flight_max": {"0.10.2": 1, "1.1": 5},  # KAFKA-5494, 1.0
     "unknown_producer_id_error": {"0.10.2": False, "1.1": True},  # KAFKA-5793, 1.0
-    "unknown_producer_begins_anywhere": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
+    "unknown_producer_sequence_accepted": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
     "delivery_timeout": {"0.10.2": False, "2.4": True},  # KIP-91, 2.1
     "sticky_partitioner": {"0.10.2": False, "2.4": True},  # KIP-480, 2.4
-    "epoch_cache_cut_at_log_end": {"0.10.2": False, "2.8": True},  # KAFKA-10706, 2.6.1
+    "truncation_drops_empty_last_epoch": {"0.10.2": False, "2.8": True},  # KAFKA-10706, 2.6.1
     "maximal_isr": {"0.10.2": False, "2.8": True},  # KIP-497, 2.7
     "isr_expansion_checks_registration": {"0.10.2": False, "3.6": True},  # KIP-841, 3.3
-    "hw_checks_registration": {"0.10.2": False, "3.6": True},  # KAFKA-15021, 3.6
+    "hw_ignores_unregistered_followers": {"0.10.2": False, "3.6": True},  # KAFKA-15021, 3.6
     "truncation_on_fetch": {"0.10.2": False, "2.8": True},  # KIP-595, 2.7
     "requests_wait_for_isr_write": {"0.10.2": True, "2.8": False},  # KIP-497, 2.7
     "reelection_counts_as_fetch": {"0.10.2": True, "3.6": False},  # 3.3
     "producer_bumps_epoch": {"0.10.2": False, "2.8": True},  # KIP-360, 2.5
-    "empty_log_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5, until KAFKA-15591, 4.5
-    "unknown_producer_begins_at_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5 (KAFKA-14359)
-    "kraft_elects_uncleanly": {"0.10.2": False, "3.9": True},  # KAFKA-12670, 3.9
+    "empty_log_requires_sequence_zero": {
+        "0.10.2": True,
+        "2.8": False,
+    },  # KIP-360, 2.5, until KAFKA-15591, 4.5
+    "unknown_producer_sequence_is_zero": {"0.10.2": True, "2.8": False},  # KIP-360, 2.5 (KAFKA-14359)
+    "kraft_allows_unclean_election": {"0.10.2": False, "3.9": True},  # KAFKA-12670, 3.9
     "log_dir_failure_reported": {"0.10.2": False, "3.9": True},  # KIP-858, 3.7
     "hw_waits_for_min_isr": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
     "producer_fenced_error": {"0.10.2": False, "2.8": True},  # KIP-588, 2.7
-    "repeated_registration_kept": {"0.10.2": False, "3.9": True},  # KAFKA-16952, 3.9
-    "unfenced_broker_heard_anew": {"0.10.2": False, "3.9": True},  # 32576f61ce8, 3.7
+    "repeated_registration_keeps_epoch": {"0.10.2": False, "3.9": True},  # KAFKA-16952, 3.9
+    "unfencing_resets_broker_metadata_offset": {"0.10.2": False, "3.9": True},  # 32576f61ce8, 3.7
     "transaction_verification": {"0.10.2": False, "3.6": True},  # KIP-890, 3.6
     "transactional_commits_verified": {"0.10.2": False, "3.9": True},  # KAFKA-15784, 3.7
     "transaction_abortable_error": {"0.10.2": False, "3.9": True},  # KAFKA-16314, 3.8
     "transactions_v2": {"0.10.2": False, "4.0": True},  # KIP-890, 4.0
-    "next_transaction_verified": {"0.10.2": False, "4.0": True},  # KAFKA-18575, 4.0
-    "stale_epoch_refused_unverified": {"0.10.2": False, "4.3": True},  # KAFKA-18042, 4.1
-    "stale_epoch_told_first": {"0.10.2": False, "3.9": True},  # KAFKA-19690, 3.9.2, 4.0.1, 4.1.1
-    "cleaner_retains_batch_at_hw": {"0.10.2": False, "4.4": True},  # KAFKA-20452, 4.4
-    "assignor_change_assigns": {"0.10.2": False, "4.4": True},  # KAFKA-20434, 4.4
+    "ongoing_transaction_checks_epoch": {"0.10.2": False, "4.0": True},  # KAFKA-18575, 4.0
+    "stale_epoch_refused_before_verification": {"0.10.2": False, "4.3": True},  # KAFKA-18042, 4.1
+    "stale_epoch_reported_before_txn_state": {
+        "0.10.2": False,
+        "3.9": True,
+    },  # KAFKA-19690, 3.9.2, 4.0.1, 4.1.1
+    "cleaner_retains_empty_batch_only_at_hw": {"0.10.2": False, "4.4": True},  # KAFKA-20452, 4.4
+    "assignor_change_triggers_assignment": {"0.10.2": False, "4.4": True},  # KAFKA-20434, 4.4
     "emptied_group_assigns_at_once": {"0.10.2": False, "4.4": True},  # KAFKA-20442, 4.4
     "static_member_rejoins_full_group": {"0.10.2": False, "4.4": True},  # KAFKA-20601, 4.4
-    "former_instance_released": {"0.10.2": False, "4.4": True},  # 4.4
-    "transactional_commit_errors_named": {"0.10.2": False, "4.4": True},  # KIP-1319, 4.4
-    "fetch_answers_match_epoch": {"0.10.2": False, "3.9": True},  # KAFKA-18991, 3.9.1, 4.0.1
-    "min_isr_limited_to_replicas": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
+    "previous_instance_id_released": {"0.10.2": False, "4.4": True},  # 4.4
+    "specific_transactional_commit_errors": {"0.10.2": False, "4.4": True},  # KIP-1319, 4.4
+    "stale_fetch_response_ignored": {"0.10.2": False, "3.9": True},  # KAFKA-18991, 3.9.1, 4.0.1
+    "min_isr_limited_to_replica_count": {"0.10.2": False, "3.9": True},  # KAFKA-15583, 3.7
 }
 
 IN_EVERY_RELEASE = [
-    "cleaner_keeps_latest",
+    "cleaner_retains_latest_record",
     "cleaner_retains_tombstones",
     "controller_epoch_fencing",
     "leader_epoch_fencing",
     "sequence_check",
-    "hw_counts_whole_isr",
+    "hw_waits_for_whole_isr",
     "ack_waits_for_hw",
-    "consumer_limited_by_hw",
+    "consumer_reads_below_hw",
     "hw_never_falls",
     "hw_limited_to_log_end",
     "recovery_point_follows_flush",
-    "epoch_cache_follows_log",
+    "epoch_cache_truncated_with_log",
     "isr_expansion_checks_hw",
     "isr_shrink_waits_for_write",
-    "refused_isr_write_obeyed",
+    "leader_discards_refused_isr",
     "isr_write_conditional",
     "min_isr_checked",
-    "deposed_leader_fails_pending",
-    "producer_state_follows_log",
-    "followers_learn_producers",
+    "deposed_leader_fails_pending_produces",
+    "truncation_rebuilds_producer_state",
+    "followers_track_producer_state",
     "unclean_election_only_if_enabled",
-    "preferred_leader_from_isr",
-    "diverging_fetch_uncounted",
-    "duplicate_waits_for_hw",
+    "preferred_leader_must_be_in_isr",
+    "diverging_fetch_keeps_follower_leo",
+    "duplicate_ack_waits_for_hw",
     "shutdown_flushes_logs",
-    "unclean_shutdown_leaves_elr",
+    "unclean_shutdown_removes_from_elr",
     "alter_partition_fenced",
     "election_raises_leader_epoch",
-    "producer_ids_given_once",
+    "producer_ids_allocated_once",
     "one_vote_per_epoch",
-    "snapshot_cuts_shorter_log_only",
+    "snapshot_replaces_only_shorter_log",
     "snapshot_of_committed_metadata",
-    "transactional_epoch_checked",
+    "transactional_producer_epoch_checked",
     "lso_below_open_transactions",
-    "markers_to_all_partitions",
-    "prepared_commit_finished",
+    "markers_written_to_all_partitions",
+    "new_coordinator_completes_commit",
 ]
 
 IN_NO_RELEASE = [
-    "given_up_batch_unresolved",
+    "abandoned_batch_keeps_sequence",
     "repeated_isr_write_recognised",
     "reelected_leader_forgets_positions",
-    "isr_change_survives_known_state",
-    "reverted_epochs_recovered",
-    "transactions_loaded_once_committed",
+    "isr_change_survives_repeated_state",
+    "recovery_restores_earlier_epochs",
+    "coordinator_load_waits_for_commit",
 ]
 
 
@@ -167,10 +173,14 @@ def test_a_mutant_sets_one_switch_to_a_value_that_its_release_does_not_have(muta
 
 
 UNREPAIRED = (
-    *("fetch_sessions_keep_epoch", "maximal_isr", "fetch_answers_match_epoch"),
-    *("given_up_batch_unresolved", "repeated_isr_write_recognised"),
-    *("empty_log_begins_at_zero", "reelected_leader_forgets_positions", "isr_change_survives_known_state"),
-    "transactions_loaded_once_committed",
+    *("fetch_sessions_keep_epoch", "maximal_isr", "stale_fetch_response_ignored"),
+    *("abandoned_batch_keeps_sequence", "repeated_isr_write_recognised"),
+    *(
+        "empty_log_requires_sequence_zero",
+        "reelected_leader_forgets_positions",
+        "isr_change_survives_repeated_state",
+    ),
+    "coordinator_load_waits_for_commit",
 )
 """Flaws that the mutant's release has itself: the swarms have them mended."""
 
@@ -199,21 +209,21 @@ def test_no_mutant_is_safe(mutant: Mutant) -> None:
 
 def test_later_repairs_of_the_default_release_are_listed_with_their_values() -> None:
     assert REPAIRED_SINCE == {
-        "cleaner_retains_last_batch": True,
+        "cleaner_retains_empty_last_batch": True,
         "cleaner_waits_for_hw": True,
-        "epoch_cache_cut_at_log_end": True,
-        "fetch_answers_match_epoch": True,
+        "truncation_drops_empty_last_epoch": True,
+        "stale_fetch_response_ignored": True,
         "fetch_sessions_keep_epoch": True,
-        "former_life_fetch_refused": True,
-        "hw_checks_registration": True,
+        "previous_incarnation_fetch_ignored": True,
+        "hw_ignores_unregistered_followers": True,
         "isr_expansion_checks_registration": True,
         "maximal_isr": True,
-        "next_transaction_verified": True,
+        "ongoing_transaction_checks_epoch": True,
         "static_leader_skips_assignment": True,
         "transaction_verification": True,
         "transactional_commits_verified": True,
         "transactions_v2": True,
-        "unknown_producer_begins_anywhere": True,
+        "unknown_producer_sequence_accepted": True,
     }
 
 

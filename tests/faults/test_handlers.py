@@ -42,7 +42,7 @@ def test_a_target_can_undo_every_effect_that_it_performs(target: Handlers[object
 def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None:
     done: list[object] = []
     handlers: Handlers[list[object]] = Handlers()
-    handlers.on(
+    handlers.register(
         Melt, lambda target, it: target.append(it.broker), undo=lambda target, it: target.append(-it.broker)
     )
     handlers.perform(done, Melt(3))
@@ -55,7 +55,7 @@ def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None
 
 def test_an_effect_without_an_undo_cannot_end() -> None:
     handlers: Handlers[object] = Handlers()
-    handlers.on(Melt, lambda *_: None)
+    handlers.register(Melt, lambda *_: None)
     assert handlers.lack(Melt(3)) is None
     assert handlers.lack(Undo(Melt(3))) == "nothing here undoes Melt"
 
@@ -70,9 +70,9 @@ def test_an_effect_without_a_handler_is_impossible() -> None:
 
 def test_a_reason_against_an_effect_also_applies_to_its_undo() -> None:
     base: Handlers[object] = Handlers()
-    base.on(Melt, lambda *_: None, undo=lambda *_: None)
+    base.register(Melt, lambda *_: None, undo=lambda *_: None)
     handlers: Handlers[object] = Handlers(base)
-    handlers.never("there is no fire", Melt)
+    handlers.register_impossible("there is no fire", Melt)
     assert handlers.lack(Melt(0)) == handlers.lack(Undo(Melt(0))) == "there is no fire"
     assert base.lack(Melt(0)) is None
     with pytest.raises(NotPerformedError, match="there is no fire"):
@@ -81,8 +81,8 @@ def test_a_reason_against_an_effect_also_applies_to_its_undo() -> None:
 
 def test_an_effect_may_be_impossible_with_certain_values() -> None:
     handlers: Handlers[object] = Handlers()
-    handlers.on(Melt, lambda *_: None)
-    handlers.refuse(Melt, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)
+    handlers.register(Melt, lambda *_: None)
+    handlers.restrict(Melt, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)
     assert [handlers.lack(Melt(broker)) for broker in (0, 1)] == [None, "broker 1 is made of stone"]
 
 

@@ -146,7 +146,7 @@ def test_any_sequence_of_actions_keeps_the_promises(numbers: range) -> None:
 
 def test_the_machine_finds_a_flaw() -> None:
     class Flawed(ClusterMachine):
-        behaviours: ClassVar[Mapping[str, Value]] = {**REPAIRED_SINCE, "hw_counts_whole_isr": False}
+        behaviours: ClassVar[Mapping[str, Value]] = {**REPAIRED_SINCE, "hw_waits_for_whole_isr": False}
 
     with pytest.raises(AssertionError) as caught:
         run_state_machine_as_test(Flawed, settings=settings(QUICK, max_examples=100))

@@ -43,7 +43,7 @@ def compacted_plan(release: str) -> Plan:
     return replace(
         plan,
         kafka=release,
-        behaviours={"cleaner_waits_for_hw": True, "cleaner_retains_last_batch": True},
+        behaviours={"cleaner_waits_for_hw": True, "cleaner_retains_empty_last_batch": True},
         cluster=replace(plan.cluster, settings={**plan.cluster.settings, **SETTINGS}),
         producers=tuple(replace(spec, keys=5, tombstone_every=7) for spec in plan.producers),
         faults=(replace(injection, timing=replace(injection.timing, mean_us=3 * SECOND), faults=faults),),

@@ -224,7 +224,7 @@ def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_known
 ) -> None:
     """KafkaApis: STALE_CONTROLLER_EPOCH for each of the three."""
     host = FakeHost("broker-1")
-    behaviours = Behaviours().with_switches(requests_after_registration=False)
+    behaviours = Behaviours().with_switches(requests_wait_for_registration=False)
     broker = Broker(
         1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
     )

@@ -202,7 +202,7 @@ def test_acks_all_is_refused_before_the_append_if_the_isr_is_smaller_than_min_in
     leader = TrackedLeader(isr, release, min_isr)
     for step in history:
         leader.do(step)
-    needed = min(min_isr, 3) if leader.partition.switches.min_isr_limited_to_replicas else min_isr
+    needed = min(min_isr, 3) if leader.partition.switches.min_isr_limited_to_replica_count else min_isr
     leo, is_small = leader.leo, len(leader.partition.isr) < needed
     assert leader.append(acks=-1) == (errors.NOT_ENOUGH_REPLICAS if is_small else errors.NONE)
     assert leader.leo == leo + (not is_small)

@@ -1,4 +1,4 @@
-"""Prints a line for each switch whose `is_met` is wrong.
+"""Prints a line for each switch whose `is_read_in_campaign` is wrong.
 
 It replaces attributes of the switches' classes, which needs plain Python (``HARROW_PURE=1``).
 """
@@ -66,9 +66,9 @@ def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
 def main() -> None:
     """Try all advised runs, and find switches without one that runs of their subject read."""
     for switch in SWITCHES.values():
-        watch(type(getattr(Behaviours(), switch.home)), switch.name)
+        watch(type(getattr(Behaviours(), switch.section)), switch.name)
     for name, switch in SWITCHES.items():
-        run, subject = advised_run(name), switch.of
+        run, subject = advised_run(name), switch.subject
         if run is not None and not is_read(name, run, subject):
             sys.stdout.write(f"not read by {run.command()}\n")
         if run is None and any(name in read for _, _, read in unchanged_of(subject)):

@@ -18,9 +18,9 @@ LIMIT_US = 120 * US_PER_SECOND
 BROKEN: tuple[tuple[str, Value, str], ...] = (
     ("follower_truncation", "none", "unclean-election[base]"),
     ("producer_batches_retained", 0, "ack-lost[idempotent]"),
-    ("hw_counts_whole_isr", False, "hw-two-rounds[base]"),
+    ("hw_waits_for_whole_isr", False, "hw-two-rounds[base]"),
     ("ack_waits_for_hw", False, "acks-1-leader-crash[acks-all]"),
-    ("consumer_limited_by_hw", False, "visibility[base]"),
+    ("consumer_reads_below_hw", False, "visibility[base]"),
     ("controller_epoch_fencing", False, "controller-split-brain[base]"),
     ("leader_epoch_fencing", False, "controller-split-brain[leader-epoch-alone]"),
     ("sequence_check", False, "retry-reorders[idempotent]"),

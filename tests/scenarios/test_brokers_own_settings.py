@@ -93,5 +93,5 @@ def test_the_controllers_own_unclean_leader_election_applies(controller: int, un
     assert any(event.unclean for event in select(evidence.trace, LeaderElected)) is unclean
     settings = evidence.partitions["t-0"]
     assert settings.unclean_leader_election
-    assert settings.elects_uncleanly(controller) is unclean
-    assert not settings.elects_uncleanly(None)
+    assert settings.allows_unclean_election(controller) is unclean
+    assert not settings.allows_unclean_election(None)

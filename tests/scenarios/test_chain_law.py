@@ -129,7 +129,7 @@ def test_a_chain_without_a_decisive_link_breaks_the_law(name: str, kind: str) ->
 
 
 def test_a_broken_invariant_names_the_isr_change_that_a_leader_forgot() -> None:
-    options = ("kafka=3.9", "behaviours.isr_change_survives_known_state=false")
+    options = ("kafka=3.9", "behaviours.isr_change_survives_repeated_state=false")
     (plan,) = load_campaign(resolve("standard")[0], options).plans
     (finding,) = run_plan(plan, 9_710_299).verdict.rules["isr-holds-committed"].findings
     kinds = [link.kind.name for link in finding.chain]

@@ -590,7 +590,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("truncated", None, "removing m2"),
             ("conclusion", None, "m2 was committed"),
         ),
-        ("isr_change_survives_known_state=true",),
+        ("isr_change_survives_repeated_state=true",),
     ),
     ("uncommitted-transaction-state[base]", "unseen", "b"): (
         (
@@ -598,7 +598,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("acked", 3, "acked b"),
             ("conclusion", None, "read_committed ends at offset 0"),
         ),
-        ("transactions_loaded_once_committed=true",),
+        ("coordinator_load_waits_for_commit=true",),
     ),
     **{
         (f"error-after-deadline[{variant}]", "duplicate", value): (
@@ -611,7 +611,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
                 ("appended", 0, f"{value} again at offset"),
                 ("conclusion", None, "the leader did not recognise the retry"),
             ),
-            ("given_up_batch_unresolved=true",),
+            ("abandoned_batch_keeps_sequence=true",),
         )
         for variant in ("base", "4.3")
         for value in ("B", "C")
@@ -623,7 +623,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("acked", 0, "acked D"),
             ("not-appended", None, "no broker appended it"),
         ),
-        ("given_up_batch_unresolved=true",),
+        ("abandoned_batch_keeps_sequence=true",),
     ),
     **{
         ("error-after-deadline[2.4]", "inconsistent-offsets", value): (
@@ -633,7 +633,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
                 ("acked", 0, f"acked {value}"),
                 ("not-appended", None, "no broker appended it"),
             ),
-            ("given_up_batch_unresolved=true",),
+            ("abandoned_batch_keeps_sequence=true",),
         )
         for before, value in ("AB", "BC", "CD")
     },
@@ -675,18 +675,18 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("not-truncated", 0, "it still has m1"),
             ("conclusion", None, "m1 was committed"),
         ),
-        ("reverted_epochs_recovered=true",),
+        ("recovery_restores_earlier_epochs=true",),
     ),
     ("reverted-log-start[base]", "inconsistent-offsets", "m1"): (
         (*two_records_at_one_offset(), ("conclusion", None, "offset 1 is m1 (broker 0's log, acked) and m2")),
-        ("reverted_epochs_recovered=true",),
+        ("recovery_restores_earlier_epochs=true",),
     ),
     ("reverted-log-start[base]", "log-divergence", None): (
         (
             *two_records_at_one_offset(),
             ("conclusion", None, "offset 1 is m1 (epoch 0) on broker 0 and m2 (epoch 1) on brokers 1 and 2"),
         ),
-        ("reverted_epochs_recovered=true",),
+        ("recovery_restores_earlier_epochs=true",),
     ),
     ("rack-outage[base]", "lost-write", "m0"): (
         all_lost_power("m0", 0, 0, 1),
@@ -756,7 +756,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("read", 0, "up to offset 1 (exclusive), when its high watermark was 0"),
             ("conclusion", None, "broker 1 of the ISR [0, 1] did not have it"),
         ),
-        ("consumer_limited_by_hw=true",),
+        ("consumer_reads_below_hw=true",),
     ),
     **{
         (f"clock-skew[{variant}]", "lost-write", "m0"): (
@@ -784,7 +784,7 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
                 ),
                 ("conclusion", None, f"offset {offset} was not committed"),
             ),
-            ("follower_limited_by_hw=true",),
+            ("follower_serves_below_hw=true",),
         )
         for offset, value in enumerate(("m0", "m1", "m2"))
     },

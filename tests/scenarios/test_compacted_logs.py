@@ -52,7 +52,7 @@ def test_a_library_campaign_notices_an_empty_batch_after_compaction() -> None:
     """
     for options, status in (
         ((), HELD),
-        (("behaviours.cleaner_retains_batch_at_hw=false", "limits.script=60s"), INCONCLUSIVE),
+        (("behaviours.cleaner_retains_empty_batch_only_at_hw=false", "limits.script=60s"), INCONCLUSIVE),
     ):
         plans = load_campaign(resolve("cleaned-again")[0], options).plans
         verdict = run_plan(next(plan for plan in plans if plan.variant is None), 0).verdict

@@ -153,7 +153,7 @@ class OracleBrokerLifecycle:
         return self
 
     @property
-    def gives_up_us(self) -> int | None:
+    def exit_us(self) -> int | None:
         return None
 
     @property
@@ -164,8 +164,8 @@ class OracleBrokerLifecycle:
         if self.broker not in self.oracle.registered:
             self.oracle.register(self.broker)
             self.host.emit(BrokerRegistered, self.broker, 1)
-            self.listener.registered(1)
-            self.listener.unfenced()
+            self.listener.on_registration(1)
+            self.listener.on_unfencing()
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
         self.oracle.producer_ids += 1

@@ -251,7 +251,7 @@ class Moments:
         for follower, remote in live.remote_replicas.items():
             if remote.log_end_offset != UNKNOWN_OFFSET:
                 assert replica.remote.get(follower) == remote.log_end_offset, (*where, follower)
-            elif live.switches.failed_fetch_leaves_follower:
+            elif live.switches.failed_fetch_keeps_follower_state:
                 assert follower not in replica.remote, (*where, follower)
 
     def _compare_copies(self, partition: PartitionState, where: tuple[Any, ...]) -> None:
@@ -332,7 +332,7 @@ class Moments:
         for fault in faults:
             cuts.update(self._cut_links(fault))
         assert cuts == cluster.network._cuts, where
-        rules = {rule.strike for rule in (*cluster.network._rules, *cluster.network._holding)}
+        rules = {rule.strike for rule in (*cluster.network._rules, *cluster.network._holding_rules)}
         assert {fault.strike for fault in faults if fault.fault in RULES} == rules, where
 
     def _cut_links(self, fault: FaultInForce) -> Iterator[tuple[str, str]]:

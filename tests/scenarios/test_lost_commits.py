@@ -42,11 +42,11 @@ script:
   - when: {{event: {{transaction_state: {{state: CompleteAbort}}}}}}
 """
 
-FORGETFUL = "behaviours: {prepared_commit_finished: false}"
+FORGETFUL = "behaviours: {new_coordinator_completes_commit: false}"
 
 OFFSETS = """
 kafka: "3.9"
-behaviours: {{prepared_commit_finished: false}}
+behaviours: {{new_coordinator_completes_commit: false}}
 settings:
   acks: all
   min.insync.replicas: 2

@@ -53,7 +53,7 @@ workload:
 HANGING = """
 settings: {acks: all, group.id: g, auto.offset.reset: earliest, isolation.level: read_committed, offsets.topic.num.partitions: 1}
 kafka: "3.9"
-behaviours: {markers_to_all_partitions: false}
+behaviours: {markers_written_to_all_partitions: false}
 limits: {recovery: 30s}
 cluster:
   brokers: 3

@@ -28,7 +28,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 SMALL = """
 name: small
 kafka: "2.4"
-behaviours: {hw_counts_whole_isr: false}
+behaviours: {hw_waits_for_whole_isr: false}
 cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
 workload: {duration: 5s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
 faults:

@@ -78,7 +78,7 @@ class ScriptReader:
         if self._draft.body.is_sound("kafka") and not kind.exists_in(release):
             message = f"Kafka {release} has no {name}; it came with {kind.since}"
             self._draft.problem(part, message, at_key=True)
-        if kind.whole is None:
+        if kind.sole_field is None:
             action = self._sections.read(kind, part)
             if isinstance(action, ReassignPartition):
                 self._references.add_replicas(action.partition, action.replicas)

@@ -138,7 +138,7 @@ class WorkloadReader:
 
     def _check_min_isr(self, producer: SourcedSettings, partitions: Sequence[str]) -> None:
         """Check that acks=all can succeed with this min.insync.replicas (KAFKA-15583)."""
-        if self._settings.behaviours.replication.min_isr_limited_to_replicas:
+        if self._settings.behaviours.replication.min_isr_limited_to_replica_count:
             return
         if not self._draft.body.is_sound("cluster") or not self._settings.acks_all(producer):
             return

@@ -20,7 +20,7 @@ def condition_map(condition: Condition) -> dict[str, Any]:
         facts = [fact for fact in condition.facts if fact.name == name]
         if facts:
             rows[name] = _one_or_many(_tables(kind, facts) if kind.keyed_by else [_row(f) for f in facts])
-            if len(facts) > 1 and kind.once:
+            if len(facts) > 1 and kind.is_single:
                 raise UnwritablePlanError(f"{name} is listed twice in a condition")
     return rows
 

@@ -42,7 +42,7 @@ def action_entry(action: Action, only_producer: str | None = None) -> Any:
         if item.options.implied and item.value_in(action) == only_producer
     }
     rows = section_map(action, **implied)
-    if list(rows) == [action.whole or action.short]:
+    if list(rows) == [action.sole_field or action.shorthand_field]:
         return {action.name: next(iter(rows.values()))}
     return {action.name: rows} if rows else action.name
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from harrow.campaigns.language.plan import BlastRadius
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.fault import Environment, Fault, GradualFault
+from harrow.faults.forecast_environment import ForecastEnvironment
 from harrow.faults.link_ends import ZOOKEEPER
-from harrow.faults.outlook import Outlook
 
 Outage = tuple[frozenset[int], frozenset[int]]
 """The brokers, and the ZooKeeper servers or KRaft controllers, that are out of service."""
 
 
-class _Rehearsal(Outlook):
+class _Rehearsal(ForecastEnvironment):
     """An outlook that can tell which brokers and servers are out of service."""
 
     def __init__(self, environment: Environment, quorum: Sequence[int]) -> None:
@@ -37,7 +37,7 @@ class _Rehearsal(Outlook):
                 broker
                 for broker in self.broker_ids()
                 if self._is_up(broker)
-                and broker not in self.forecast.expired
+                and broker not in self.forecast.expired_sessions
                 and self._reaches(broker, servers)
             ]
         )
@@ -98,8 +98,8 @@ def spares_copies(fault: Fault, target: Target) -> bool:
     out_before, _ = rehearsal.out_of_service()
     out = frozenset[int]().union(*(outage for outage, _ in _outages(fault, rehearsal)))
     for partition in copies.values():
-        remaining = partition.complete - rehearsal.forecast.emptied - out
-        if partition.complete & rehearsal.forecast.emptied:
+        remaining = partition.complete - rehearsal.forecast.emptied_disks - out
+        if partition.complete & rehearsal.forecast.emptied_disks:
             if len(remaining) < partition.min_isr:
                 return False
         elif partition.incomplete and not remaining and partition.complete - out_before:

@@ -30,9 +30,9 @@ from harrow.faults.fault import (
     LastingFault,
     process_name,
 )
+from harrow.faults.forecast_environment import ForecastEnvironment
 from harrow.faults.injection import At, Every, Injection, Rate, When
 from harrow.faults.link_ends import with_link_ends
-from harrow.faults.outlook import Outlook
 
 F = TypeVar("F", bound=Fault)
 
@@ -230,7 +230,11 @@ class FaultInjector:
             return False
         environment = self._target.environment
         is_gradual = isinstance(resolved, GradualFault)
-        effects = Outlook(environment).effects_of(resolved) if is_gradual else resolved.effects(environment)
+        effects = (
+            ForecastEnvironment(environment).effects_of(resolved)
+            if is_gradual
+            else resolved.effects(environment)
+        )
         if lacks := [lack for effect in effects if (lack := environment.lack(effect))]:
             self._miss([fault], lacks[0])
             return False

@@ -159,35 +159,35 @@ def _damage_batch(model: ModelEnvironment, effect: effects.DamageBatch) -> None:
 MODEL: Final[Handlers[ModelEnvironment]] = Handlers(CLIENT_EFFECTS, LINK_EFFECTS)
 """The effects that the model can perform. A fault with any other effect cannot strike a simulated
 cluster."""
-MODEL.on(effects.Start, lambda model, it: model.start_broker(it.broker))
-MODEL.on(effects.Stop, lambda model, it: model.cluster.stop_broker(it.broker))
-MODEL.on(effects.Kill, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=False))
-MODEL.on(effects.LosePower, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True))
-MODEL.on(
+MODEL.register(effects.Start, lambda model, it: model.start_broker(it.broker))
+MODEL.register(effects.Stop, lambda model, it: model.cluster.stop_broker(it.broker))
+MODEL.register(effects.Kill, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=False))
+MODEL.register(effects.LosePower, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True))
+MODEL.register(
     effects.TearWrite,
-    lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True, torn_after=it.after),
+    lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True, torn_after=it.complete_batches),
 )
-MODEL.on(effects.Pause, lambda model, it: model.cluster.pause_broker(it.broker))
-MODEL.on(effects.Resume, lambda model, it: model.cluster.resume_broker(it.broker))
-MODEL.on(effects.SlowBroker, _slow_broker, undo=_recover_broker)
-MODEL.on(effects.StepClock, _step_clock)
-MODEL.on(
+MODEL.register(effects.Pause, lambda model, it: model.cluster.pause_broker(it.broker))
+MODEL.register(effects.Resume, lambda model, it: model.cluster.resume_broker(it.broker))
+MODEL.register(effects.SlowBroker, _slow_broker, undo=_recover_broker)
+MODEL.register(effects.StepClock, _step_clock)
+MODEL.register(
     effects.SlowDisk,
     lambda model, it: model.cluster.slow_disk(it.broker, it.write_us),
     undo=lambda model, it: model.cluster.recover_disk(it.broker, it.write_us),
 )
-MODEL.on(
+MODEL.register(
     effects.FailLogDir,
     lambda model, it: model.cluster.fail_log_dir(it.broker, it.log_dir, it.room_bytes),
     undo=lambda model, it: model.cluster.repair_log_dir(it.broker, it.log_dir, it.room_bytes),
 )
-MODEL.on(effects.LoseDisk, lambda model, it: model.cluster.lose_disk(it.broker))
-MODEL.on(effects.DamageBatch, _damage_batch)
-MODEL.on(
+MODEL.register(effects.LoseDisk, lambda model, it: model.cluster.lose_disk(it.broker))
+MODEL.register(effects.DamageBatch, _damage_batch)
+MODEL.register(
     effects.RevertCheckpoint, lambda model, it: model.cluster.revert_checkpoint(it.broker, it.file, it.age_us)
 )
-MODEL.on(
+MODEL.register(
     effects.RemoveCheckpoint, lambda model, it: model.cluster.revert_checkpoint(it.broker, it.file, None)
 )
-MODEL.on(effects.ExpireSession, lambda model, it: model.cluster.expire_session(it.broker))
-MODEL.on(effects.DeleteController, lambda model, _: model.cluster.delete_controller_znode())
+MODEL.register(effects.ExpireSession, lambda model, it: model.cluster.expire_session(it.broker))
+MODEL.register(effects.DeleteController, lambda model, _: model.cluster.delete_controller_znode())

@@ -112,7 +112,7 @@ class ModelTarget:
         cluster = self.cluster
         return partition_settings(
             *(cluster.spec, names, cluster.replicas_of, cluster.topic_config),
-            elects_uncleanly=cluster.behaviours.elects_uncleanly(cluster.metadata),
+            allows_unclean_election=cluster.behaviours.allows_unclean_election(cluster.metadata),
         )
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:

@@ -14,7 +14,7 @@ def partition_settings(
     replicas_of: Callable[[str], tuple[int, ...]],
     topic_config: Callable[[str, int], TopicConfig],
     *,
-    elects_uncleanly: bool = True,
+    allows_unclean_election: bool = True,
 ) -> dict[str, PartitionSettings]:
     """Return the settings of each partition, from the topic's settings on each broker.
 
@@ -24,7 +24,7 @@ def partition_settings(
         topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
         for topic in spec.topics
     }
-    if not elects_uncleanly:
+    if not allows_unclean_election:
         by_topic = {
             name: {broker: replace(own, unclean_leader_election=False) for broker, own in on_broker.items()}
             for name, on_broker in by_topic.items()

@@ -168,14 +168,16 @@ class TargetEnvironment(ABC):
 
 
 CLIENT_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
-CLIENT_EFFECTS.on(effects.StartClient, lambda target, it: target.client(it.client).start_again())
-CLIENT_EFFECTS.on(effects.KillClient, lambda target, it: target.client(it.client).crash())
-CLIENT_EFFECTS.on(effects.CloseClient, lambda target, it: target.client(it.client).close())
-CLIENT_EFFECTS.on(effects.ResumeClient, lambda target, it: target.client(it.client).resume())
-CLIENT_EFFECTS.on(effects.PauseClient, lambda target, it: target.client(it.client).pause())
-CLIENT_EFFECTS.on(effects.DoubleClient, lambda target, it: target.client(it.client).leave_behind())
-CLIENT_EFFECTS.on(effects.HoldClient, lambda target, it: target.client(it.client).hold_at(it.step, it.passes))
-CLIENT_EFFECTS.on(effects.SlowClient, lambda target, it: target.client(it.client).slow_down(it.by_us))
+CLIENT_EFFECTS.register(effects.StartClient, lambda target, it: target.client(it.client).start_again())
+CLIENT_EFFECTS.register(effects.KillClient, lambda target, it: target.client(it.client).crash())
+CLIENT_EFFECTS.register(effects.CloseClient, lambda target, it: target.client(it.client).close())
+CLIENT_EFFECTS.register(effects.ResumeClient, lambda target, it: target.client(it.client).resume())
+CLIENT_EFFECTS.register(effects.PauseClient, lambda target, it: target.client(it.client).pause())
+CLIENT_EFFECTS.register(effects.DoubleClient, lambda target, it: target.client(it.client).leave_behind())
+CLIENT_EFFECTS.register(
+    effects.HoldClient, lambda target, it: target.client(it.client).hold_at(it.step, it.passes)
+)
+CLIENT_EFFECTS.register(effects.SlowClient, lambda target, it: target.client(it.client).slow_down(it.by_us))
 
 
 def _on_each_link(
@@ -199,19 +201,19 @@ def _add_rule(target: TargetEnvironment, effect: effects.RuleMessages) -> None:
 
 
 LINK_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
-LINK_EFFECTS.on(effects.Cut, _on_each_link(lambda wires, link, _: wires.cut(*link)))
-LINK_EFFECTS.on(effects.Restore, _on_each_link(lambda wires, link, _: wires.restore(*link)))
-LINK_EFFECTS.on(
+LINK_EFFECTS.register(effects.Cut, _on_each_link(lambda wires, link, _: wires.cut(*link)))
+LINK_EFFECTS.register(effects.Restore, _on_each_link(lambda wires, link, _: wires.restore(*link)))
+LINK_EFFECTS.register(
     effects.SlowLink,
     _on_each_link(lambda wires, link, it: wires.degrade(*link, it.quality)),
     undo=_on_each_link(lambda wires, link, it: wires.recover(*link, it.quality)),
 )
-LINK_EFFECTS.on(effects.ResetLink, _on_each_link(lambda wires, link, _: wires.reset(*link)))
-LINK_EFFECTS.on(
+LINK_EFFECTS.register(effects.ResetLink, _on_each_link(lambda wires, link, _: wires.reset(*link)))
+LINK_EFFECTS.register(
     effects.RuleMessages,
     _add_rule,
     undo=lambda target, _: target.wires.remove_rules(lambda rule: rule.strike == target.strike),
 )
-LINK_EFFECTS.on(
+LINK_EFFECTS.register(
     effects.ReleaseMessages, lambda target, it: target.wires.remove_rules(lambda rule: rule.name == it.rule)
 )

@@ -100,7 +100,7 @@ class ConsumerGroup:
     ``topics`` maps subscribed topics to their numbers of partitions. ``target`` was computed at
     ``target_computed_us`` for ``target_epoch``. ``partition_count`` is the number of partitions in
     the broker's metadata at the last update of ``topics``. ``releases_former_instances`` is the
-    switch `former_instance_released`.
+    switch `previous_instance_id_released`.
     """
 
     releases_former_instances: bool
@@ -131,7 +131,7 @@ class ConsumerGroup:
     def is_orphaned(self, instance: str) -> bool:
         """Return whether an instance id still belongs to a removed member.
 
-        This is possible only before `former_instance_released`.
+        This is possible only before `previous_instance_id_released`.
         """
         return instance in self.static_members and self.static_member(instance) is None
 

@@ -211,7 +211,7 @@ class ConsumerGroupManager:
             return errors.UNKNOWN_MEMBER_ID
         current, epoch = member.current, request.generation
         is_accepted = epoch == current.epoch
-        if not is_accepted and self._switches.commits_by_assignment_epoch and epoch < current.epoch:
+        if not is_accepted and self._switches.assignment_epochs_fence_commits and epoch < current.epoch:
             epochs = {**current.revoking, **current.assigned}
             is_accepted = all(name in epochs and epochs[name] <= epoch for name in request.offsets)
         return errors.NONE if is_accepted else errors.STALE_MEMBER_EPOCH
@@ -278,7 +278,7 @@ class ConsumerGroupManager:
         current, epoch = member.current, request.epoch
         if epoch == current.epoch:
             return errors.NONE
-        if epoch == JOIN_EPOCH and self._switches.fenced_member_rejoins:
+        if epoch == JOIN_EPOCH and self._switches.fenced_member_rejoins_at_once:
             return errors.NONE
         missed_answer = epoch < current.epoch and epoch == current.previous_epoch
         owns_assigned = request.owned is not None and all(name in current.assigned for name in request.owned)
@@ -335,7 +335,7 @@ class ConsumerGroupManager:
             records.append(member_record(group.id, member))
         has_new_topics = member.subscriber.topics != before.topics
         bumps = has_new_topics or (
-            self._switches.assignor_change_assigns and self._assignor(consumers) != preferred
+            self._switches.assignor_change_triggers_assignment and self._assignor(consumers) != preferred
         )
         if bumps or consumers.partition_count != len(self._metadata.partitions):
             self._refresh_topics(group, consumers, records, bumps=bumps)
@@ -469,7 +469,7 @@ class ConsumerGroupManager:
             member,
             owned,
             target,
-            waits_for_owners=self._switches.partitions_released_first,
+            waits_for_owners=self._switches.partitions_revoked_before_reassignment,
             has_new_subscription=has_new_subscription,
             follows_subscription=self._switches.assignment_follows_subscription,
         )

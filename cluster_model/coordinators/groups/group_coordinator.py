@@ -161,7 +161,7 @@ class GroupCoordinator:
 
     # Elections
 
-    def elected(self, partition: int, leader_epoch: int) -> None:
+    def on_election(self, partition: int, leader_epoch: int) -> None:
         """Load the groups of a partition, unless they are loaded.
 
         In Kafka another thread reads the log. Clients are not served until then.
@@ -200,7 +200,7 @@ class GroupCoordinator:
         else:
             self._consumer_groups.loaded(group, group.consumers, reason)
 
-    def resigned(self, partition: int) -> None:
+    def on_resignation(self, partition: int) -> None:
         """Forget the groups of a partition (``onGroupUnloaded``).
 
         Waiting members get NOT_COORDINATOR, and look for the new coordinator.
@@ -344,7 +344,7 @@ class GroupCoordinator:
         if request.member in group.pending_members:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
-            elif self._switches.impossible_requests_answered:
+            elif self._switches.coordinator_exception_answered:
                 # The coordinator only throws an IllegalStateException.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
@@ -422,7 +422,7 @@ class GroupCoordinator:
         return group.state == COMPLETING_REBALANCE and rebalances == NEVER
 
     def _selected_protocol(self, group: Group) -> str:
-        by_java = self._switches.tied_assignors_by_java_hash
+        by_java = self._switches.assignor_ties_broken_by_java_hash
         return group.selected_protocol(java_hash_place if by_java else scala_hash_place)
 
     @staticmethod
@@ -433,10 +433,10 @@ class GroupCoordinator:
 
     def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
         """Return the error unless a request is from a member (``validateCurrentMember``)."""
-        if instance != NO_INSTANCE and self._switches.static_members_fenced:
+        if instance != NO_INSTANCE and self._switches.static_membership:
             current = group.static_members.get(instance)
             if current is None:
-                if joins or self._switches.unknown_instances_refused:
+                if joins or self._switches.unknown_instance_ids_refused:
                     return errors.UNKNOWN_MEMBER_ID
             elif current != member:
                 return errors.FENCED_INSTANCE_ID
@@ -514,7 +514,7 @@ class GroupCoordinator:
         A static member that has not joined stays until its session expires.
         """
         for member in [member for member in group.members.values() if member.on_join is None]:
-            if member.instance == NO_INSTANCE or not self._switches.static_members_fenced:
+            if member.instance == NO_INSTANCE or not self._switches.static_membership:
                 group.remove(member)
         group.has_new_members = False
         joined = [member for member in group.members.values() if member.on_join is not None]
@@ -530,7 +530,7 @@ class GroupCoordinator:
         group.state = COMPLETING_REBALANCE
         group.pending_sync = dict.fromkeys(group.members)
         self._report(group, f"{group.members[group.leader].client} leads")
-        if self._switches.syncs_expire:
+        if self._switches.pending_syncs_expire:
             self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
         for member in list(group.members.values()):
             if member.on_join is not None:
@@ -627,7 +627,7 @@ class GroupCoordinator:
 
         It fails when it answers the leader or writes the generation.
         """
-        return not self._switches.impossible_requests_answered and any(
+        return not self._switches.coordinator_exception_answered and any(
             all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
         )
 
@@ -686,7 +686,7 @@ class GroupCoordinator:
 
         The answer has an error if that takes too long.
         """
-        if self._switches.group_answers_wait_for_writes:
+        if self._switches.group_responses_wait_for_writes:
             self._log.when_committed(group.partition, self._config.offsets_commit_timeout_us, answer)
         else:
             answer(errors.NONE)
@@ -696,7 +696,7 @@ class GroupCoordinator:
 
         Since 4.0 it does: it is in memory, and answers wait for the log.
         """
-        return error == errors.REQUEST_TIMED_OUT and self._switches.group_answers_wait_for_writes
+        return error == errors.REQUEST_TIMED_OUT and self._switches.group_responses_wait_for_writes
 
     def _answer_when_stored(self, group: Group, result: str, answer: Callable[[str], None]) -> None:
         """Answer with *result* once the writes that it may depend on are committed."""
@@ -740,8 +740,8 @@ class GroupCoordinator:
             elif group.generation:
                 self._append(group, (group_tombstone(group),), lambda _: None)
                 group.generation = 0
-            first_epoch = int(self._switches.group_epochs_begin_at_one)
-            releases = self._switches.former_instance_released
+            first_epoch = int(self._switches.group_epoch_starts_at_one)
+            releases = self._switches.previous_instance_id_released
             group.consumers = ConsumerGroup(releases, epoch=first_epoch, target_epoch=first_epoch)
         return None if group is None else group.consumers
 
@@ -779,7 +779,7 @@ class GroupCoordinator:
             answer(error)
             return
         is_completing = group.state == COMPLETING_REBALANCE
-        if is_completing and not self._switches.heartbeats_while_syncing:
+        if is_completing and not self._switches.heartbeats_accepted_while_syncing:
             answer(errors.REBALANCE_IN_PROGRESS)
             return
         self._restart_session(group, group.members[request.member])
@@ -854,7 +854,7 @@ class GroupCoordinator:
         if name == NO_MEMBER and request.instance in group.static_members:
             name = group.static_members[request.instance]
         if name in group.pending_members:
-            if request.instance != NO_INSTANCE and not self._switches.unknown_instances_refused:
+            if request.instance != NO_INSTANCE and not self._switches.unknown_instance_ids_refused:
                 # The instance id is looked up first; an unknown one makes the coordinator fail, as
                 # in a join.
                 is_static = request.instance in group.static_members
@@ -880,7 +880,7 @@ class GroupCoordinator:
                 error = self._commit_error(group, request)
             elif request.generation == NO_GENERATION:
                 group = self._new_group(request.group)
-            elif self._switches.unknown_group_told:
+            elif self._switches.group_id_not_found_error:
                 error = errors.GROUP_ID_NOT_FOUND
             else:
                 error = errors.ILLEGAL_GENERATION
@@ -903,7 +903,7 @@ class GroupCoordinator:
         if group.consumers is not None:
             return self._consumer_groups.commit_error(group.consumers, request)
         no_member = request.generation == NO_GENERATION and group.state == EMPTY
-        if no_member or not self._switches.commits_fenced:
+        if no_member or not self._switches.generations_fence_commits:
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)
         if error != errors.NONE:
@@ -964,7 +964,7 @@ class GroupCoordinator:
         if error != errors.NONE:
             answer(error)
             return
-        if request.group not in self._groups and not self._switches.unknown_group_told:
+        if request.group not in self._groups and not self._switches.group_id_not_found_error:
             self._new_group(request.group)
         partition = (
             f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
@@ -989,14 +989,14 @@ class GroupCoordinator:
             answer(_error_of_append(error))
             return
         group = self._groups.get(request.group)
-        if group is None and request.generation != NO_GENERATION and self._switches.unknown_group_told:
-            is_named = self._switches.transactional_commit_errors_named
+        if group is None and request.generation != NO_GENERATION and self._switches.group_id_not_found_error:
+            is_named = self._switches.specific_transactional_commit_errors
             answer(errors.GROUP_ID_NOT_FOUND if is_named else errors.ILLEGAL_GENERATION)
             return
         if group is None:
             group = self._new_group(request.group)
         error = self._txn_commit_error(group, request)
-        if error != errors.NONE and self._switches.commits_fenced:
+        if error != errors.NONE and self._switches.generations_fence_commits:
             answer(error)
         else:
             self._store_pending(group, request, answer)
@@ -1009,7 +1009,7 @@ class GroupCoordinator:
         names_member = request.generation != NO_GENERATION or request.member != NO_MEMBER
         if names_member and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
-            is_named = self._switches.transactional_commit_errors_named
+            is_named = self._switches.specific_transactional_commit_errors
             return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_named else error
         if not names_member or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
@@ -1088,7 +1088,7 @@ class GroupCoordinator:
 
         A transaction can change it, and before KIP-848 an unreplicated commit can, too.
         """
-        waits = self._switches.group_answers_wait_for_writes
+        waits = self._switches.group_responses_wait_for_writes
         return group.is_pending(name) if waits else group.is_unstable(name)
 
     def _expire_offsets(self) -> bool:
@@ -1124,7 +1124,7 @@ class GroupCoordinator:
         retention_us = self._config.offsets_retention_us
         subscribed: dict[str, None] = {}
         counts_from_commit = True
-        if self._switches.offsets_kept_while_read:
+        if self._switches.offsets_kept_while_subscribed:
             if group.consumers is not None:
                 subscribed = group.consumers.subscribed_topics()
             elif group.state == STABLE:

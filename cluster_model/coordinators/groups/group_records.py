@@ -116,7 +116,7 @@ def _settle_protocol(group: Group) -> None:
 
 def _consumers_of(group: Group, switches: GroupSwitches) -> ConsumerGroup:
     if group.consumers is None:
-        group.consumers = ConsumerGroup(switches.former_instance_released)
+        group.consumers = ConsumerGroup(switches.previous_instance_id_released)
     return group.consumers
 
 

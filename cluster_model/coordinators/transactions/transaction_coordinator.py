@@ -78,7 +78,7 @@ class TransactionCoordinator:
             config.transaction_topic_partitions,
             self._transaction_opened,
             self._finish,
-            waits_for_commit=switches.transactions_loaded_once_committed,
+            waits_for_commit=switches.coordinator_load_waits_for_commit,
         )
         self._markers = TransactionMarkerChannel(host, metadata, self._states, switches)
         self._aborting = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)
@@ -96,17 +96,17 @@ class TransactionCoordinator:
 
     # Elections
 
-    def elected(self, partition: int, leader_epoch: int) -> None:
+    def on_election(self, partition: int, leader_epoch: int) -> None:
         """Load a partition, and end the transactions that its former coordinator has prepared."""
         if self._states.load(partition, leader_epoch):
             self._markers.forget(partition)
 
-    def resigned(self, partition: int) -> None:
+    def on_resignation(self, partition: int) -> None:
         self._states.unload(partition)
         self._markers.forget(partition)
 
     def _finish(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
-        if metadata.state == PREPARE_COMMIT and not self._switches.prepared_commit_finished:
+        if metadata.state == PREPARE_COMMIT and not self._switches.new_coordinator_completes_commit:
             metadata.current = replace(metadata.current, state=PREPARE_ABORT)
         transition = metadata.prepare_complete(self._host.clock.now_us)
         self._markers.end(coordinator_epoch, metadata, transition)
@@ -286,7 +286,7 @@ class TransactionCoordinator:
         return errors.NONE
 
     def _is_fenced(self, metadata: TransactionMetadata, producer_epoch: int) -> bool:
-        if not self._switches.transactional_epoch_checked:
+        if not self._switches.transactional_producer_epoch_checked:
             return producer_epoch > metadata.producer_epoch
         return producer_epoch != metadata.producer_epoch
 
@@ -415,10 +415,10 @@ class TransactionCoordinator:
 
         With transactions v2 a producer's own later transaction fences it, too.
         """
-        if not self._switches.transactional_epoch_checked:
+        if not self._switches.transactional_producer_epoch_checked:
             return False
         if not is_v2:
-            if is_from_client and self._switches.later_epoch_cannot_end:
+            if is_from_client and self._switches.end_txn_with_later_epoch_refused:
                 return epoch != metadata.producer_epoch
             return epoch < metadata.producer_epoch
         if metadata.state in PREPARED:
@@ -460,8 +460,11 @@ class TransactionCoordinator:
             respond(EndTxnResponse(error))
             return
         assert is_current, "a transition of another coordinator epoch"
-        if not self._switches.later_epoch_cannot_end and metadata.producer_epoch < request.producer_epoch:
-            # It stays prepared, in an epoch that no producer has (`later_epoch_cannot_end`).
+        if (
+            not self._switches.end_txn_with_later_epoch_refused
+            and metadata.producer_epoch < request.producer_epoch
+        ):
+            # The transaction stays prepared, in an epoch that no producer has.
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)

@@ -88,7 +88,7 @@ class TransactionMarkerChannel:
         """Send markers of a prepared transaction, then complete it (``addTxnMarkersToSend``)."""
         ending = _Ending(metadata.transactional_id, coordinator_epoch, metadata, transition)
         self._endings[metadata.transactional_id] = ending
-        if not self._switches.markers_to_all_partitions:
+        if not self._switches.markers_written_to_all_partitions:
             metadata.partitions = dict.fromkeys(tuple(metadata.partitions)[:1])
         self._enqueue(
             ending, ending.marker(metadata.producer_id, metadata.producer_epoch, tuple(metadata.partitions))

@@ -282,7 +282,7 @@ class KafkaController:
         self._batch().send_update_metadata(context.live(), {}, context.live())
         self._send_state_to(context.live())
         dead = context.dead_brokers()
-        if self._switches.failover_takes_out_dead_replicas:
+        if self._switches.failover_removes_dead_replicas:
             for broker in dead:
                 yield from self._partitions.remove_from_isrs(broker)
         context.mark_offline_partitions(context.live_brokers)
@@ -326,7 +326,7 @@ class KafkaController:
         new = [b for b in current if b not in context.live_brokers]
         dead = [b for b in context.live_brokers if b not in current]
         bounced = []
-        if self._switches.broker_epoch:
+        if self._switches.control_requests_carry_broker_epoch:
             bounced = [b for b in current if current[b] > context.live_brokers.get(b, current[b])]
         for broker in (*dead, *bounced):
             self._channels.remove_broker(broker)
@@ -657,7 +657,11 @@ class KafkaController:
     def _online(self) -> Collection[int]:
         """Return the brokers whose partitions stay online when another broker fails."""
         context = self._context
-        return context.can_lead() if self._switches.shutting_down_leader_is_offline else context.live_brokers
+        return (
+            context.can_lead()
+            if self._switches.shutting_down_leader_counts_as_offline
+            else context.live_brokers
+        )
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self._broker, self._context.epoch, self._channels)

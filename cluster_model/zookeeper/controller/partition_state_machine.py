@@ -168,8 +168,8 @@ class PartitionStateMachine:
         if strategy == REASSIGNMENT:
             return elect_for_reassignment(current, assignment, live)
         if strategy == PREFERRED:
-            from_isr = self._switches.preferred_leader_from_isr
-            re_elects = self._switches.preferred_leader_elected_once_more
+            from_isr = self._switches.preferred_leader_must_be_in_isr
+            re_elects = self._switches.preferred_leader_reelected
             return elect_preferred(current, assignment, live, from_isr=from_isr, re_elects=re_elects)
         unclean = (
             self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election

@@ -166,7 +166,7 @@ class RealBroker:
         self._topic = topic
         self._follower = follower
         self._is_async = release.version >= _FIRST_WITH_ALTER_PARTITION
-        self._elects_once_more = behaviours_in(release.name).replication.preferred_leader_elected_once_more
+        self._elects_once_more = behaviours_in(release.name).replication.preferred_leader_reelected
         self._knows_epochs = connection.speaks(MetadataRequest, _METADATA_WITH_EPOCHS)
         self._is_registered = False
 

@@ -54,7 +54,7 @@ class ModelCoordinator:
             metadata=ZOOKEEPER,
             settings=settings,
         )
-        self.knows_instances = behaviours.groups.static_members_fenced
+        self.knows_instances = behaviours.groups.static_membership
         """Whether there are static members (KIP-345)."""
         self.knows_stable_offsets = behaviours.groups.stable_offset_fetch
         """Whether OffsetFetch can wait for transactions, which commit as members (KIP-447)."""

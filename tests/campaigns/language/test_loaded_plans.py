@@ -464,8 +464,8 @@ def test_a_wrong_origin_of_a_failure_is_refused() -> None:
         ("3.6", "", True),
         ("3.9", "", False),
         ("4.3", "", False),
-        ("4.3", "min_isr_limited_to_replicas: false", True),
-        ("3.6", "min_isr_limited_to_replicas: true", False),
+        ("4.3", "min_isr_limited_to_replica_count: false", True),
+        ("3.6", "min_isr_limited_to_replica_count: true", False),
     ],
 )
 def test_acks_all_that_can_never_succeed_is_refused_on_releases_that_allow_it(

@@ -69,7 +69,7 @@ def test_a_plan_with_every_section_has_its_recorded_text() -> None:
         campaign="golden",
         description="All kinds of things happen here, one after the other, and the reader is told what: " * 2,
         kafka="2.4",
-        behaviours={"hw_counts_whole_isr": True, "epoch_cache_cut_at_log_end": True},
+        behaviours={"hw_waits_for_whole_isr": True, "truncation_drops_empty_last_epoch": True},
         cluster=ClusterSpec(
             brokers=(
                 BrokerSpec(id=0, rack="a"),
@@ -157,8 +157,8 @@ def test_a_plan_with_every_section_has_its_recorded_text() -> None:
           told what:
         kafka: "2.4"
         behaviours:
-          hw_counts_whole_isr: true
-          epoch_cache_cut_at_log_end: true
+          hw_waits_for_whole_isr: true
+          truncation_drops_empty_last_epoch: true
         settings:
           replica.lag.time.max.ms: 1.5s
           replica.fetch.wait.max.ms: 250

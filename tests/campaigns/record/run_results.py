@@ -71,8 +71,8 @@ def evidence() -> Evidence:
     """Return the evidence of a run that kept m0 and lost m1."""
     history = History()
     process = history.new_process("producer-0")
-    history.send_invoked(process, "t-0", "m0", 1_000_000)
-    history.send_acked(process, "t-0", 0, "m0", 1_002_500)
+    history.record_send(process, "t-0", "m0", 1_000_000)
+    history.record_ack(process, "t-0", 0, "m0", 1_002_500)
     batch = RecordBatch(base_offset=0, leader_epoch=0, producer_id=-1, base_sequence=-1, values=("m0",))
     log = FinalLog(leo=1, hw=1, flushed=0, epochs=((0, 0),), batches=(batch,))
     return Evidence(

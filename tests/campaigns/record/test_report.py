@@ -301,14 +301,18 @@ def test_a_violation_on_another_release_is_a_failure() -> None:
     assert outcome(failed_run(plan=foreseen, verdict=broken)) == OTHERWISE
 
 
-MENDED = plan(behaviours={"unknown_producer_begins_at_zero": True}, written_for="brokers with that")
+MENDED = plan(behaviours={"unknown_producer_sequence_is_zero": True}, written_for="brokers with that")
 BROKERS = RealTarget(kind="kafka", release="4.4.0", metadata="kraft", began="")
 
 
 @pytest.mark.parametrize(
     ("proposed", "switches", "expected"),
     [
-        (("unknown_producer_begins_at_zero",), ("unknown_producer_begins_at_zero",), OTHERWISE),
+        (
+            ("unknown_producer_sequence_is_zero",),
+            ("unknown_producer_sequence_is_zero",),
+            OTHERWISE,
+        ),
         (("ack_waits_for_hw",), (), UNEXPECTED),
         ((), (), UNEXPECTED),
     ],
@@ -429,18 +433,24 @@ def test_the_behaviour_that_makes_the_difference_follows_the_finding() -> None:
     ("release", "switch", "value", "since", "text"),
     [
         ("2.0", "producer_fenced_error", True, None, "Kafka 2.0 lacks this: a coordinator tells a producer"),
-        ("3.6", "fetch_answers_match_epoch", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
+        ("3.6", "stale_fetch_response_ignored", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
         ("1.1", "follower_truncation", "answered_epoch", None, "Kafka 1.1 lacks KIP-279 (tried"),
         ("3.9", "producer_fenced_error", False, "2.7", "the outcome differs: a coordinator tells"),
         # Releases before and after it elect no preferred leader that leads already.
         (
             "2.0",
-            "preferred_leader_elected_once_more",
+            "preferred_leader_reelected",
             False,
             "1.1",
             "Kafka 2.0 lacks this: a preferred replica",
         ),
-        ("1.0", "preferred_leader_elected_once_more", True, None, "differs: a preferred replica that leads"),
+        (
+            "1.0",
+            "preferred_leader_reelected",
+            True,
+            None,
+            "differs: a preferred replica that leads",
+        ),
     ],
 )
 def test_the_reason_names_the_behaviour_that_the_release_lacks(

@@ -267,7 +267,7 @@ def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
     target: Any = SimpleNamespace(
         observer=observer,
         environment=SimpleNamespace(broker_ids=lambda: (4, 2, 7), is_stopping=lambda _: False),
-        partition_settings=lambda: {"t-0": SimpleNamespace(elects_uncleanly=lambda _: False)},
+        partition_settings=lambda: {"t-0": SimpleNamespace(allows_unclean_election=lambda _: False)},
         broker_config=lambda _: None,
         registration_time_max_us=0,
         now_us=5,

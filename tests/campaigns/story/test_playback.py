@@ -92,6 +92,6 @@ def test_sends_are_counted_by_the_outcome_that_applications_know(loss: RunResult
 def test_an_invariant_that_the_release_does_not_promise_is_not_watched(loss: RunResult) -> None:
     broken = {event[2] for event in loss.evidence.trace if event[1] == "invariant_broken"}
     assert broken == {"isr-holds-committed"}
-    again = replace(loss.plan, behaviours={"failover_takes_out_dead_replicas": False}, kafka="2.4")
+    again = replace(loss.plan, behaviours={"failover_removes_dead_replicas": False}, kafka="2.4")
     names = {event[2] for event in run_plan(again, 0).evidence.trace if event[1] == "invariant_broken"}
     assert "failover-shrinks-isr" in names

@@ -256,7 +256,7 @@ def test_a_consumer_may_skip_a_restored_record_that_was_deleted_at_its_reset(
     run.event("log_start", broker=0, partition=P, offset=2, reason=DELETE_RECORDS, bytes_left=0)
     run.event("offset_reset", client="consumer", partition=P, position=position, offset=2, policy="latest")
     run.write(producer, "m2", 0, 1)
-    run.history.polled(consumer, {P: [(2, "m2")]}, run.tick(), run.tick())
+    run.history.record_poll(consumer, {P: [(2, "m2")]}, run.tick(), run.tick())
     if is_restored:
         run.event("log_start_reverted", broker=0, partition=P, from_offset=2, to_offset=0)
         run.read_to_end(0)

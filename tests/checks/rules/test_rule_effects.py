@@ -57,16 +57,16 @@ class ApplicationRun:
 
     def poll(self, *pairs: tuple[int, str]) -> None:
         now_us = self.run.tick()
-        self.run.history.polled(self._consumers[-1], {SOURCE: list(pairs)}, now_us, now_us)
+        self.run.history.record_poll(self._consumers[-1], {SOURCE: list(pairs)}, now_us, now_us)
 
     def write(self, *values: str, outcome: str = OK) -> None:
         self.run.transaction(self._producers[-1], outcome, *values, partition=TARGET)
 
     def commit(self, offset: int, outcome: str = OK) -> None:
-        self.run.history.committed(self._consumers[-1], [(SOURCE, offset)], self.run.tick(), outcome)
+        self.run.history.record_commit(self._consumers[-1], [(SOURCE, offset)], self.run.tick(), outcome)
 
     def store(self, offset: int, value: str) -> None:
-        self.run.history.stored(self._consumers[-1], SOURCE, [(offset, value)], self.run.tick())
+        self.run.history.record_store(self._consumers[-1], SOURCE, [(offset, value)], self.run.tick())
 
     def evidence(self) -> Evidence:
         for partition in (SOURCE, TARGET):

@@ -118,7 +118,7 @@ def test_the_value_that_was_read_stands_if_no_log_has_the_offset() -> None:
     run = RunBuilder()
     careless, careful = run.producer(acks="0"), run.producer()
     run.append(0, "m0")
-    run.history.send_invoked(careless, "t-0", "m0", run.tick())
+    run.history.record_send(careless, "t-0", "m0", run.tick())
     run.ok(careless, "m0", 0)
     run.truncate(0, 0)
     run.write(careful, "m1", 0)

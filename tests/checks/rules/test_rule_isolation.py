@@ -144,7 +144,7 @@ def test_a_failed_send_without_a_transaction_may_be_read_by_no_consumer() -> Non
     run = RunBuilder()
     producer = run.producer()
     run.send(producer, "a")
-    run.history.send_failed(producer, "t-0", "a", run.tick(), "REFUSED", definite=True)
+    run.history.record_failure(producer, "t-0", "a", run.tick(), "REFUSED", definite=True)
     run.poll((0, "a"), isolation_level=UNCOMMITTED)
     assert run.judge("G1a").status == "violated"
 

@@ -17,11 +17,11 @@ def reset_by_restarted_leader(*, power_loss: bool) -> RunBuilder:
     for value in ("a", "b"):
         run.write(producer, value, 0, 1)
     reader = run.history.new_process("consumer")
-    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
     if power_loss:
         run.lose_power(0, flushed=0)
     run.lead(0, 1, (0, 1))
-    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
     run.elect(1, 2, (1,))
     if power_loss:
         for value in ("a", "b"):
@@ -53,11 +53,11 @@ def reset_by_former_leader(leads_in_epoch: int, *, sender: str = "consumer") -> 
         run.lead(1, leads_in_epoch, (0, 1))
     run.write(producer, "b", 0)
     reader = run.history.new_process("consumer")
-    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
     run.event(
         "rejected", broker=1, api="Fetch", partition=PARTITION, sender=sender, error="OFFSET_OUT_OF_RANGE"
     )
-    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
     run.read_to_end(0)
     return run
 
@@ -88,7 +88,7 @@ def reset_by_follower(*, left: bool) -> RunBuilder:
     run.event("follower", broker=1, partition=PARTITION, leader_epoch=0, leader=0)
     reader = run.history.new_process("consumer")
     run.event("read_replica", broker=0, partition=PARTITION, client="consumer", replica=1)
-    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
     if left:
         run.event(
             "read_replica_cleared", client="consumer", partition=PARTITION, replica=1, reason="new leader"
@@ -102,7 +102,7 @@ def reset_by_follower(*, left: bool) -> RunBuilder:
         error="OFFSET_OUT_OF_RANGE",
     )
     run.event("offset_reset", client="consumer", partition=PARTITION, position=2, offset=1, policy="latest")
-    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
     run.read_to_end(0)
     return run
 
@@ -138,8 +138,8 @@ def test_an_answer_before_the_append_does_not_explain_a_reset() -> None:
     )
     run.write(producer, "b", 0)
     reader = run.history.new_process("consumer")
-    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
-    run.history.polled(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a"), (1, "b")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(1, "b")]}, run.tick(), run.tick())
     run.read_to_end(0)
     assert run.judge("nonmonotonic-poll").status == "violated"
 
@@ -166,12 +166,12 @@ def test_a_consumer_beyond_a_lost_abort_marker_may_be_reset(
     place = {"broker": 0, "partition": PARTITION, "first_offset": 1, "offset": 2}
     run.event("transaction_marker", committed=False, **place, **ids)
     reader = run.history.new_process("consumer")
-    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
     run.elect(1, 1, (1,), unclean=unclean)
     reset = {"client": "consumer", "partition": PARTITION, "offset": 0, "policy": "earliest"}
     run.event("offset_reset", position=position, **reset)
     run.append(1, "c")
-    run.history.polled(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a")]}, run.tick(), run.tick())
     run.elect(1, 2, (0, 1), unclean=True)  # Too late to be the cause.
     run.read_to_end(1)
     (finding, *_) = run.judge("nonmonotonic-poll").findings

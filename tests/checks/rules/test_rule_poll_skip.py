@@ -25,7 +25,7 @@ def test_an_offset_may_be_skipped_if_an_unclean_leader_had_its_record_elsewhere(
     run.append(0, "<commit>")
     run.write(producer, "d", 0)
     reader = run.history.new_process("consumer")
-    run.history.polled(reader, {PARTITION: [(0, "a"), (1, "b"), (3, "d")]}, run.tick(), run.tick())
+    run.history.record_poll(reader, {PARTITION: [(0, "a"), (1, "b"), (3, "d")]}, run.tick(), run.tick())
     run.read_to_end(0)
     result = run.judge("int-poll-skip")
     assert result.status == ("permitted" if unclean else "violated")

@@ -34,18 +34,18 @@ class GroupRun:
             **settings,
         )
         self.run.at(1)
-        self.run.history.subscribed(self.member, (PARTITION,), self.run.now_us)
+        self.run.history.record_subscription(self.member, (PARTITION,), self.run.now_us)
         self.assign(*owned)
         self.run.at(2)
         self.run.write(self.producer, "m0", 0, 1)
 
     def assign(self, *owned: str) -> None:
-        self.run.history.assigned(self.member, owned, self.run.tick())
+        self.run.history.record_assignment(self.member, owned, self.run.tick())
         self.run.event("partitions_assigned", client="c", group="g", generation=1, partitions=owned)
 
     def poll(self, *pairs: tuple[int, str], partition: str = PARTITION) -> None:
         now_us = self.run.tick()
-        self.run.history.polled(self.member, {partition: list(pairs)}, now_us, now_us)
+        self.run.history.record_poll(self.member, {partition: list(pairs)}, now_us, now_us)
 
     def judge_at(self, seconds: float) -> RuleResult:
         """Read the partition back at *seconds* and judge the run."""
@@ -102,7 +102,7 @@ def test_a_record_that_the_group_has_read_is_consumed() -> None:
 
 def test_a_record_below_a_committed_offset_is_consumed() -> None:
     group = GroupRun("u-0")
-    group.run.history.committed(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
+    group.run.history.record_commit(group.member, [(PARTITION, 1)], group.run.tick(), "ok")
     assert group.judge_at(4 * READ_TIMEOUT_S).status == HELD
 
 

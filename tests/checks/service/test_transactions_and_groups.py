@@ -124,10 +124,10 @@ def test_a_consumer_has_no_lag_in_a_revoked_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
     reader = run.history.new_process("reader")
-    run.history.assigned(reader, ("t-0",), run.tick())
+    run.history.record_assignment(reader, ("t-0",), run.tick())
     send_acked(run, producer, 1, 0)
-    run.history.polled(reader, {"t-0": [(0, "t-0:0")]}, 1_100_000, 1_100_000)
-    run.history.assigned(reader, (), 1_200_000)
+    run.history.record_poll(reader, {"t-0": [(0, "t-0:0")]}, 1_100_000, 1_100_000)
+    run.history.record_assignment(reader, (), 1_200_000)
     for offset in range(1, 6):
         send_acked(run, producer, 1 + offset, offset)
     assert levels_of(run).consumers["reader"].lag == 0
@@ -142,7 +142,7 @@ def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", gro
         name=name, read_committed=False, group=group, offset_reset=reset, topics=("t",)
     )
     if group:
-        run.history.assigned(process, owned, run.tick())
+        run.history.record_assignment(process, owned, run.tick())
     return process
 
 
@@ -155,7 +155,7 @@ def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned:
         send_acked(run, producer, 1 + offset, offset)
     send_acked(run, producer, 5, 0, "u-0")
     run.at(30)
-    run.history.polled(run.history.new_process("reader"), {}, run.now_us, run.now_us)
+    run.history.record_poll(run.history.new_process("reader"), {}, run.now_us, run.now_us)
     levels = service_levels(Index(run.evidence()), frozenset({"reader"}), explained=False)
     assert levels.unread is not None
     assert (levels.unread.partition, levels.unread.start_us, levels.unread.end_us) == (
@@ -182,8 +182,8 @@ def test_the_lag_of_a_new_owner_starts_at_the_committed_offset() -> None:
     first = member(run, "first", "t-0")
     for offset in range(5):
         send_acked(run, producer, 1 + offset, offset)
-    run.history.committed(first, [("t-0", 3)], run.tick(), OK)
-    run.history.assigned(first, (), run.tick())
+    run.history.record_commit(first, [("t-0", 3)], run.tick(), OK)
+    run.history.record_assignment(first, (), run.tick())
     member(run, "second", "t-0")
     assert levels_of(run).consumers["second"].lag == 2
 

@@ -96,11 +96,13 @@ class BrokerHarness:
             lambda _: topic_config(topic or {}, config),
             behaviours,
             cast("ControlPlane", self.office),
-            quotas=ClientQuotas.of(quotas, self.host.clock, config, behaviours.replication, ("reader",)),
+            quotas=ClientQuotas.from_specs(
+                quotas, self.host.clock, config, behaviours.replication, ("reader",)
+            ),
         )
         self.broker.start(lambda: self.opened.append(self.host.clock.now_us))
         if registered:
-            self.office.listener.registered(5)
+            self.office.listener.on_registration(5)
             state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 0, (1, 2), 0), (1, 2, 3))
             self.send(UpdateMetadataRequest(0, 1, 5, {"t-0": state}, (1, 2, 3)))
             self.send(LeaderAndIsrRequest(0, 1, 5, {"t-0": state}))
@@ -126,20 +128,20 @@ def test_up_to_3_4_sockets_open_at_the_start_and_requests_wait_for_the_registrat
     assert harness.opened == [0]
     harness.send(MetadataRequest())
     assert not harness.host.responses
-    harness.office.listener.registered(5)
+    harness.office.listener.on_registration(5)
     assert len(harness.host.responses) == 1
-    harness.office.listener.unfenced()
+    harness.office.listener.on_unfencing()
     assert harness.opened == [0]
 
 
 def test_since_3_5_sockets_open_when_the_broker_is_unfenced() -> None:
     """KAFKA-14658: an earlier connection is refused, and its client asks another broker."""
     harness = BrokerHarness(registered=False, release="3.6")
-    harness.office.listener.registered(5)
+    harness.office.listener.on_registration(5)
     assert not harness.opened
     harness.host.advance(SECOND)
-    harness.office.listener.unfenced()
-    harness.office.listener.unfenced()
+    harness.office.listener.on_unfencing()
+    harness.office.listener.on_unfencing()
     assert harness.opened == [SECOND]
     harness.send(MetadataRequest())
     assert len(harness.host.responses) == 1
@@ -147,9 +149,9 @@ def test_since_3_5_sockets_open_when_the_broker_is_unfenced() -> None:
 
 def test_a_broker_that_stops_before_it_is_unfenced_opens_no_sockets() -> None:
     harness = BrokerHarness(registered=False, release="3.6", enable=False)
-    harness.office.listener.registered(5)
+    harness.office.listener.on_registration(5)
     harness.stop()
-    harness.office.listener.unfenced()
+    harness.office.listener.on_unfencing()
     assert not harness.opened
 
 

@@ -269,7 +269,7 @@ def test_before_2_5_later_fetches_ignore_the_leader_epochs_of_the_full_fetch(
 def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
     *, keeps_position: bool, position: int, moved: tuple[int, int]
 ) -> None:
-    replicas = Replicas(failed_fetch_leaves_follower=keeps_position)
+    replicas = Replicas(failed_fetch_keeps_follower_state=keeps_position)
     replicas.lead(P, 0, (0, 1), epoch=2)
     fetch(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
     fetch(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")

@@ -287,7 +287,7 @@ def test_2_4_with_a_selector_answers_followers_when_the_high_watermark_moves(
 
 
 def test_2_4_1_answers_them_without_a_selector_too() -> None:
-    racks = Racks(selector="none", high_watermark_answers_followers="always")
+    racks = Racks(selector="none", hw_advance_completes_follower_fetches="always")
     assert answered_high_watermarks(racks) == (1, 1)
     # The first fetch is answered at once, because it confirms the last answer. Later ones wait.
     again = racks.answer(racks.fetch(1, t_0=1))

@@ -54,7 +54,7 @@ class BrokerHarness:
         if leader_epoch is not None:
             state = LeaderAndIsr(2, leader_epoch, (2,), leader_epoch)
             states["t-0"] = LeaderAndIsrPartitionState(1, state, (1, 2))
-        self.reader.listener.metadata_changed(
+        self.reader.listener.on_metadata_update(
             MetadataDelta(1, dict.fromkeys(live_brokers, 1), dict.fromkeys(live_brokers, 1), states)
         )
 

@@ -247,7 +247,7 @@ def test_up_to_2_3_a_fetch_outside_the_log_resets_the_followers_position(release
     led = LedPartition(leo=2, release=release)
     led.fetch(r1=1)
     replica = led.partition.remote_replicas[1]
-    led.partition.follower_failed(replica)
+    led.partition.record_failed_fetch(replica)
     assert replica.log_end_offset == position
 
 
@@ -265,7 +265,10 @@ def test_a_follower_without_a_registration_may_not_join_the_isr(checked: bool, i
 @pytest.mark.parametrize(("hw_checks", "hw"), [(False, 0), (True, 1)])
 def test_up_to_3_5_the_hw_waits_for_an_ineligible_follower(hw_checks: bool, hw: int) -> None:
     led = LedPartition(
-        isr=(0,), replicas=(0, 1), isr_expansion_checks_registration=True, hw_checks_registration=hw_checks
+        isr=(0,),
+        replicas=(0, 1),
+        isr_expansion_checks_registration=True,
+        hw_ignores_unregistered_followers=hw_checks,
     )
     led.unregistered.add(1)
     led.fetch(r1=0)
@@ -342,7 +345,7 @@ def test_the_hw_does_not_wait_for_a_replica_outside_the_isr_at_the_election() ->
 
 
 def test_the_mutant_whose_hw_ignores_the_isr_commits_at_once() -> None:
-    led = LedPartition(hw_counts_whole_isr=False)
+    led = LedPartition(hw_waits_for_whole_isr=False)
     led.append(4)
     assert led.hw == 4
 
@@ -724,7 +727,7 @@ def test_an_append_is_traced_once_and_a_duplicate_is_not() -> None:
     ],
 )
 def test_followers_read_to_the_leo_and_consumers_to_the_hw(isolation: int, limited: bool, end: int) -> None:
-    led = LedPartition((0, 1), replicas=(0, 1), consumer_limited_by_hw=limited)
+    led = LedPartition((0, 1), replicas=(0, 1), consumer_reads_below_hw=limited)
     led.append(5)
     led.fetch(r1=2)
     assert led.partition.readable_end(isolation) == end
@@ -856,7 +859,7 @@ def test_after_a_clock_jump_ahead_followers_are_late_until_they_fetch(by_us: int
     led.fetch(r1=0, r2=0)
     led.append()
     for replica in led.partition.remote_replicas.values():
-        replica.clock_stepped(by_us)
+        replica.on_clock_step(by_us)
     led.partition.maybe_shrink_isr()
     assert led.store.writes == ([((0,), SHRINK)] if late else [])
 
@@ -866,7 +869,7 @@ def test_a_fetch_after_a_clock_jump_counts_at_the_new_time() -> None:
     led.fetch(r1=0, r2=0)
     led.append()
     for replica in led.partition.remote_replicas.values():
-        replica.clock_stepped(LAG_US * 100)
+        replica.on_clock_step(LAG_US * 100)
     led.fetch(r1=1)
     led.partition.maybe_shrink_isr()
     assert led.store.writes == [((0, 1), SHRINK)]
@@ -876,7 +879,7 @@ def test_after_a_clock_jump_back_a_dead_follower_stays_in_the_isr_longer() -> No
     led = LedPartition()
     led.fetch(r1=0, r2=0)
     led.append()
-    led.partition.remote_replicas[2].clock_stepped(-60 * SECOND)
+    led.partition.remote_replicas[2].on_clock_step(-60 * SECOND)
     led.host.advance(LAG_US + 59 * SECOND)
     led.fetch(r1=1)
     led.partition.maybe_shrink_isr()

@@ -239,7 +239,7 @@ def test_an_answered_epoch_below_the_whole_log_truncates_everything() -> None:
 def test_before_kafka_10706_a_last_epoch_without_records_is_requested_forever() -> None:
     """KAFKA-10706."""
     for switch in (False, True):
-        follower = Follower(epoch_cache_cut_at_log_end=switch)
+        follower = Follower(truncation_drops_empty_last_epoch=switch)
         partition = follower.replica(P, (0, "a"), (0, "b"))
         partition.log.epochs.assign(2, 2)
         follower.follow(P, 4)

@@ -35,7 +35,7 @@ class SlowBroker(BrokerHarness):
         super().__init__()
         self.order({Q: state(1, 0)})
         self.disk.slow_down(SECOND)
-        self.broker.slowed()
+        self.broker.queue_requests()
         self.host.responses.clear()
         self.names: dict[int, str] = {}
 

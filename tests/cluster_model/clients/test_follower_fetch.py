@@ -155,7 +155,7 @@ def test_fetch_errors_return_a_consumer_to_the_leader_depending_on_the_release(
     error: str, since_14379: bool, before: bool
 ) -> None:
     for clears, leaves in ((True, since_14379), (False, before)):
-        reading = Reading(errors_clear_read_replica=clears)
+        reading = Reading(fetch_error_clears_read_replica=clears)
         reading.answer(FetchedPartition(error, -1))
         reading.wait_for_backoff()
         assert reading.departures() == ([("host", P, 2, error)] if leaves else [])
@@ -164,7 +164,7 @@ def test_fetch_errors_return_a_consumer_to_the_leader_depending_on_the_release(
 
 @pytest.mark.parametrize("clears", [True, False])
 def test_since_kafka_14379_a_lost_connection_returns_a_consumer_to_the_leader(clears: bool) -> None:
-    reading = Reading(errors_clear_read_replica=clears)
+    reading = Reading(fetch_error_clears_read_replica=clears)
     connection = reading.newest(FetchRequest).connection
     connection.client_endpoint.connection_lost(connection)
     reading.wait_for_backoff()

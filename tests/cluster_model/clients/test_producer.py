@@ -772,7 +772,7 @@ HOUR = 3_600 * SECOND
 
 def jump(app: App, by_us: int) -> None:
     """Let the clock of the producer's machine jump, and let the producer notice."""
-    app.producer.clock_stepped(by_us)
+    app.producer.on_clock_step(by_us)
     app.pause(0)
 
 

@@ -111,10 +111,10 @@ class _Coordinator:
     def __init__(self) -> None:
         self.calls: list[tuple[int, int | None]] = []
 
-    def elected(self, partition: int, leader_epoch: int) -> None:
+    def on_election(self, partition: int, leader_epoch: int) -> None:
         self.calls.append((partition, leader_epoch))
 
-    def resigned(self, partition: int) -> None:
+    def on_resignation(self, partition: int) -> None:
         self.calls.append((partition, None))
 
 

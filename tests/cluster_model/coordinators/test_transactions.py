@@ -187,7 +187,7 @@ def test_a_new_producer_fences_its_predecessor_and_aborts_its_open_transaction(
 
 
 def test_mutant_coordinators_and_leaders_accept_writes_of_a_zombie() -> None:
-    cluster = TransactionsCluster("2.4", transactional_epoch_checked=False)
+    cluster = TransactionsCluster("2.4", transactional_producer_epoch_checked=False)
     zombie = open_transaction(cluster, "t-0")
     cluster.init()
     successor = cluster.start_producer()
@@ -373,7 +373,7 @@ def test_a_new_coordinator_completes_transactions_that_its_predecessor_has_prepa
 
 
 def test_the_mutant_coordinator_aborts_a_prepared_commit_after_a_failover() -> None:
-    cluster = TransactionsCluster(prepared_commit_finished=False)
+    cluster = TransactionsCluster(new_coordinator_completes_commit=False)
     coordinator = cluster.coordinator()
     lost, completed = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
     producer = open_transaction(cluster, lost, completed)
@@ -422,7 +422,7 @@ def test_a_new_coordinator_relies_on_uncommitted_records() -> None:
 
 
 def test_a_repaired_coordinator_loads_only_once_its_log_is_committed() -> None:
-    cluster = TransactionsCluster("4.3", transactions_loaded_once_committed=True)
+    cluster = TransactionsCluster("4.3", coordinator_load_waits_for_commit=True)
     producer, partition = elected_alone(cluster)
     assert cluster.write(producer, partition, "one") == errors.NOT_ENOUGH_REPLICAS
     # After 30 s it waits again for its log to be committed.
@@ -476,12 +476,12 @@ def test_a_loading_coordinator_refuses_requests_and_a_deposed_one_has_no_state()
     fail_over(cluster)
     broker = cluster.model.brokers[cluster.coordinator()]
     number = partition_for("id", 3)
-    broker._transactions.elected(number, 99)
+    broker._transactions.on_election(number, 99)
     request = InitProducerIdRequest("id", TIMEOUT_US)
     assert cluster.ask(broker.id, request, 0.005).error == errors.COORDINATOR_LOAD_IN_PROGRESS
     cluster.run(1)
     assert cluster.ask(broker.id, request).error == errors.NONE
-    broker._transactions.resigned(number)
+    broker._transactions.on_resignation(number)
     assert cluster.ask(broker.id, request).error == errors.NOT_COORDINATOR
 
 
@@ -496,7 +496,7 @@ def test_a_transition_that_cannot_be_written_does_not_take_effect() -> None:
 
 
 def test_the_mutant_coordinator_ends_a_transaction_in_only_one_partition() -> None:
-    cluster = TransactionsCluster(markers_to_all_partitions=False)
+    cluster = TransactionsCluster(markers_written_to_all_partitions=False)
     cluster.end(open_transaction(cluster, "t-0", "t-1"))
     assert (cluster.committed("t-0"), cluster.committed("t-1")) == (["t-0 one"], [])
 
@@ -693,7 +693,7 @@ def test_a_late_end_cannot_end_the_next_transaction_since_transactions_v2(
 def test_a_batch_sent_before_the_previous_marker_does_not_join_the_previous_transaction(
     is_verified: bool, committed: list[str]
 ) -> None:
-    cluster = TransactionsCluster("4.3", next_transaction_verified=is_verified)
+    cluster = TransactionsCluster("4.3", ongoing_transaction_checks_epoch=is_verified)
     producer = open_transaction(cluster, "t-0")
     release = hold_markers(cluster, "t-0")
     answer = cluster.end(producer)

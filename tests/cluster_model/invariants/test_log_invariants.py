@@ -163,7 +163,9 @@ class TestProducerStateMatchesLog:
         assert watched.names() == ["producer-state-matches-log"]
 
     def test_since_kip_360_an_unknown_producer_may_begin_anywhere(self) -> None:
-        watched = WatchedCluster(behaviours=Behaviours().with_switches(unknown_producer_begins_anywhere=True))
+        watched = WatchedCluster(
+            behaviours=Behaviours().with_switches(unknown_producer_sequence_accepted=True)
+        )
         for sequence in range(3, 12):
             self.send(watched, sequence, "a")
         self.send(watched, 0, "b", epoch=1)
@@ -172,7 +174,7 @@ class TestProducerStateMatchesLog:
     def test_producer_state_is_retained_from_the_first_sequence_number(self) -> None:
         watched = WatchedCluster(
             behaviours=Behaviours().with_switches(
-                unknown_producer_begins_anywhere=True, producer_batches_retained=1
+                unknown_producer_sequence_accepted=True, producer_batches_retained=1
             )
         )
         self.send(watched, 3, "a")

@@ -272,7 +272,10 @@ def test_kraft_applies_unclean_leader_election_from_3_9_on(kafka: str, leader: i
     behaviours = RELEASES[kafka].behaviours
     kraft = Kraft(
         settings={"unclean.leader.election.enable": True},
-        **{name: behaviours.value(name) for name in ("kraft_elects_uncleanly", "eligible_leader_replicas")},
+        **{
+            name: behaviours.value(name)
+            for name in ("kraft_allows_unclean_election", "eligible_leader_replicas")
+        },
     )
     for broker in (0, 1):
         kraft.cluster.crash_broker(broker, power_loss=False)
@@ -493,7 +496,7 @@ def test_a_follower_joins_the_isr_only_in_the_incarnation_that_fetched(
     checked: bool, offset: int, error: str
 ) -> None:
     """KIP-903."""
-    kraft = Kraft(replica_epoch_checked=checked)
+    kraft = Kraft(isr_expansion_checks_broker_epoch=checked)
     epoch = kraft.active.image.brokers[1].broker_epoch + offset
     _, answer = kraft.active._alter_partitions(request(kraft, ((0, -1), (1, epoch))))
     assert isinstance(answer, AlterPartitionResponse)
@@ -503,7 +506,7 @@ def test_a_follower_joins_the_isr_only_in_the_incarnation_that_fetched(
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_leader_knows_the_broker_epochs_of_its_followers_fetches(checked: bool) -> None:
     """KIP-903."""
-    kraft = Kraft(replica_epoch_checked=checked)
+    kraft = Kraft(isr_expansion_checks_broker_epoch=checked)
     kraft.run(1)
     replica = kraft.cluster.leader(0, P).remote_replicas[1]
     assert replica.broker_epoch == (kraft.active.image.brokers[1].broker_epoch if checked else -1)

@@ -140,7 +140,7 @@ def test_a_truncation_to_the_end_of_the_log_and_an_epoch_without_records(
 ) -> None:
     """KAFKA-10706."""
     disk, _ = three_batches()
-    log = log_on(disk, V2_4.with_switches(epoch_cache_cut_at_log_end=switch))
+    log = log_on(disk, V2_4.with_switches(truncation_drops_empty_last_epoch=switch))
     log.epochs.assign(4, 6)
     assert not log.truncate_to(6)
     assert log.epochs.entries == entries
@@ -511,7 +511,7 @@ OPENS = st.just("open")
 def test_incremental_producer_state_equals_a_replay_of_the_whole_log(
     steps: list[tuple[int, str] | int | str], follows_log: bool
 ) -> None:
-    behaviours = V2_4.with_switches(producer_state_follows_log=follows_log, sequence_check=False)
+    behaviours = V2_4.with_switches(truncation_rebuilds_producer_state=follows_log, sequence_check=False)
     disk = Disk()
     log = log_on(disk, behaviours)
     for number, step in enumerate(steps):

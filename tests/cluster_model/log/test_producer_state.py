@@ -172,7 +172,7 @@ def test_with_the_repair_a_producer_begins_at_zero_in_any_whole_log(
     release: str, is_whole: bool, error: str
 ) -> None:
     batch = RecordBatch(("m",), 1, 0, 3)
-    states = states_after(release=release, unknown_producer_begins_at_zero=True)
+    states = states_after(release=release, unknown_producer_sequence_is_zero=True)
     assert states.check(batch, is_whole=is_whole) == error
     assert states.check(RecordBatch(("m",), 1, 0, 0), is_whole=is_whole) == errors.NONE
 

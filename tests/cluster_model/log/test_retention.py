@@ -434,7 +434,7 @@ def disk_with_raised_log_start(offset: int, *, checkpointed: bool = False) -> Di
     return disk
 
 
-RECOVERS_EPOCHS = V2_4.with_switches(reverted_epochs_recovered=True)
+RECOVERS_EPOCHS = V2_4.with_switches(recovery_restores_earlier_epochs=True)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ class Pair:
 
     def fetch(self) -> None:
         request = self.handler.request(1, self.wait_us, 1_000)
-        self.client.send(request, self.fetched, None, self.handler.repetition(request))
+        self.client.send(request, self.fetched, None, self.handler.next_request(request))
 
     def fetched(self, response: FetchResponse | None, _: Any) -> None:
         if response is not None:

@@ -103,7 +103,7 @@ def test_healing_ends_every_degradation_and_healing_a_core_those_within_it() -> 
     qualities = LinkQualities()
     for link in (LINK, ("b", "c")):
         qualities.add(link, LinkQuality(bytes_per_second=1))
-    qualities.keep(frozenset({"c"}))
+    qualities.keep_links_of(frozenset({"c"}))
     assert LINK not in qualities.by_link
     assert ("b", "c") in qualities.by_link
     net = Net()

@@ -188,21 +188,21 @@ def test_existing_and_later_behaviours_are_not_obstacles(release: str) -> None:
 
 
 def test_a_behaviour_of_the_release_cannot_be_switched_off() -> None:
-    text = "behaviours: {maximal_isr: false, epoch_cache_cut_at_log_end: false}"
+    text = "behaviours: {maximal_isr: false, truncation_drops_empty_last_epoch: false}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == []
     assert list(obstacles_within(plan(text), started_reach(release_of("2.8.2"), ZOOKEEPER))) == [
         "no setting of a broker makes maximal_isr false",
-        "no setting of a broker makes epoch_cache_cut_at_log_end false",
+        "no setting of a broker makes truncation_drops_empty_last_epoch false",
     ]
 
 
 def test_repairs_of_later_releases_are_left_out_on_real_brokers() -> None:
-    original = plan("behaviours: {maximal_isr: true, epoch_cache_cut_at_log_end: true}")
+    original = plan("behaviours: {maximal_isr: true, truncation_drops_empty_last_epoch: true}")
     real, without = as_real(original, R241)
-    assert [unset.switch for unset in without] == ["maximal_isr", "epoch_cache_cut_at_log_end"]
+    assert [unset.switch for unset in without] == ["maximal_isr", "truncation_drops_empty_last_epoch"]
     assert [str(unset) for unset in without] == [
         "brokers are as they are: maximal_isr is not set",
-        "brokers are as they are: epoch_cache_cut_at_log_end is not set",
+        "brokers are as they are: truncation_drops_empty_last_epoch is not set",
     ]
     assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", original.cluster)
     assert as_real(real, R241) == (real, ())
@@ -287,33 +287,35 @@ def test_behaviours_newer_than_the_plans_release_follow_the_brokers() -> None:
     real, without = as_real(original, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
-        "aborted_told_at_stable_offset": False,
-        "empty_log_begins_at_zero": False,
+        "fetch_at_lso_returns_aborted_transactions": False,
+        "empty_log_requires_sequence_zero": False,
         "empty_transactions_tracked": False,
-        "epoch_cache_cut_at_log_end": True,
+        "truncation_drops_empty_last_epoch": True,
         "fetch_limited_to_quota": True,
         "fetch_sessions_keep_epoch": True,
-        "heartbeats_while_syncing": True,
-        "high_watermark_answers_followers": "never",
-        "impossible_requests_answered": True,
+        "heartbeats_accepted_while_syncing": True,
+        "hw_advance_completes_follower_fetches": "never",
+        "coordinator_exception_answered": True,
         "isr_altered_by_controller": True,
-        "later_epoch_cannot_end": True,
+        "end_txn_with_later_epoch_refused": True,
         "maximal_isr": True,
         "producer_bumps_epoch": True,
-        "read_replica_selected_by_leader": False,
+        "only_leader_selects_read_replica": False,
         "requests_wait_for_isr_write": False,
         "producer_fenced_error": True,
         "stable_offset_fetch": True,
         "static_rejoin_rebalances": "with_other_protocol",
-        "syncs_expire": True,
+        "pending_syncs_expire": True,
         "transactional_commits_fenced": True,
         "truncation_on_fetch": True,
-        "unknown_producer_begins_anywhere": True,
-        "unknown_producer_begins_at_zero": False,
+        "unknown_producer_sequence_accepted": True,
+        "unknown_producer_sequence_is_zero": False,
     }
 
 
-NO_RELEASE_DOES: Final = "behaviours: {given_up_batch_unresolved: true, reverted_epochs_recovered: true}"
+NO_RELEASE_DOES: Final = (
+    "behaviours: {abandoned_batch_keeps_sequence: true, recovery_restores_earlier_epochs: true}"
+)
 
 
 @pytest.mark.parametrize("release", pinned_releases(), ids=lambda release: release.name)
@@ -327,8 +329,8 @@ def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(relea
     )
     assert [unset.is_mended for unset in without] == [False, False]
     assert str(without[0]) == (
-        "brokers are as they are: given_up_batch_unresolved is not set, which no release of Kafka does. A finding may come of that where a "
-        f"campaign says: {SWITCHES['given_up_batch_unresolved'].meaning}"
+        "brokers are as they are: abandoned_batch_keeps_sequence is not set, which no release of Kafka does. A finding may come of that where a "
+        f"campaign says: {SWITCHES['abandoned_batch_keeps_sequence'].meaning}"
     )
 
 
@@ -348,9 +350,9 @@ def test_no_switch_of_a_swarm_in_the_library_is_an_obstacle(name: str) -> None:
 
 
 def test_a_removed_behaviour_is_an_obstacle() -> None:
-    text = "behaviours: {preferred_leader_elected_once_more: true}"
+    text = "behaviours: {preferred_leader_reelected: true}"
     assert list(obstacles_within(plan(text), started_reach(R241, ZOOKEEPER))) == [
-        "no setting of a broker makes preferred_leader_elected_once_more true"
+        "no setting of a broker makes preferred_leader_reelected true"
     ]
 
 

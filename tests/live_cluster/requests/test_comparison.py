@@ -163,7 +163,7 @@ def test_old_releases_get_no_epochs_in_requests() -> None:
             (ProduceStep(producer=0), ProduceStep(producer=0), RetryStep(back=1)),
         ),
         (
-            {"hw_counts_whole_isr": False},
+            {"hw_waits_for_whole_isr": False},
             "Fetch partitions.t-n.hw",
             (
                 FetchStep(places=(PartitionFetch(partition=0),), follower=True),

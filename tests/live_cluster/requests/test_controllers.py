@@ -98,7 +98,7 @@ def test_sequences_reach_every_controller_answer(release: str) -> None:
     ("switch", "steps", "kind"),
     [
         (
-            "replica_epoch_checked",
+            "isr_expansion_checks_broker_epoch",
             (*RETURNS, AlterPartitionStep(partition=1, isr=(1, 2, 3), members="stale")),
             "AlterPartition",
         ),

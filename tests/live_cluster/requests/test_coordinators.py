@@ -175,10 +175,10 @@ def test_sequences_reach_every_coordinator_answer(
 @pytest.mark.parametrize(
     ("coordinated", "switch"),
     [
-        ("groups", "assignor_change_assigns"),
-        ("groups", "former_instance_released"),
+        ("groups", "assignor_change_triggers_assignment"),
+        ("groups", "previous_instance_id_released"),
         ("groups", "static_member_rejoins_full_group"),
-        ("transactions", "transactional_commit_errors_named"),
+        ("transactions", "specific_transactional_commit_errors"),
     ],
 )
 def test_sequences_reach_the_changes_of_4_4(coordinated: Coordinated, switch: str) -> None:
@@ -368,12 +368,12 @@ def test_transactions_v2_sequences_do_not_add_offsets() -> None:
     ("switches", "steps", "kind"),
     [
         (
-            {"heartbeats_while_syncing": False},
+            {"heartbeats_accepted_while_syncing": False},
             (JoinStep(member=2), GroupHeartbeatStep(member=2)),
             "Heartbeat answers.n.error: NONE in the model, REBALANCE_IN_PROGRESS on the broker",
         ),
         (
-            {"transactional_epoch_checked": False},
+            {"transactional_producer_epoch_checked": False},
             (InitStep(), InitStep(instance=1), EndTxnStep()),
             "EndTxn answers.n.error: PRODUCER_FENCED in the model, INVALID_TXN_STATE on the broker",
         ),
@@ -383,7 +383,7 @@ def test_transactions_v2_sequences_do_not_add_offsets() -> None:
             "Fetch answers.n.fetched.t-n.lso",
         ),
         (
-            {"markers_to_all_partitions": False},
+            {"markers_written_to_all_partitions": False},
             (InitStep(), AddPartitionsStep(partitions=(0, 1)), EndTxnStep(), ReadStep(partition=1)),
             "Fetch answers.n.fetched.t-n.hw",
         ),

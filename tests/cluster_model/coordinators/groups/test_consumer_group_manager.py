@@ -48,7 +48,7 @@ class Members(Application):
     def __init__(
         self, release: str = "4.3", behaviours: dict[str, Any] | None = None, **settings: Value
     ) -> None:
-        super().__init__(release, {"group_epochs_begin_at_one": False, **(behaviours or {})}, **settings)
+        super().__init__(release, {"group_epoch_starts_at_one": False, **(behaviours or {})}, **settings)
         self.epochs: dict[str, int] = {}
 
     def beat(
@@ -113,7 +113,7 @@ def test_offsets_of_topics_that_no_member_reads_expire() -> None:
 
 
 def test_since_4_3_a_group_begins_in_epoch_1_and_its_first_member_in_epoch_2() -> None:
-    app = Members(behaviours={"group_epochs_begin_at_one": True})
+    app = Members(behaviours={"group_epoch_starts_at_one": True})
     answer = app.beat("a")
     assert (answer.epoch, answer.assignment) == (2, BOTH)
     assert app.group_states() == [(STABLE, 2)]
@@ -172,7 +172,7 @@ def test_a_rebalance_does_not_wait_for_members_without_partitions_to_revoke() ->
 
 
 def test_the_mutant_assigns_a_partition_that_another_member_owns() -> None:
-    app = Members(behaviours={"partitions_released_first": False})
+    app = Members(behaviours={"partitions_revoked_before_reassignment": False})
     app.beat("a")
     app.wait(1)
     assert app.beat("b").assignment == ("t-1",)
@@ -616,5 +616,5 @@ def test_a_request_that_waits_for_a_write_fails_after_its_own_timeout(request_: 
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_a_coordinator_that_does_not_wait_for_writes_answers_from_memory(request_: Any) -> None:
-    app = with_uncommitted_write(behaviours={"group_answers_wait_for_writes": False})
+    app = with_uncommitted_write(behaviours={"group_responses_wait_for_writes": False})
     assert app.ask(request_).error == errors.NONE

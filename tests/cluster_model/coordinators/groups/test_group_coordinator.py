@@ -196,7 +196,7 @@ def test_during_a_rebalance_heartbeats_report_it_and_commits_are_accepted() -> N
 
 
 def test_the_mutant_accepts_commits_of_another_generation() -> None:
-    app = Application(behaviours={"commits_fenced": False})
+    app = Application(behaviours={"generations_fence_commits": False})
     app.member()
     assert app.commit(0, "unknown", 6) == errors.NONE
     assert app.committed() == (errors.NONE, 6)

@@ -102,7 +102,7 @@ class UnreachableControlPlane:
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
 def test_a_broker_refuses_a_controller_after_a_request_of_the_next(first: str) -> None:
     host = FakeHost("broker-1")
-    behaviours = Behaviours().with_switches(requests_after_registration=False)
+    behaviours = Behaviours().with_switches(requests_wait_for_registration=False)
     broker = Broker(
         1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
     )

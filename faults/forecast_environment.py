@@ -1,4 +1,4 @@
-"""A cluster as it would be after effects that have not been performed."""
+"""Predicts the state of a cluster after effects that no target has performed yet."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ _STEPS_MAX: Final = 10_000
 
 
 class _AnyClient:
-    """A running client that allows every effect (`harrow.faults.fault.ClientApplication`)."""
+    """A running client that every effect can act on (`harrow.faults.fault.ClientApplication`)."""
 
     def is_running(self) -> bool:
         return True
@@ -31,14 +31,14 @@ class _AnyClient:
 ANY_CLIENT: Final = _AnyClient()
 
 
-class Outlook:
-    """A cluster as effects would leave it (`harrow.faults.fault.Environment`).
+class ForecastEnvironment:
+    """A cluster in the state that effects would produce (`harrow.faults.fault.Environment`).
 
-    Waits of a fault, for an application or for the ISR, are over at once.
+    A fault that waits, for an application or for the ISR, continues at once.
     """
 
     def __init__(self, environment: Environment) -> None:
-        self._real = environment
+        self._environment = environment
         self.forecast = Forecast()
         self.broker_ids = environment.broker_ids
         self.client_names = environment.client_names
@@ -51,29 +51,31 @@ class Outlook:
         self.has_message_rule = environment.has_message_rule
 
     def effects_of(self, fault: Fault) -> Iterator[FaultEffect]:
-        """Yield the effects of a fault, each after the forecast includes it."""
+        """Yield the effects of a fault. The forecast includes each one before it is yielded."""
         steps = fault.steps(self) if isinstance(fault, GradualFault) else fault.effects(self)
         for step in islice(steps, _STEPS_MAX):
             if isinstance(step, FaultEffect):
-                step.foresee(self.forecast)
+                step.update_forecast(self.forecast)
                 yield step
 
     def client(self, name: str) -> ClientApplication:
         return ANY_CLIENT
 
     def is_running(self, broker: int) -> bool:
-        down = self.forecast.down.get(broker)
-        return self._real.is_running(broker) if down is None else not down
+        down = self.forecast.is_down.get(broker)
+        return self._environment.is_running(broker) if down is None else not down
 
     def is_paused(self, broker: int) -> bool:
-        paused = self.forecast.paused.get(broker)
-        return self._real.is_paused(broker) if paused is None else paused
+        paused = self.forecast.is_paused.get(broker)
+        return self._environment.is_paused(broker) if paused is None else paused
 
     def is_stopping(self, broker: int) -> bool:
-        return broker not in self.forecast.down and self._real.is_stopping(broker)
+        return broker not in self.forecast.is_down and self._environment.is_stopping(broker)
 
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
-        return (sender, receiver) in self.forecast.cut or self._real.is_link_cut(sender, receiver)
+        return (sender, receiver) in self.forecast.cut_links or self._environment.is_link_cut(
+            sender, receiver
+        )
 
     def under_replicated_partitions(self) -> tuple[str, ...]:
         return ()
