@@ -1,4 +1,4 @@
-"""The events of a run: each kind is declared once, with the kind of each of its fields.
+"""Declares the events of a run, each with the kind of its fields.
 
 A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands, and objects
 would cost several times as much. Code names events by their `Event` classes: actors emit them by

@@ -1,4 +1,4 @@
-"""Declarations of the fields that a campaign can set: their kinds, bounds and documentation.
+"""Declares the fields that a campaign can set: their kinds, bounds and documentation.
 
 A fault, an action or a topic is a frozen dataclass whose fields are its keys in a campaign. The
 markers here name the kind of each value, and `described` adds the documentation, the bounds, and

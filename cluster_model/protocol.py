@@ -1,4 +1,4 @@
-"""The messages that Kafka's processes send each other, with the fields that matter.
+"""Defines the messages between Kafka's processes, with the fields that the model needs.
 
 Names are those of Kafka's protocol (clients/src/main/resources/common/message). A partition is
 written ``topic-number``, for example ``t-0``.

@@ -1,4 +1,4 @@
-"""Kafka's settings, under Kafka's names, with each release's defaults.
+"""Declares Kafka's settings, under Kafka's names, with the defaults of each release.
 
 `SETTINGS` is the catalogue. `broker_config`, `topic_config`, `producer_config` and
 `consumer_config` turn a campaign's settings into the configurations of actors. Values are bool, int

@@ -1,4 +1,4 @@
-"""The parts of a cluster and its clients, as a campaign describes them.
+"""Declares the parts of a cluster and its clients, as a campaign describes them.
 
 The language of campaigns derives everything from the declarations of fields
 (`harrow.cluster_model.fields`).

@@ -1,1 +1,1 @@
-"""A broker: its requests, and its partitions as leader and follower."""
+"""Models a broker, which handles requests, and leads or follows partitions."""

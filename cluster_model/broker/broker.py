@@ -235,7 +235,9 @@ class Broker(ServerEndpoint):
 
     def _metadata_steps(self) -> Steps:
         while self._deltas:
-            yield from self.replicas.change_steps(self.replicas.changed_by(self._deltas[0].partition_states))
+            yield from self.replicas.change_steps(
+                self.replicas.partitions_changed_by(self._deltas[0].partition_states)
+            )
             self._apply_metadata(self._deltas[0])
             self.replicas.append_locks.end_change()
             self._deltas.popleft()
@@ -330,7 +332,7 @@ class Broker(ServerEndpoint):
     def _queue(self, exchange: Exchange[Body], channels: RequestChannels) -> None:
         """Queue a request for a thread. Without delays and waiting requests, handle it at once."""
         if self._is_slow() or not channels.are_idle:
-            channels.put(exchange)
+            channels.add_request(exchange)
         else:
             self._channels = None
             self.replicas.fetching.repeats_idle_fetches = True
@@ -363,7 +365,7 @@ class Broker(ServerEndpoint):
         if self._control_error(exchange.request) != errors.NONE:
             self._handle(exchange)
             return
-        yield from self.replicas.change_steps(self.replicas.changed_by_request(exchange.request))
+        yield from self.replicas.change_steps(self.replicas.partitions_changed_by_request(exchange.request))
         self._handle(exchange)
         self.replicas.append_locks.end_change()
 

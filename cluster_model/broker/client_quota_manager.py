@@ -1,4 +1,4 @@
-"""Quotas for what clients send to a broker and fetch from it (``ClientQuotaManager.scala``)."""
+"""Throttles what clients send to a broker and fetch from it (``ClientQuotaManager.scala``)."""
 
 from collections.abc import Collection, Sequence
 

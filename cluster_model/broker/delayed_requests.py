@@ -1,4 +1,4 @@
-"""Requests in the purgatory: fetches waiting for data, produces and deletions waiting for replicas.
+"""Keeps requests in the purgatory: fetches wait for data, produces and deletions for replicas.
 
 After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
 """
@@ -24,8 +24,8 @@ from harrow.cluster_model.sim.host import Host
 class DelayedFetch(WaitingFetch):
     """A fetch that found nothing to read.
 
-    ``complete`` reads again and answers; ``watch`` sets its deadline. A partition that
-    ``is_withheld`` from its follower counts as empty.
+    ``complete`` reads again and answers. ``watch`` sets the timer for the deadline. A partition
+    that ``is_withheld`` from its follower counts as empty.
     """
 
     __slots__ = ("complete", "exchange", "is_withheld", "redirected", "watch")
@@ -48,12 +48,12 @@ class DelayedFetch(WaitingFetch):
         self.watch = watch
         self.is_withheld = is_withheld
         self.completed = False
-        # The partitions to read from another replica. The consumer learns that at the deadline,
-        # whatever happens to them.
+        # The partitions that the consumer should read from another replica. It learns so only at
+        # the deadline, even if the partitions change earlier.
         self.redirected: tuple[CachedPartition, ...] = ()
 
     def try_complete(self, cached: CachedPartition) -> bool:
-        """Answer if a partition has something to read, or is no longer served here."""
+        """Answer if a partition has records to read, or the broker no longer serves it."""
         if cached not in self.redirected and self._has_answer(cached, cached.hosted.partition):
             self._complete(expired=False)
             return True
@@ -75,7 +75,7 @@ class DelayedFetch(WaitingFetch):
         )
 
     def expire(self) -> None:
-        """Answer with whatever there is to read."""
+        """Answer with the records that can be read now."""
         self._complete(expired=True)
 
     def _complete(self, *, expired: bool) -> None:
@@ -92,7 +92,7 @@ class DelayedFetch(WaitingFetch):
 
     def advance(self, cycles: int, since_us: int) -> None:
         """Become the fetch that has waited since *since_us*, after that many cycles."""
-        self.session.repeated(cycles, since_us)
+        self.session.advance(cycles, since_us)
         if cycles:
             exchange = self.exchange
             self.exchange = Exchange(
@@ -154,24 +154,24 @@ class DelayedProduce(DelayedOperation):
         self.completed = False
 
     def try_complete(self) -> bool:
-        """Answer if nothing is pending."""
-        done = True
+        """Answer if no partition is pending."""
+        is_complete = True
         for ack in self.acks.values():
             partition = ack.hosted.partition
             if ack.pending and partition is not None:
-                committed, error = partition.is_committed(ack.required_offset)
-                if committed:
+                can_answer, error = partition.is_committed(ack.required_offset)
+                if can_answer:
                     ack.pending = False
                     ack.error = error
                 else:
-                    done = False
-        if done:
+                    is_complete = False
+        if is_complete:
             self.completed = True
             self.complete(self.context, self.acks)
-        return done
+        return is_complete
 
     def expire(self) -> None:
-        """Answer REQUEST_TIMED_OUT for what is still pending."""
+        """Answer REQUEST_TIMED_OUT for partitions that are still pending."""
         for ack in self.acks.values():
             if ack.pending:
                 ack.error = errors.REQUEST_TIMED_OUT
@@ -203,7 +203,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self.completed = False
 
     def try_complete(self) -> bool:
-        """Answer if all replicas have deleted, or on an error."""
+        """Answer if all replicas have deleted the records, or on an error."""
         error, low_watermark = self.low_watermark()
         if error == errors.NONE and low_watermark < self.required_offset:
             return False
@@ -221,22 +221,22 @@ class DelayedDeleteRecords(DelayedOperation):
 class OperationTimer:
     """The deadline of the one operation that a connection can have in the purgatory.
 
-    The timer is set again only when it fires, so an operation that completes in time costs no
+    The timer is set again only after it has fired, so an operation that completes in time causes no
     event.
     """
 
-    __slots__ = ("_armed", "_host", "_operation")
+    __slots__ = ("_host", "_is_set", "_operation")
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._armed = False
+        self._is_set = False
         self._operation: TimedOperation | None = None
 
     def watch(self, operation: TimedOperation) -> None:
         """Expire *operation* at its deadline if it has not completed by then."""
         self._operation = operation
-        if not self._armed:
-            self._armed = True
+        if not self._is_set:
+            self._is_set = True
             self._host.set_timer(operation.deadline_us - self._host.clock.now_us, self._fire)
 
     def stop(self) -> None:
@@ -244,11 +244,11 @@ class OperationTimer:
         self._operation = None
 
     def _fire(self, _: None) -> None:
-        self._armed = False
+        self._is_set = False
         operation = self._operation
         if operation is None or operation.completed:
             return
         if operation.deadline_us <= self._host.clock.now_us:
             operation.expire()
-        elif not self._armed:
+        elif not self._is_set:
             self.watch(operation)

@@ -1,4 +1,4 @@
-"""Fetch sessions: the broker's state of each follower or consumer that fetches from it.
+"""Keeps fetch sessions: the broker's state of each follower or consumer that fetches from it.
 
 After ``FetchSession.scala`` (KIP-227). A session has the partitions of its client with their
 positions, and tracks which of them have news: data to read, a new high watermark, an error, or a
@@ -147,7 +147,7 @@ class HostedPartition:
 def _add_by_age(
     waiting: list[tuple[WaitingFetch, "CachedPartition"]], delayed: WaitingFetch, cached: "CachedPartition"
 ) -> None:
-    """Insert a waiting fetch into those of the same partition, oldest first."""
+    """Insert a waiting fetch into the list for its partition, oldest first."""
     place = len(waiting)
     while place and delayed.is_older_than(waiting[place - 1][0]):
         place -= 1
@@ -156,14 +156,14 @@ def _add_by_age(
 
 @final
 class HostedPartitions:
-    """The partitions of one broker by name, with or without a replica there."""
+    """The partitions that a broker hosts or that clients have named, by name."""
 
     __slots__ = ("_by_name",)
 
     def __init__(self) -> None:
         self._by_name: dict[str, HostedPartition] = {}
 
-    def named(self, name: str) -> HostedPartition:
+    def hosted_partition(self, name: str) -> HostedPartition:
         hosted = self._by_name.get(name)
         if hosted is None:
             hosted = self._by_name[name] = HostedPartition(name)
@@ -172,7 +172,7 @@ class HostedPartitions:
 
 @final
 class CachedPartition:
-    """A partition of a session: its position, and the high watermark and log start last sent."""
+    """A partition of a session: its position, and the last high watermark and log start sent."""
 
     __slots__ = ("hosted", "hw", "last_epoch", "leader_epoch", "log_start_offset", "offset", "session")
 
@@ -188,7 +188,7 @@ class CachedPartition:
         self.log_start_offset = 0
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
-        """Record an answer; return whether it has any news (``maybeUpdateResponseData``)."""
+        """Record an answer. Return whether it has news (``maybeUpdateResponseData``)."""
         has_records = bool(fetched.batches) or fetched.corrupt_offset >= 0
         has_news = (
             has_records
@@ -207,13 +207,12 @@ class CachedPartition:
 class FetchSession(CountedSession):
     """The state of one follower or consumer that fetches from one broker.
 
-    ``news`` has the partitions to look at with the next fetch, in the order of their changes. For
+    ``news`` has the partitions that the next fetch has to check, in the order of their changes. For
     partitions without news every fetch counts. ``used_us`` is the time of the last fetch, even if
-    it did not count for the ISR. ``came_us`` is the same for fetches that were handled one by one.
+    it did not count for the ISR. ``received_us`` is the time of the last fetch that was not idle.
     """
 
     __slots__ = (
-        "came_us",
         "created_us",
         "delayed",
         "epoch",
@@ -222,6 +221,7 @@ class FetchSession(CountedSession):
         "is_privileged",
         "news",
         "partitions",
+        "received_us",
         "replica_epoch",
         "replica_id",
     )
@@ -232,8 +232,8 @@ class FetchSession(CountedSession):
         self.replica_id = replica_id
         self.replica_epoch = protocol.NO_EPOCH
         self.is_privileged = replica_id >= 0
-        """Whether a follower opened it. Sessions of consumers cannot evict it from the cache."""
-        self.created_us = self.came_us = self.counted_us = now_us
+        """Whether a follower opened the session. Sessions of consumers cannot evict it."""
+        self.created_us = self.received_us = self.counted_us = now_us
         self.is_cached = is_cached
         self.partitions: dict[str, CachedPartition] = {}
         self.news: dict[str, CachedPartition] = {}
@@ -242,28 +242,28 @@ class FetchSession(CountedSession):
 
     @property
     def used_us(self) -> int:
-        return self.came_us if self.idle is None else self.idle.since_us
+        return self.received_us if self.idle is None else self.idle.since_us
 
     def mark_news(self, partition: str) -> None:
         cached = self.partitions.get(partition)
         if cached is not None:
             self.news[partition] = cached
 
-    def repeated(self, fetches: int, at_us: int) -> None:
+    def advance(self, fetches: int, at_us: int) -> None:
         """Count *fetches* further fetches, the last one at *at_us*, and end the idle fetch."""
         self.idle = None
         if fetches:
             self.epoch += fetches
-            self.came_us = self.counted_us = at_us
+            self.received_us = self.counted_us = at_us
 
     def copy_for_repeat(self, now_us: int) -> "FetchSession":
-        """Return an uncached session for a repeated request, whose answer includes everything."""
+        """Return an uncached session for a repeated request, whose answer has all partitions."""
         session = FetchSession(protocol.NO_SESSION, self.replica_id, now_us, is_cached=False)
         session.replica_epoch = self.replica_epoch
         for name, cached in self.partitions.items():
-            copied = CachedPartition(session, cached.hosted, cached.offset, cached.leader_epoch)
-            copied.last_epoch = cached.last_epoch
-            session.partitions[name] = session.news[name] = copied
+            copy = CachedPartition(session, cached.hosted, cached.offset, cached.leader_epoch)
+            copy.last_epoch = cached.last_epoch
+            session.partitions[name] = session.news[name] = copy
         return session
 
     def update(
@@ -286,7 +286,7 @@ class FetchSession(CountedSession):
             epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
             cached = self.partitions.get(name)
             if cached is None:
-                cached = CachedPartition(self, hosted.named(name), offset, epoch)
+                cached = CachedPartition(self, hosted.hosted_partition(name), offset, epoch)
                 self.partitions[name] = cached
             else:
                 cached.offset, cached.leader_epoch = offset, epoch
@@ -344,7 +344,7 @@ class FetchSessionCache:
             for cached in session.partitions.values():
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
-        session.came_us = now_us
+        session.received_us = now_us
         # A session has no owner: each fetch names its replica.
         session.replica_id = request.replica_id
         session.update(request, self._hosted, keeps_epoch=keeps_epoch, repeats_hw=self._bound_to_connection)

@@ -1,4 +1,4 @@
-"""How a broker serves fetches of followers and consumers, and the ends of partitions and epochs.
+"""Serves fetches of followers and consumers, and requests for the ends of partitions and epochs.
 
 After ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and
 ``Partition.fetchRecords``.
@@ -22,9 +22,9 @@ from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange
 
 _BOOTSTRAP_MAX_US: Final = 10**9
-"""Longer than a cluster takes to start, which happens before time zero."""
-_BY_EPOCH: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-_LEADER_ANSWERS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+"""Longer than a cluster takes to start, because it starts before time zero."""
+_EPOCH_ERRORS: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+_LEADER_RESULTS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 """The results of a leader's check of a fetch's leader epoch."""
 
 
@@ -66,7 +66,8 @@ class Fetching:
         self._sessions = FetchSessionCache(
             config.fetch_session_slots,
             hosted.hosted,
-            # Kafka draws random ids. Here the start time keeps those of two incarnations apart.
+            # Kafka draws random ids. The model derives them from the start time, so that two
+            # incarnations have different ids.
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.replication.fetch_sessions,
         )
@@ -112,7 +113,7 @@ class Fetching:
     def _fetch(self, exchange: Exchange[protocol.FetchRequest], session: FetchSession) -> None:
         """Read, or wait in the purgatory if there is nothing to read.
 
-        As in Kafka, the answer has the high watermark from before this fetch counted, unless it
+        As in Kafka, the high watermark in the answer is older than this fetch, unless the fetch has
         waited.
         """
         request = exchange.request
@@ -128,7 +129,7 @@ class Fetching:
             answer = self._read(exchange, session)
             if counts:
                 self._update_follower(session, request)
-            self._settle(session, request)
+            self._watch_settled(session, request)
             self._respond(exchange, answer)
             return
         hw_rose = counts and self._update_follower(session, request)
@@ -141,13 +142,13 @@ class Fetching:
             None if self._leader_quota is None else self._is_withheld,
         )
         if request.rack and self._selects_read_replica:
-            delayed.redirected = self._read_elsewhere(session, request.rack)
-        # This fetch may have acknowledged a batch and so let in the producer's next one. Without
-        # another look (``tryCompleteElseWatch``), it would wait to its deadline although that batch
-        # is there.
+            delayed.redirected = self._partitions_to_redirect(session, request.rack)
+        # This fetch may have completed the produce of a batch, after which the producer has sent
+        # the next one. Without another try (``tryCompleteElseWatch``), the fetch would wait until
+        # its deadline although there is a batch to read.
         if hw_rose and any(delayed.try_complete(cached) for cached in list(session.news.values())):
             return
-        self._settle(session, request)
+        self._watch_settled(session, request)
         session.delayed = delayed
         if session.idle is None or session.idle.is_traced:
             self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
@@ -161,7 +162,7 @@ class Fetching:
         if session.idle is None:
             self._watch_fetch(delayed)
 
-    def _read_elsewhere(self, session: FetchSession, rack: str) -> tuple[CachedPartition, ...]:
+    def _partitions_to_redirect(self, session: FetchSession, rack: str) -> tuple[CachedPartition, ...]:
         """Return the partitions of a waiting fetch to be read from another replica."""
         return tuple(
             [
@@ -226,8 +227,8 @@ class Fetching:
     ) -> protocol.FetchResponse:
         """Read as much as a consumer's quota allows at once.
 
-        A consumer that exceeds it gets no records yet. Before KIP-219 it gets the records, but
-        later. An answer without records does not count here, while Kafka counts its few bytes.
+        A consumer that exceeds its quota gets no records yet. Before KIP-219 it gets the records,
+        but later. An answer without records does not count here, while Kafka counts its few bytes.
         """
         request = exchange.request
         client = exchange.connection.client.name
@@ -289,7 +290,7 @@ class Fetching:
             and quota.is_exceeded
         )
 
-    def _holds_back(self, partition: Partition, follower: int, offset: int) -> bool:
+    def _withholds(self, partition: Partition, follower: int, offset: int) -> bool:
         if not self._is_withheld(partition, follower):
             return False
         self._host.emit(events.ReplicaThrottled, self._broker, partition.name, follower, offset)
@@ -321,7 +322,7 @@ class Fetching:
             return self._reject(cached, exchange, self._hosted.error_without_replica(cached.hosted.name))
         error = partition.check_fetch(cached.leader_epoch, request)
         if error == errors.NONE:
-            if request.rack and (answer := self._redirected(partition, offset, request.rack, exchange)):
+            if request.rack and (answer := self._redirect(partition, offset, request.rack, exchange)):
                 return answer
             if request.replica_id >= 0 and partition.replica_of(request.replica_id) is None:
                 # ``followerReplicaOrThrow``
@@ -342,7 +343,7 @@ class Fetching:
         readable_end = partition.readable_end(isolation)
         stable = readable_end if isolation == protocol.READ_COMMITTED else -1
         if offset >= readable_end or (
-            self._leader_quota is not None and self._holds_back(partition, request.replica_id, offset)
+            self._leader_quota is not None and self._withholds(partition, request.replica_id, offset)
         ):
             return protocol.FetchedPartition(
                 errors.NONE,
@@ -383,7 +384,7 @@ class Fetching:
         name, partition = cached.hosted.name, cached.hosted.partition
         sender = exchange.connection.client.name
         self._hosted.reject("Fetch", name, sender, error)
-        if partition is not None and error in _BY_EPOCH:
+        if partition is not None and error in _EPOCH_ERRORS:
             self._host.emit(
                 events.FetchFenced,
                 *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
@@ -411,7 +412,7 @@ class Fetching:
             return self._read_replica(partition, offset, rack) is not None
         return self._selects_read_replica and may_have_read_replica(partition, rack, self._metadata)
 
-    def _redirected(
+    def _redirect(
         self, partition: Partition, offset: int, rack: str, exchange: Exchange[protocol.FetchRequest]
     ) -> protocol.FetchedPartition | None:
         """Return the answer that redirects a consumer to another replica, None to serve it here."""
@@ -438,13 +439,13 @@ class Fetching:
                 continue
             error = partition.check_epoch(cached.leader_epoch)
             replica = partition.replica_of(session.replica_id)
-            if error not in _LEADER_ANSWERS or replica is None:
+            if error not in _LEADER_RESULTS or replica is None:
                 continue
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None and self._switches.diverging_fetch_keeps_follower_leo:
-                    # Its LEO means nothing while its records differ from the leader's.
+                    # The follower's LEO means nothing while its records differ from the leader's.
                     self._hosted.suspect_isr(partition)
                     continue
             if error != errors.NONE or not partition.has_offset(cached.offset):
@@ -468,8 +469,8 @@ class Fetching:
             hosted.check_deletions()
         return hw_rose
 
-    def _settle(self, session: FetchSession, request: protocol.FetchRequest) -> None:
-        """Watch partitions with nothing left to send instead of checking them on every fetch."""
+    def _watch_settled(self, session: FetchSession, request: protocol.FetchRequest) -> None:
+        """Watch partitions without unsent records, instead of checking them on every fetch."""
         if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level

@@ -81,12 +81,12 @@ class HostedReplicas:
     def add(self, partition: Partition) -> None:
         """Host a new replica."""
         self.partitions[partition.name] = partition
-        self.hosted.named(partition.name).partition = partition
+        self.hosted.hosted_partition(partition.name).partition = partition
 
     def remove(self, partition: Partition) -> None:
         """Forget a deleted replica."""
         del self.partitions[partition.name]
-        self.hosted.named(partition.name).partition = None
+        self.hosted.hosted_partition(partition.name).partition = None
         self.isr_suspects.pop(partition, None)
 
     def hold_back(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
@@ -122,7 +122,7 @@ class HostedReplicas:
             if not partition.maybe_shrink_isr():
                 del self.isr_suspects[partition]
             if partition.name in self.isr_writes:
-                self.hosted.named(partition.name).wake_fetches()
+                self.hosted.hosted_partition(partition.name).wake_fetches()
         return bool(self.isr_suspects)
 
     def current_leader(self, name: str, error: str) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""How a follower copies its leaders: truncation, then fetch after fetch.
+"""Copies leaders' logs to a follower: truncates the log, then fetches again and again.
 
 After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, with one request at a
 time. A partition is truncated before it is fetched (KIP-101, KIP-279), or when the leader answers a
@@ -45,7 +45,7 @@ REPLICATION_LISTENER: Final = "replication"
 
 @dataclass(slots=True)
 class FetchState:
-    """A partition being fetched: position, delay, and the leader epoch in requests (KIP-320).
+    """The state of a fetched partition: position, delay, leader epoch in requests (KIP-320).
 
     ``corrupt_offset`` is the base offset of the last batch with a wrong CRC. ``lag`` is the
     leader's high watermark minus the log end; the follower is behind if it is positive, as it is
@@ -84,28 +84,28 @@ class ReplicaFetcher:
         self._host = host
         self._config = config
         self._switches = switches
-        self._by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
-        self._on_fetch = self._by_epoch and switches.truncation_on_fetch
+        self._truncates_by_epoch = switches.follower_truncation not in (HIGH_WATERMARK, NO_TRUNCATION)
+        self._truncates_on_fetch = self._truncates_by_epoch and switches.truncation_on_fetch
         self._completes_fetches = switches.follower_hw_advance_answers_consumers
         self._sends_log_start = switches.log_start_follows_leader
         self._fetch_wait_max_us = config.replica_fetch_wait_max_us
         self._fetch_max_bytes = config.replica_fetch_max_bytes
         self.has_refused = False
-        """Whether it has refused to truncate and asked the broker to exit.
+        """Whether the fetcher has refused to truncate, and has made the broker exit.
 
-        It does nothing any more.
+        Such a fetcher does nothing any more.
         """
         self._states: dict[str, FetchState] = {}
-        # Partitions that are not fetched now: they need truncation, or are delayed after an error.
-        self._truncating: dict[str, FetchState] = {}
-        self._delayed: dict[str, FetchState] = {}
+        # Partitions that are not fetched now, because they need truncation, or after an error.
+        self._truncating_states: dict[str, FetchState] = {}
+        self._delayed_states: dict[str, FetchState] = {}
         # Partitions that wait because the broker's throttle is exceeded.
-        self._throttled: dict[str, FetchState] = {}
+        self._throttled_states: dict[str, FetchState] = {}
         self.quota: ReplicationQuotaManager | None = None
-        """The quota that all fetchers of the broker share; None until a partition is throttled."""
+        """The quota of all fetchers of the broker, None until a partition is throttled."""
         self._session = FetchSessionHandler()
         self._busy = False
-        # The answer whose records wait for the disk.
+        # The response whose records wait for the disk.
         self._writing: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
         # ``replica.socket.timeout.ms`` ends only an attempt to connect (``BrokerBlockingSender``).
@@ -114,13 +114,15 @@ class ReplicaFetcher:
         )
 
     def add(self, partition: Partition) -> None:
-        """Begin to follow, with a truncation first if the release has one here."""
+        """Begin to follow. In some releases the log is truncated first."""
         self._client.stop_repeating()
         log = partition.log
         # A log without epochs is truncated to its high watermark in every release.
-        truncating = self._by_epoch and not (self._on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH)
+        truncating = self._truncates_by_epoch and not (
+            self._truncates_on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH
+        )
         state = FetchState(
-            self._hosted.named(partition.name),
+            self._hosted.hosted_partition(partition.name),
             partition,
             partition.leader_epoch if self._switches.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
             log.high_watermark if truncating else log.log_end_offset,
@@ -129,13 +131,13 @@ class ReplicaFetcher:
         self._drop(partition.name)
         self._states[partition.name] = state
         if truncating:
-            self._truncating[partition.name] = state
+            self._truncating_states[partition.name] = state
         else:
             self._add_to_session(state)
         self._work()
 
     def remove(self, name: str) -> None:
-        """Stop following; an idle fetcher closes its connection."""
+        """Stop following a partition. A fetcher without partitions closes its connection."""
         if self._drop(name) and not self._states:
             self._client.close()
             self._session = FetchSessionHandler()
@@ -146,18 +148,18 @@ class ReplicaFetcher:
         if self._states.pop(name, None) is None:
             return False
         self._client.stop_repeating()
-        self._truncating.pop(name, None)
-        self._delayed.pop(name, None)
-        self._throttled.pop(name, None)
+        self._truncating_states.pop(name, None)
+        self._delayed_states.pop(name, None)
+        self._throttled_states.pop(name, None)
         self._session.remove(name)
         return True
 
     def shutdown(self) -> None:
-        """Stop following. Records on their way are not appended."""
+        """Stop following all partitions. Records on their way are not appended."""
         self._states.clear()
-        self._truncating.clear()
-        self._delayed.clear()
-        self._throttled.clear()
+        self._truncating_states.clear()
+        self._delayed_states.clear()
+        self._throttled_states.clear()
         self._session = FetchSessionHandler()
         self._writing = None
         self._client.close()
@@ -166,11 +168,11 @@ class ReplicaFetcher:
         """Send the next request unless one is in flight, or wait if every partition is delayed."""
         if self._busy or self.has_refused or not self._states:
             return
-        if self._delayed:
+        if self._delayed_states:
             self._end_delays()
         epochs: dict[str, tuple[int, int]] = {}
-        for state in tuple(self._truncating.values()):
-            if state.partition.name in self._delayed:
+        for state in tuple(self._truncating_states.values()):
+            if state.partition.name in self._delayed_states:
                 continue
             latest = state.partition.log.epochs.latest_epoch()
             if latest == UNDEFINED_EPOCH:
@@ -178,54 +180,57 @@ class ReplicaFetcher:
             else:
                 epochs[state.partition.name] = (state.leader_epoch, latest)
         if self.quota is not None:
-            self._hold_back(self.quota)
+            self._omit_throttled(self.quota)
         if epochs:
             self._busy = True
             request = protocol.OffsetsForLeaderEpochRequest(self._broker, epochs)
-            self._client.send(request, self._epochs_answered, epochs)
+            self._client.send(request, self._handle_epoch_ends, epochs)
         elif self._session.has_partitions():
             self._busy = True
             fetch = self._session.request(self._broker, self._fetch_wait_max_us, self._fetch_max_bytes)
             fetch.replica_epoch = self._broker_epoch
-            # The fetch may repeat itself unless the next request has to be another.
-            is_all = not self._truncating and not self._delayed and not self._throttled
+            # The fetch may repeat itself, unless the next request has to be a different one.
+            has_all = not self._truncating_states and not self._delayed_states and not self._throttled_states
             self._client.send(
-                fetch, self._fetched, None, self._session.next_request(fetch) if is_all else None
+                fetch,
+                self._handle_fetch_response,
+                None,
+                self._session.next_request(fetch) if has_all else None,
             )
         else:
-            until_us = [state.delayed_until_us for state in self._delayed.values()]
-            if self._throttled:
+            until_us = [state.delayed_until_us for state in self._delayed_states.values()]
+            if self._throttled_states:
                 # "No active partitions" (``AbstractFetcherThread.maybeFetch``).
                 until_us.append(self._host.clock.now_us + self._config.replica_fetch_backoff_us)
             self._wait_until(min(until_us))
 
-    def _hold_back(self, quota: ReplicationQuotaManager) -> None:
+    def _omit_throttled(self, quota: ReplicationQuotaManager) -> None:
         """Omit lagging throttled partitions above the quota (``shouldFollowerThrottle``)."""
         for name, state in self._states.items():
-            if state.truncating or name in self._delayed:
+            if state.truncating or name in self._delayed_states:
                 continue
             if state.lag > 0 and quota.is_throttled(name) and quota.is_exceeded:
-                if name not in self._throttled:
-                    self._throttled[name] = state
+                if name not in self._throttled_states:
+                    self._throttled_states[name] = state
                     self._session.remove(name)
                     self._host.emit(FollowerThrottled, self._broker, name, self._leader, state.fetch_offset)
-            elif self._throttled.pop(name, None) is not None:
+            elif self._throttled_states.pop(name, None) is not None:
                 self._add_to_session(state)
 
     def _end_delays(self) -> None:
         now_us = self._host.clock.now_us
-        for name, state in tuple(self._delayed.items()):
+        for name, state in tuple(self._delayed_states.items()):
             if state.delayed_until_us <= now_us:
-                del self._delayed[name]
+                del self._delayed_states[name]
                 if not state.truncating:
                     self._add_to_session(state)
 
     def _add_to_session(self, state: FetchState) -> None:
-        """Put a partition's current position into the next fetch, unless it is throttled."""
-        if self._throttled and state.partition.name in self._throttled:
+        """Add a partition's current position to the next fetch, unless it is throttled."""
+        if self._throttled_states and state.partition.name in self._throttled_states:
             return
         log = state.partition.log
-        last_epoch = log.epochs.latest_epoch() if self._on_fetch else protocol.NO_EPOCH
+        last_epoch = log.epochs.latest_epoch() if self._truncates_on_fetch else protocol.NO_EPOCH
         log_start = log.log_start_offset if self._sends_log_start else 0
         self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start)
 
@@ -241,7 +246,7 @@ class ReplicaFetcher:
 
     def _delay(self, state: FetchState) -> None:
         state.delayed_until_us = self._host.clock.now_us + self._config.replica_fetch_backoff_us
-        self._delayed[state.partition.name] = state
+        self._delayed_states[state.partition.name] = state
         self._session.remove(state.partition.name)
 
     def _delay_all(self) -> None:
@@ -250,7 +255,7 @@ class ReplicaFetcher:
 
     # Truncation
 
-    def _epochs_answered(
+    def _handle_epoch_ends(
         self, response: protocol.OffsetsForLeaderEpochResponse | None, requested: dict[str, tuple[int, int]]
     ) -> None:
         self._busy = False
@@ -299,14 +304,14 @@ class ReplicaFetcher:
         state.hosted.note_news()
         state.fetch_offset = state.partition.log.log_end_offset
         state.truncating = False
-        self._truncating.pop(state.partition.name, None)
-        if state.partition.name not in self._delayed:
+        self._truncating_states.pop(state.partition.name, None)
+        if state.partition.name not in self._delayed_states:
             self._add_to_session(state)
 
     # Fetching
 
-    def _fetched(self, response: protocol.FetchResponse | None, _: None) -> None:
-        """Handle an answer. Its records wait for the disk, and so does the fetcher."""
+    def _handle_fetch_response(self, response: protocol.FetchResponse | None, _: None) -> None:
+        """Handle a response. Its records wait for a slow disk, and so does the fetcher."""
         wait_us = 0
         if response is not None and self._append_locks.are_slow:
             wait_us = self._append_locks.begin_fetched_appends(
@@ -314,31 +319,31 @@ class ReplicaFetcher:
             )
         if wait_us:
             self._writing = response
-            self._host.set_timer(wait_us, self._written, response)
+            self._host.set_timer(wait_us, self._process_written, response)
         else:
             self._process(response)
 
     def _is_appended(self, name: str, fetched: protocol.FetchedPartition) -> bool:
-        """Return whether an answer's records will be appended: current and not damaged."""
+        """Return whether a response's records will be appended: current and not damaged."""
         return bool(fetched.batches) and fetched.corrupt_offset < 0 and self._current_state(name) is not None
 
     def _current_state(self, name: str) -> FetchState | None:
-        """Return the state of a partition if its answer is current, else None.
+        """Return the state of a partition if its response is current, else None.
 
         The partition may have been removed, added again or truncated since the request.
         """
         state = self._states.get(name)
         if state is None or state.truncating:
             return None
-        requested = self._session.asked.get(name)
+        requested = self._session.requested.get(name)
         if requested is None or requested[0] != state.fetch_offset:
             return None
         # The same leader may lead again in a later epoch (KAFKA-18991).
         is_outdated = requested[1] != state.leader_epoch
         return None if is_outdated and self._switches.stale_fetch_response_ignored else state
 
-    def _written(self, response: protocol.FetchResponse) -> None:
-        # If the fetcher stopped following in the meantime, it has started over.
+    def _process_written(self, response: protocol.FetchResponse) -> None:
+        # Another response means that the fetcher has stopped following in the meantime.
         if self._writing is response:
             self._writing = None
             self._process(response)
@@ -365,7 +370,7 @@ class ReplicaFetcher:
 
     def _apply(self, name: str, fetched: protocol.FetchedPartition) -> FetchState | None:
         """Apply the answer for a partition; return its state if its readable end has moved."""
-        state, requested = self._states.get(name), self._session.asked.get(name)
+        state, requested = self._states.get(name), self._session.requested.get(name)
         if state is None or requested is None or state.truncating or requested[0] != state.fetch_offset:
             return None
         if requested[1] != state.leader_epoch:
@@ -397,7 +402,7 @@ class ReplicaFetcher:
         )
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
-        """Append fetched records; return whether the readable end has moved."""
+        """Append fetched records. Return whether the readable end has moved."""
         partition = state.partition
         log = partition.log
         log_start = log.log_start_offset
@@ -420,15 +425,15 @@ class ReplicaFetcher:
             self._add_to_session(state)
         return readable_moved
 
-    def log_start_raised(self, name: str) -> None:
-        """Put a raised log start into the next fetch, after retention has deleted records."""
+    def on_log_start_raised(self, name: str) -> None:
+        """Add a raised log start to the next fetch, after retention has deleted records."""
         state = self._states.get(name)
-        if state is not None and not state.truncating and name not in self._delayed:
+        if state is not None and not state.truncating and name not in self._delayed_states:
             self._client.stop_repeating()
             self._add_to_session(state)
 
     def _refuse_corrupt(self, state: FetchState, offset: int) -> None:
-        """Append nothing of the answer, not even good batches before the bad one, and retry later.
+        """Append nothing of a response, not even good batches before the bad one, and retry later.
 
         ``Log.analyzeAndValidateRecords`` checks all batches before it appends the first, and the
         fetcher continues (``AbstractFetcherThread``, CorruptRecordException). The replica makes no
@@ -454,7 +459,7 @@ class ReplicaFetcher:
     def _handle_error(self, state: FetchState, error: str) -> None:
         if (
             error == errors.FENCED_LEADER_EPOCH
-            and self._session.asked[state.partition.name][1] == state.leader_epoch
+            and self._session.requested[state.partition.name][1] == state.leader_epoch
         ):
             # The LeaderAndIsr of the new epoch will start the fetch again.
             self._drop(state.partition.name)
@@ -463,9 +468,9 @@ class ReplicaFetcher:
         if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
             self._busy = True
             request = protocol.ListOffsetsRequest(self._broker, {state.partition.name: state.leader_epoch})
-            self._client.send(request, self._end_offsets_answered, state)
+            self._client.send(request, self._handle_end_offsets, state)
 
-    def _end_offsets_answered(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
+    def _handle_end_offsets(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
         """Truncate if the leader's log ends before this one, else request its log start.
 
         After ``fetchOffsetAndTruncate``.
@@ -483,16 +488,14 @@ class ReplicaFetcher:
                 request = protocol.ListOffsetsRequest(
                     self._broker, {name: state.leader_epoch}, timestamp=protocol.EARLIEST_TIMESTAMP
                 )
-                self._client.send(request, self._start_offset_answered, state)
+                self._client.send(request, self._handle_start_offset, state)
                 return
             elif error == errors.NONE:
-                self._delayed.pop(name, None)
+                self._delayed_states.pop(name, None)
                 self._truncate_to(state, end_offset, OUT_OF_RANGE_TRUNCATION)
         self._work()
 
-    def _start_offset_answered(
-        self, response: protocol.ListOffsetsResponse | None, state: FetchState
-    ) -> None:
+    def _handle_start_offset(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
         """Restart at the leader's log start if this log ends before it, else continue to fetch."""
         self._busy = False
         name = state.partition.name
@@ -501,7 +504,7 @@ class ReplicaFetcher:
         elif self._states.get(name) is state:
             error, start_offset = response.partitions[name]
             if error == errors.NONE:
-                self._delayed.pop(name, None)
+                self._delayed_states.pop(name, None)
                 if start_offset > state.partition.log.log_end_offset:
                     state.partition.truncate_fully_and_start_at(start_offset)
                     state.hosted.note_news()
@@ -510,7 +513,7 @@ class ReplicaFetcher:
         self._work()
 
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
-        """Return whether to refuse a truncation that an unclean election would explain.
+        """Return whether to refuse a truncation that only an unclean election would explain.
 
         The broker refuses it if the topic has unclean elections disabled.
         """
@@ -521,7 +524,7 @@ class ReplicaFetcher:
         )
 
     def _refuse(self, partition: Partition, end_offset: int) -> None:
-        """Stop the broker rather than lose records that its leader lacks.
+        """Stop the broker, because a truncation would lose records that the leader does not have.
 
         In 0.10.2 this thread waits for the process to end, which waits for this thread.
         """
@@ -558,7 +561,7 @@ class ReplicaFetcherManager:
 
     @property
     def hangs(self) -> bool:
-        """Whether one of the fetchers never ends."""
+        """Whether one of the fetchers makes the shutdown hang."""
         return self._switches.out_of_range_follower == HANGS and any(
             fetcher.has_refused for fetcher in self._fetchers.values()
         )
@@ -603,13 +606,13 @@ class ReplicaFetcherManager:
         if self._quota is not None:
             self._quota.bound = self._throttled_rate
 
-    def log_start_raised(self, name: str) -> None:
+    def on_log_start_raised(self, name: str) -> None:
         """Tell the leader of a partition that this replica's log start has risen (KIP-107)."""
         if self._switches.log_start_follows_leader:
             for fetcher in self._fetchers.values():
-                fetcher.log_start_raised(name)
+                fetcher.on_log_start_raised(name)
 
     def shutdown(self) -> None:
-        """Stop following everything."""
+        """Stop following all partitions."""
         for fetcher in self._fetchers.values():
             fetcher.shutdown()

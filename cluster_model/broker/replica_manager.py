@@ -1,4 +1,4 @@
-"""The replicas of a broker: produce, fetch, leadership and ISR (``ReplicaManager.scala``)."""
+"""Manages the replicas of a broker: produce, leadership, ISR (``ReplicaManager.scala``)."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -34,7 +34,7 @@ from harrow.cluster_model.sim.connection import Connection, Exchange, Respond
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal
 
-_UNVERIFIED: Final = (
+_UNVERIFIED_ERRORS: Final = (
     errors.CONCURRENT_TRANSACTIONS,
     errors.NETWORK_EXCEPTION,
     errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -48,12 +48,12 @@ Producers get NOT_ENOUGH_REPLICAS for them, which they retry (``handleProduceApp
 _NO_GUARD: Final = -1
 
 
-AppendCompleted = Callable[[dict[str, PendingAck]], None]
-"""Receives the error and the base offset of the append to each partition."""
+AppendCallback = Callable[[dict[str, PendingAck]], None]
+"""Receives the result of the append to each partition."""
 
 
 class ReplicaManager:
-    """The partitions of one broker since its last start."""
+    """The replicas of one incarnation of a broker."""
 
     # Without slots, CPython gives an object with more than 30 attributes a dictionary of its own,
     # with slower lookups.
@@ -76,7 +76,7 @@ class ReplicaManager:
         "_topic_config",
         "_transaction_switches",
         "_verification",
-        "_verified",
+        "_verification_results",
         "append_locks",
         "controller_epoch",
         "fetching",
@@ -124,20 +124,20 @@ class ReplicaManager:
             config.transaction_topic_partitions,
             adds_partitions=behaviours.transactions.transactions_v2,
         )
-        # The coordinators' answers for produces that wait to be handled again.
-        self._verified: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
+        # The verification results of produces that the broker will handle again.
+        self._verification_results: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours.replication, self.append_locks, hosted.hosted
         )
-        # Bound once and not for each partition.
+        # Bound methods, so that not every partition binds them again.
         self._may_join_isr = metadata.may_join_isr
         self._on_isr_altered = self._isr_altered
         self._is_shutting_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
-        self.logs.on_log_start = self._log_start_raised
+        self.logs.on_log_start = self._on_log_start_raised
         self.on_unblocked: Callable[[Exchange[protocol.ProduceRequest]], None] = self.handle_produce
-        """Handles a produce again that has waited for an ISR write or a verification."""
+        """Handles a produce again after it has waited for an ISR write or a verification."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
         self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
         """Called when a partition of an internal topic gets a new epoch here, or another leader."""
@@ -192,7 +192,7 @@ class ReplicaManager:
             if not self._is_verified(exchange):
                 return
             acks = {name: self._append_of_transaction(exchange, name) for name in request.batches}
-            self._verified.pop(_key(exchange), None)
+            self._verification_results.pop(_key(exchange), None)
         else:
             acks = self._append_all(request.batches, request.acks)
         self._answer_produce(exchange, acks)
@@ -204,7 +204,7 @@ class ReplicaManager:
     def produce_steps(self, exchange: Exchange[protocol.ProduceRequest]) -> Steps:
         """Append one batch after the other while the disk is slow.
 
-        Rejected batches do not wait for it.
+        Rejected batches do not wait for the disk.
         """
         request = exchange.request
         if self._hosted.hold_back(request.batches, self.on_unblocked, exchange):
@@ -222,8 +222,8 @@ class ReplicaManager:
                 locks.end_append(name)
                 ack.hosted.check_fetches()
             else:
-                acks[name] = self._append(self._hosted.hosted.named(name), batch, request.acks)
-        self._verified.pop(_key(exchange), None)
+                acks[name] = self._append(self._hosted.hosted.hosted_partition(name), batch, request.acks)
+        self._verification_results.pop(_key(exchange), None)
         self._answer_produce(exchange, acks)
 
     def _answer_produce(
@@ -274,10 +274,10 @@ class ReplicaManager:
             on_verified(rejected)
             return
 
-        def verified(answer: dict[str, str]) -> None:
+        def complete(answer: dict[str, str]) -> None:
             on_verified({**rejected, **answer})
 
-        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), verified)
+        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), complete)
 
     def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
         return (
@@ -292,7 +292,7 @@ class ReplicaManager:
         transaction is already open needs no verification.
         """
         key, request = _key(exchange), exchange.request
-        if not self._transaction_switches.transaction_verification or key in self._verified:
+        if not self._transaction_switches.transaction_verification or key in self._verification_results:
             return True
         guards: dict[str, int] = {}
         rejected: dict[str, tuple[str, int]] = {}
@@ -308,15 +308,15 @@ class ReplicaManager:
                 producer = (batch.producer_id, batch.producer_epoch)
         if not guards:
             if rejected:
-                self._verified[key] = rejected
+                self._verification_results[key] = rejected
             return True
 
-        def verified(answer: dict[str, str]) -> None:
+        def handle_again(answer: dict[str, str]) -> None:
             verdicts = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
-            self._verified[key] = {**rejected, **verdicts}
+            self._verification_results[key] = {**rejected, **verdicts}
             self.on_unblocked(exchange)
 
-        self._verification.verify(request.transactional_id, *producer, tuple(guards), verified)
+        self._verification.verify(request.transactional_id, *producer, tuple(guards), handle_again)
         return False
 
     def _has_to_be_verified(self, partition: Partition, batch: RecordBatch) -> bool:
@@ -329,21 +329,23 @@ class ReplicaManager:
     def _append_of_transaction(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
         """Append a batch of a produce, unless its transaction is unknown to the coordinator."""
         request = exchange.request
-        batch, hosted = request.batches[name], self._hosted.hosted.named(name)
+        batch, hosted = request.batches[name], self._hosted.hosted.hosted_partition(name)
         partition = hosted.partition
         if (
             request.transactional_id
             and self._transaction_switches.transaction_verification
             and partition is not None
         ):
-            error, guard = self._verified.get(_key(exchange), {}).get(name, (errors.NONE, _NO_GUARD))
+            error, guard = self._verification_results.get(_key(exchange), {}).get(
+                name, (errors.NONE, _NO_GUARD)
+            )
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
                 producers = partition.log.producers
                 is_current = producers.verification_guard(batch.producer_id) == guard
                 if not is_current and producers.find_duplicate(batch) is None:
                     error = self._error_of_unverified(producers, batch)
             if error != errors.NONE:
-                unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED else error
+                unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED_ERRORS else error
                 return PendingAck(hosted, unverified, -1, -1)
         return self._append(hosted, batch, request.acks)
 
@@ -354,7 +356,7 @@ class ReplicaManager:
         return errors.INVALID_PRODUCER_EPOCH if is_epoch_error else errors.INVALID_TXN_STATE
 
     def append_records(
-        self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCompleted
+        self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCallback
     ) -> None:
         """Append for a coordinator on this broker (``appendRecords``).
 
@@ -379,28 +381,28 @@ class ReplicaManager:
     def when_committed(self, name: str, timeout_us: int, on_complete: Callable[[str], None]) -> None:
         """Call *on_complete* once the high watermark has passed the current log end.
 
-        It gets an error if another broker leads or the timeout expires. Unlike an append with
-        acks=all, the size of the ISR does not matter (``CoordinatorRuntime``).
+        *on_complete* gets an error if another broker leads or the timeout expires. Unlike for an
+        append with acks=all, the size of the ISR does not matter (``CoordinatorRuntime``).
         """
-        hosted = self._hosted.hosted.named(name)
+        hosted = self._hosted.hosted.hosted_partition(name)
         partition = hosted.partition
         if partition is None:
             on_complete(self._hosted.error_without_replica(name))
             return
 
-        def completed(acks: dict[str, PendingAck]) -> None:
+        def report(acks: dict[str, PendingAck]) -> None:
             error = acks[name].error
             on_complete(errors.NONE if error == errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
 
         waits = {name: PendingAck(hosted, errors.NONE, NO_OFFSET, partition.log.log_end_offset)}
         deadline_us = self._host.clock.now_us + timeout_us
-        delayed = DelayedProduce(completed, deadline_us, waits, _complete_append)
+        delayed = DelayedProduce(report, deadline_us, waits, _complete_append)
         if not delayed.try_complete():
             hosted.watch_produce(delayed)
             OperationTimer(self._host).watch(delayed)
 
     def _append_all(self, batches: dict[str, RecordBatch], acks: int) -> dict[str, PendingAck]:
-        named = self._hosted.hosted.named
+        named = self._hosted.hosted.hosted_partition
         return {name: self._append(named(name), batch, acks) for name, batch in batches.items()}
 
     def _append(self, hosted: HostedPartition, batch: RecordBatch, acks: int) -> PendingAck:
@@ -471,7 +473,7 @@ class ReplicaManager:
     def delete_records(
         self, name: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
     ) -> None:
-        """Delete a leader's records below an offset, and answer when live replicas have (KIP-107).
+        """Delete a leader's records below an offset (KIP-107). Answer when live replicas have, too.
 
         *respond* receives the error, the resolved offset, and the lowest log start of the replicas.
         """
@@ -485,7 +487,7 @@ class ReplicaManager:
         if error != errors.NONE:
             respond(error, required_offset, NO_OFFSET)
             return
-        self._log_start_raised(name)
+        self._on_log_start_raised(name)
         delayed = DelayedDeleteRecords(
             self._host.clock.now_us + timeout_us,
             required_offset,
@@ -493,7 +495,7 @@ class ReplicaManager:
             lambda error, low_watermark: respond(error, required_offset, low_watermark),
         )
         if not delayed.try_complete():
-            self._hosted.hosted.named(name).watch_deletion(delayed)
+            self._hosted.hosted.hosted_partition(name).watch_deletion(delayed)
             OperationTimer(self._host).watch(delayed)
 
     def _low_watermark(self, name: str) -> tuple[str, int]:
@@ -502,10 +504,10 @@ class ReplicaManager:
             return self._hosted.error_without_replica(name), NO_OFFSET
         return partition.low_watermark(self._is_alive)
 
-    def _log_start_raised(self, name: str) -> None:
+    def _on_log_start_raised(self, name: str) -> None:
         """Pass a raised log start on to the followers or the leader."""
-        self._hosted.hosted.named(name).check_fetches()
-        self._fetchers.log_start_raised(name)
+        self._hosted.hosted.hosted_partition(name).check_fetches()
+        self._fetchers.on_log_start_raised(name)
 
     # Log directories
 
@@ -518,17 +520,17 @@ class ReplicaManager:
         (``KafkaRaftManager.RaftIoThread``). The broker notifies the controller, which in ZooKeeper
         mode asks which replicas are offline.
         """
-        closed = self.logs.close_dir(log_dir)
-        self._host.emit(events.LogDirFailed, self._broker, log_dir, closed)
+        names = self.logs.close_dir(log_dir)
+        self._host.emit(events.LogDirFailed, self._broker, log_dir, names)
         if self.logs.is_halting:
             self._host.halt()
             return
-        for name in closed:
+        for name in names:
             self._fetchers.remove(name)
             partition = self.partitions[name]
             partition.take_offline()
             self._isr_suspects.pop(partition, None)
-        self._check_waiting(closed)
+        self._check_waiting(names)
         # A directory that failed before the broker started has logs that were never opened.
         self.on_log_dir_failure(self.logs.stored_in(log_dir))
 
@@ -544,15 +546,15 @@ class ReplicaManager:
         for name in names:
             yield from locks.wait_for_appends(name)
 
-    def changed_by_request(
+    def partitions_changed_by_request(
         self, request: protocol.LeaderAndIsrRequest | protocol.StopReplicaRequest
     ) -> tuple[Collection[str], bool]:
         """Return the partitions that a request changes, and whether fetchers lose any."""
         if isinstance(request, protocol.StopReplicaRequest):
             return (request.partitions if request.delete_partitions else ()), True
-        return self.changed_by(request.partition_states, self._is_newer)
+        return self.partitions_changed_by(request.partition_states, self._is_newer)
 
-    def changed_by(
+    def partitions_changed_by(
         self,
         states: Mapping[str, protocol.LeaderAndIsrPartitionState],
         is_newer: Callable[[Partition, protocol.LeaderAndIsrPartitionState], bool] | None = None,
@@ -664,7 +666,7 @@ class ReplicaManager:
     def _check_waiting(self, partitions: Collection[str]) -> None:
         """Try the requests that wait for changed partitions."""
         for name in partitions:
-            self._hosted.hosted.named(name).check()
+            self._hosted.hosted.hosted_partition(name).check()
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
         """Return whether a control request comes from a replaced controller."""
@@ -716,9 +718,9 @@ class ReplicaManager:
     def _is_newer_metadata(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
         """Return whether a state of the metadata log is not older than the partition's own.
 
-        It always counts if it removes this replica. The log repeats what a leader has learned from
-        the answer to its AlterPartition. The leader then drops its next request, if it has sent
-        one, and ignores the answer (``Partition.makeLeader``).
+        A state that removes this replica always counts. The log repeats what a leader has learned
+        from the answer to its AlterPartition. The leader then drops its next request, if it has
+        sent one, and ignores the answer (``Partition.makeLeader``).
         """
         is_older = state.leader_and_isr.partition_epoch < partition.partition_epoch
         return not is_older or not partition.has_state or self._broker not in state.replicas
@@ -761,7 +763,7 @@ class ReplicaManager:
         """Handle the end of an ISR write, which releases the requests that waited for it."""
         if self._hosted.is_shut_down:
             return  # The log is already closed.
-        hosted = self._hosted.hosted.named(partition.name)
+        hosted = self._hosted.hosted.hosted_partition(partition.name)
         hosted.check_fetches()
         hosted.check_produces()
         hosted.check_deletions()
@@ -783,5 +785,5 @@ def _watch(delayed: DelayedProduce, acks: dict[str, PendingAck]) -> None:
         ack.hosted.watch_produce(delayed)
 
 
-def _complete_append(on_complete: AppendCompleted, acks: dict[str, PendingAck]) -> None:
+def _complete_append(on_complete: AppendCallback, acks: dict[str, PendingAck]) -> None:
     on_complete(acks)

@@ -1,4 +1,4 @@
-"""How requests wait for a thread while their broker or its disk is slow.
+"""Queues requests for threads while a broker or its disk is slow.
 
 After ``RequestChannel`` and ``KafkaRequestHandlerPool``. Network threads (``num.network.threads``)
 read requests from sockets and put them into one queue (``queued.max.requests``). I/O threads
@@ -28,9 +28,9 @@ _CONTROL_PLANE_QUEUE: Final = 20
 
 @dataclass(slots=True)
 class RequestPace:
-    """The extra time for each request of a broker, across its restarts.
+    """The extra time for each request of a broker. It survives restarts.
 
-    Delays at the same time add up.
+    Simultaneous delays add up.
     """
 
     request_us: int = 0
@@ -52,13 +52,13 @@ class RequestPace:
 
 
 _Backlog = deque[tuple[Exchange[Body], bool, Body | None]]
-"""The pending work of a network thread: requests (True), and answers with their bodies."""
+"""The pending work of a network thread: requests (True), and responses (False) with bodies."""
 
 
 class RequestChannels:
     """The requests of a broker: one queue for all, or a second one for controllers (KIP-291).
 
-    *handle* returns a thread's steps for a request; *send* sends an answer.
+    *handle* returns a thread's steps for a request. *send* sends a response.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class RequestChannels:
         """Whether every thread is idle."""
         return self._data_plane.is_idle and self._control_plane.is_idle
 
-    def put(self, exchange: Exchange[Body]) -> None:
+    def add_request(self, exchange: Exchange[Body]) -> None:
         """Add an incoming request."""
-        self._channel_of(exchange).put(exchange)
+        self._channel_of(exchange).add_request(exchange)
 
     def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Answer a request as soon as its network thread is free."""
         self._channel_of(exchange).answer(exchange, body)
 
     def close(self) -> None:
-        """Handle queued requests, and no further ones."""
+        """Handle queued requests, and then no others."""
         self._data_plane.close()
         self._control_plane.close()
 
@@ -115,7 +115,7 @@ class RequestChannels:
 class RequestChannel:
     """A queue of requests with its network threads and I/O threads.
 
-    *handle* returns a thread's steps for a request; *send* sends an answer.
+    *handle* returns a thread's steps for a request. *send* sends a response.
     """
 
     def __init__(
@@ -136,23 +136,24 @@ class RequestChannel:
         self._requests_max = requests_max
         self._io_threads = io_threads
         # The remaining steps of each busy I/O thread.
-        self._under_way: list[Steps] = []
+        self._busy_threads: list[Steps] = []
         self._queue: deque[Exchange[Body]] = deque()
-        # One for each network thread. It begins with a request that has no place in the queue.
+        # The backlog of each network thread. It begins with a request for which the queue has no
+        # room.
         self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
-        # The backlogs that wait for a place, in order.
-        self._blocked: deque[_Backlog] = deque()
-        # The backlog in progress. An answer may let in another request, which must go behind the
-        # pending work.
+        # The backlogs that wait for room in the queue, in order.
+        self._blocked_backlogs: deque[_Backlog] = deque()
+        # The backlog that is being drained. A response may make the client send another request,
+        # which must go behind the pending work.
         self._draining: _Backlog | None = None
         self._is_dispatching = False
 
     @property
     def is_idle(self) -> bool:
         """Whether every thread is idle."""
-        return not self._queue and not self._under_way and not self._blocked
+        return not self._queue and not self._busy_threads and not self._blocked_backlogs
 
-    def put(self, exchange: Exchange[Body]) -> None:
+    def add_request(self, exchange: Exchange[Body]) -> None:
         """Add an incoming request."""
         backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
@@ -170,14 +171,14 @@ class RequestChannel:
             self._send(exchange, body)
 
     def close(self) -> None:
-        """Handle the requests of busy threads and of the queue, and no further ones.
+        """Handle the requests of busy threads and of the queue, and then no others.
 
         After ``KafkaRequestHandlerPool.shutdown``, but at once.
         """
-        under_way, self._under_way = self._under_way, []
+        busy_threads, self._busy_threads = self._busy_threads, []
         queue, self._queue = self._queue, deque()
         self._io_threads = 0
-        for steps in (*under_way, *[self._handle(exchange) for exchange in queue]):
+        for steps in (*busy_threads, *[self._handle(exchange) for exchange in queue]):
             for _ in steps:
                 pass
 
@@ -189,12 +190,12 @@ class RequestChannel:
         return self._backlogs[exchange.connection.id % len(self._backlogs)]
 
     def _enqueue(self, exchange: Exchange[Body], backlog: _Backlog) -> bool:
-        """Queue a request. Without room, return False, and its network thread waits."""
+        """Queue a request. Without room, return False and let its network thread wait."""
         if len(self._queue) < self._requests_max:
             self._queue.append(exchange)
             return True
         backlog.appendleft((exchange, True, None))
-        self._blocked.append(backlog)
+        self._blocked_backlogs.append(backlog)
         self._host.emit(RequestQueueFull, self._broker, len(self._queue))
         return False
 
@@ -203,11 +204,11 @@ class RequestChannel:
         if self._is_dispatching:
             return
         self._is_dispatching = True
-        while self._queue and len(self._under_way) < self._io_threads:
+        while self._queue and len(self._busy_threads) < self._io_threads:
             exchange = self._queue.popleft()
             self._drain_next()
             steps = self._handle(exchange)
-            self._under_way.append(steps)
+            self._busy_threads.append(steps)
             self._work(steps)
         self._is_dispatching = False
 
@@ -215,20 +216,20 @@ class RequestChannel:
         """Run a thread until it has to wait."""
         wait_us = next(steps, None)
         if wait_us is None:
-            self._under_way.remove(steps)
+            self._busy_threads.remove(steps)
         else:
             self._host.set_timer(wait_us, self._work_again, steps)
 
     def _work_again(self, steps: Steps) -> None:
-        if steps in self._under_way:
+        if steps in self._busy_threads:
             self._work(steps)
             self._dispatch()
 
     def _drain_next(self) -> None:
         """Let the network thread that has waited longest continue, because the queue has room."""
-        if not self._blocked:
+        if not self._blocked_backlogs:
             return
-        self._draining = backlog = self._blocked.popleft()
+        self._draining = backlog = self._blocked_backlogs.popleft()
         while backlog:
             exchange, is_request, body = backlog.popleft()
             if not is_request:

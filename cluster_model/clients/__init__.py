@@ -1,1 +1,1 @@
-"""Kafka's clients: producers, consumers, and what they share."""
+"""Models Kafka's clients: producers, consumers, and the code that both use."""

@@ -1,4 +1,4 @@
-"""The model's driver of applications, which takes a program's steps with the model's clients."""
+"""Drives applications in the model: takes a program's steps with the model's clients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""How the leader of a group divides partitions among its members (``ConsumerPartitionAssignor``).
+"""Divides partitions among the members of a group, as its leader (``ConsumerPartitionAssignor``).
 
 Each assignor receives the members in the order of their names, and the partitions of each topic.
 The name of a static member is its instance id, so that it keeps its place when it returns

@@ -1,4 +1,4 @@
-"""A client's metadata and its updates (``Metadata.java``, ``NetworkClient.java``)."""
+"""Keeps a client's metadata up to date (``Metadata.java``, ``NetworkClient.java``)."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final

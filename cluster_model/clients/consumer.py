@@ -1,4 +1,4 @@
-"""A consumer: fetches, positions, polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
+"""Implements a consumer, which fetches and polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
@@ -263,7 +263,7 @@ class Consumer:
             self._not_answered(session)
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
-                fetch_position = session.asked.get(partition)
+                fetch_position = session.requested.get(partition)
                 if fetch_position is None or self.position.get(partition) != fetch_position[0]:
                     continue
                 if fetched.error != errors.NONE:
@@ -281,9 +281,9 @@ class Consumer:
         session.handle_error()
         self._metadata.request_update()
         if self._read_replicas and self._fetch_error_clears_read_replica:
-            for partition in session.asked:
+            for partition in session.requested:
                 self._clear_read_replica(partition, errors.NETWORK_EXCEPTION)
-        self._delay(session.asked)
+        self._delay(session.requested)
 
     def _refused(self, server: int, partition: str, fetched: protocol.FetchedPartition) -> None:
         error = fetched.error

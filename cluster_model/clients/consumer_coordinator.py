@@ -1,4 +1,4 @@
-"""A consumer's membership and heartbeats in a group with the classic protocol.
+"""Keeps a consumer in a group with the classic protocol: joins, syncs, heartbeats.
 
 It models ``AbstractCoordinator.java`` and ``ConsumerCoordinator.java``.
 """

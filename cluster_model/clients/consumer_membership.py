@@ -1,4 +1,4 @@
-"""A consumer's membership in a group whose coordinator assigns the partitions (KIP-848).
+"""Keeps a consumer in a group whose coordinator assigns the partitions (KIP-848).
 
 It models ``ConsumerMembershipManager.java`` and ``ConsumerHeartbeatRequestManager.java``. A
 background thread sends heartbeats and gets assignments in the answers. The member revokes and adds

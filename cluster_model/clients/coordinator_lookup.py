@@ -1,4 +1,4 @@
-"""How a client finds the coordinator of its group or its transactional id.
+"""Finds the coordinator of a client's group or transactional id.
 
 It models ``AbstractCoordinator.ensureCoordinatorReady`` and
 ``TransactionManager.lookupCoordinator``. Any broker can name the leader of the key's partition in

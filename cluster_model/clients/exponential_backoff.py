@@ -1,4 +1,4 @@
-"""Growing delays between a client's attempts (``ExponentialBackoff.java``, KIP-580)."""
+"""Computes growing delays between a client's attempts (``ExponentialBackoff.java``, KIP-580)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A client's side of a fetch session with one broker (``FetchSessionHandler.java``, KIP-227).
+"""Keeps a client's side of a fetch session (``FetchSessionHandler.java``, KIP-227).
 
 A full fetch names every partition and opens a session on the broker. Later fetches name only
 partitions that were added, have moved or are to be forgotten, and answers leave out partitions
@@ -27,7 +27,7 @@ class FetchSessionHandler:
         "_positions",
         "_session_epoch",
         "_session_id",
-        "asked",
+        "requested",
     )
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class FetchSessionHandler:
         self._log_starts: dict[str, int] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
-        self.asked: dict[str, tuple[int, int]] = {}
+        self.requested: dict[str, tuple[int, int]] = {}
 
     def has_partitions(self) -> bool:
         """Return whether there is anything to fetch."""
@@ -85,16 +85,16 @@ class FetchSessionHandler:
         forgotten: list[str] = []
         if self._session_epoch == protocol.INITIAL_SESSION_EPOCH:
             partitions = self._positions.copy()
-            self.asked = self._positions.copy()
+            self.requested = self._positions.copy()
         else:
             partitions = {}
             for name in self._changed:
                 position = self._positions.get(name)
                 if position is None:
-                    if self.asked.pop(name, None) is not None:
+                    if self.requested.pop(name, None) is not None:
                         forgotten.append(name)
-                elif name in self._named_again or self.asked.get(name) != position:
-                    self.asked[name] = partitions[name] = position
+                elif name in self._named_again or self.requested.get(name) != position:
+                    self.requested[name] = partitions[name] = position
         self._changed.clear()
         self._named_again.clear()
         epochs, starts = self._last_epochs, self._log_starts

@@ -1,4 +1,4 @@
-"""A consumer that joins a group or commits for one, and its application (``KafkaConsumer.java``).
+"""Implements a consumer with a group, and its application (``KafkaConsumer.java``).
 
 The application has one thread: it polls, processes the records, commits if it does so itself, and
 polls again. A poll waits until there are records. The consumer does its work for the group during

@@ -1,4 +1,4 @@
-"""The part of group membership that both protocols share: commits and committed offsets.
+"""Commits offsets and fetches committed ones, for members with either group protocol.
 
 It models ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
 """

@@ -1,4 +1,4 @@
-"""A client's connection to one server: requests in flight, timeouts, reconnect backoff.
+"""Connects a client to one server: requests in flight, timeouts, reconnect backoff.
 
 This is the part of Kafka's ``NetworkClient`` for one node. Answers arrive in the order of the
 requests. An answer out of order or a request timeout closes the connection, and fails all requests

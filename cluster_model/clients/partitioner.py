@@ -1,4 +1,4 @@
-"""How a producer chooses the partition of a record that names none.
+"""Chooses the partition of a producer's record that names none.
 
 It models ``DefaultPartitioner.java`` (KIP-480) and ``BuiltInPartitioner.java`` (KIP-1123).
 """

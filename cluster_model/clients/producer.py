@@ -1,4 +1,4 @@
-"""A producer: batches, requests in flight, retries, idempotence.
+"""Implements a producer: batches, requests in flight, retries, idempotence.
 
 It models ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and the parts of
 ``TransactionManager.java`` that need no transactions. Application and sender thread are one actor,

@@ -1,4 +1,4 @@
-"""A producer's batch: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
+"""Defines a producer's batch: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
 
 from dataclasses import field
 

@@ -1,4 +1,4 @@
-"""Sequence numbers of an idempotent producer without transactions (``TransactionManager.java``)."""
+"""Assigns the sequence numbers of an idempotent producer (``TransactionManager.java``)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Applications as programs: generators of steps that read from top to bottom like their real code.
+"""Defines applications as programs: generators of steps, in the order of their real code.
 
 A program yields a step and receives its answer. It touches no client. Two drivers take the steps.
 In the model `harrow.cluster_model.clients.application.Application` answers when a client calls

@@ -1,4 +1,4 @@
-"""The transactions of a producer with a transactional id (``TransactionManager.java``, KIP-98).
+"""Manages the transactions of a transactional producer (``TransactionManager.java``, KIP-98).
 
 Requests to coordinators are sent one at a time, and no batch is sent while one of them is in flight
 (``Sender.runOnce``). Applications get errors by their names in Kafka's protocol, and

@@ -1,4 +1,4 @@
-"""A producer with a transactional id: all records of a transaction take effect, or none does."""
+"""Implements a transactional producer: all records of a transaction take effect, or none does."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import field

@@ -1,1 +1,1 @@
-"""Shared by control planes: interface, assignment, elections, the channel to the controller."""
+"""Has the code of both control planes: interface, assignment, elections, channel to controllers."""

@@ -1,4 +1,4 @@
-"""ISR changes by the controller for a leader (``DefaultAlterPartitionManager``, KIP-497).
+"""Lets the controller change ISRs for a leader (``DefaultAlterPartitionManager``, KIP-497).
 
 They exist with ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself
 (`zookeeper.alter_partition_manager`).

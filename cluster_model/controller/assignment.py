@@ -1,4 +1,4 @@
-"""The assignment of a new topic's replicas (``AdminUtils.assignReplicasToBrokers``)."""
+"""Assigns the replicas of a new topic to brokers (``AdminUtils.assignReplicasToBrokers``)."""
 
 from collections.abc import Collection, Mapping, Sequence
 

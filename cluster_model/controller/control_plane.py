@@ -1,4 +1,4 @@
-"""The interfaces of a control plane: controllers, registrations, leaders, ISRs.
+"""Defines the interfaces of a control plane: controllers, registrations, leaders, ISRs.
 
 Brokers, faults and observers use these; ZooKeeper (`harrow.cluster_model.zookeeper`) and KRaft
 (`harrow.cluster_model.kraft`) implement them. A partition's state is a `LeaderAndIsr` with its

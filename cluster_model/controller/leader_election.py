@@ -1,4 +1,4 @@
-"""The election algorithms for leaders (``Election.scala``, ``PartitionStateMachine.scala``).
+"""Elects leaders of partitions (``Election.scala``, ``PartitionStateMachine.scala``).
 
 Candidates are tried in the order of the assignment, not of the ISR or of their LEO.
 """

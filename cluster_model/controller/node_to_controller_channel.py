@@ -1,4 +1,4 @@
-"""A broker's channel to the active controller (``NodeToControllerChannelManagerImpl``)."""
+"""Sends a broker's requests to the active controller (``NodeToControllerChannelManagerImpl``)."""
 
 from collections import deque
 from collections.abc import Callable

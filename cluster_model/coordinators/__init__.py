@@ -1,1 +1,1 @@
-"""Coordinators of transactions and groups: the leaders of partitions of internal topics."""
+"""Models coordinators of transactions and groups, which lead partitions of internal topics."""

@@ -1,4 +1,4 @@
-"""The interface of all coordinators on a broker."""
+"""Defines the interface of all coordinators on a broker."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The records that coordinators write to internal topics and read when they are elected."""
+"""Encodes the records that coordinators write to internal topics and load after an election."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

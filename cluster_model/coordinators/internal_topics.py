@@ -1,4 +1,4 @@
-"""The topics in which coordinators store their state, and the partitions of keys (``Topic.java``).
+"""Defines the internal topics, and maps keys to their partitions (``Topic.java``).
 
 A coordinator is the leader of a partition of such a topic. Its records are text: the key names the
 subject, the value is JSON. The log does not interpret them, just as with Kafka's own encoding.

@@ -1,4 +1,4 @@
-"""Requests to coordinators and their responses (clients/src/main/resources/common/message)."""
+"""Defines requests to coordinators and their responses, with the names of Kafka's protocol."""
 
 from collections.abc import Mapping
 from dataclasses import field

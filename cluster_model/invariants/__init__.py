@@ -1,1 +1,1 @@
-"""Invariants of the cluster, and the monitor that checks them while it runs."""
+"""Checks invariants of the cluster while it runs."""

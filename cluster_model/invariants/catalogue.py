@@ -1,4 +1,4 @@
-"""The invariants of the model by name. Each holds inside a cluster at every moment.
+"""Names the invariants of the model. Each holds inside a cluster at every moment.
 
 A rule judges the clients' history after a run. An invariant is checked during the run, so a breach
 shows where it happens, even if no client ever notices.

@@ -1,4 +1,4 @@
-"""Where checks of invariants register for changes and report breaches."""
+"""Lets checks of invariants register for events and report breaches."""
 
 from collections.abc import Callable
 from dataclasses import field

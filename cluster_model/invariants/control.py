@@ -1,4 +1,4 @@
-"""The invariants of controllers, and of the brokers that obey them."""
+"""Checks the invariants of controllers, and of the brokers that obey them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

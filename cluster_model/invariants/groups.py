@@ -1,4 +1,4 @@
-"""The invariants of groups: which commits and owners of partitions their coordinators accept."""
+"""Checks the invariants of groups: which commits and partition owners a coordinator accepts."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""The invariants of a single replica: its log, its high watermark and its checkpoints."""
+"""Checks the invariants of a single replica: its log, high watermark and checkpoints."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The invariants between replicas and between controllers."""
+"""Checks the invariants that relate several replicas or several controllers."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Replicas as invariants see them: from outside, with all replicas of a partition at once."""
+"""Tracks replicas from outside, for invariants about all replicas of a partition."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

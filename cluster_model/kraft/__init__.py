@@ -1,1 +1,1 @@
-"""KRaft: a quorum of controllers that keeps a cluster's metadata as a replicated log."""
+"""Models KRaft: a quorum of controllers keeps a cluster's metadata as a replicated log."""

@@ -1,4 +1,4 @@
-"""The active controller's record of brokers' last heartbeats (``BrokerHeartbeatManager.java``)."""
+"""Tracks brokers' last heartbeats, as active controller (``BrokerHeartbeatManager.java``)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A broker in KRaft: it registers, sends heartbeats and observes the metadata log.
+"""Connects a broker to KRaft: registers it, sends heartbeats, follows the metadata log.
 
 After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
 ``BrokerMetadataPublisher.scala``.

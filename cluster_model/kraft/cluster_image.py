@@ -1,4 +1,4 @@
-"""The state described by the metadata log (``MetadataImage.java``, the controller's hash maps)."""
+"""Defines the state that a metadata log describes (``MetadataImage.java``)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

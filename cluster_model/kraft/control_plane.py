@@ -1,4 +1,4 @@
-"""KRaft as a `ControlPlane`, whose state is the committed metadata log."""
+"""Implements `ControlPlane` with KRaft. Its state is the committed metadata log."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Metadata fetches that wait for news at the quorum's leader (``FuturePurgatory.java``)."""
+"""Lets metadata fetches wait for news at the quorum's leader (``FuturePurgatory.java``)."""
 
 from collections.abc import Callable
 from typing import Final

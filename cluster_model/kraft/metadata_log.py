@@ -1,4 +1,4 @@
-"""The metadata log of one node and its snapshots, as on its disk (``KafkaMetadataLog.scala``)."""
+"""Stores a node's metadata log and snapshots on its disk (``KafkaMetadataLog.scala``)."""
 
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import MetadataRecord, size_in_bytes

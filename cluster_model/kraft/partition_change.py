@@ -1,4 +1,4 @@
-"""Changes of a partition's leader, ISR and eligible replicas (``PartitionChangeBuilder.java``)."""
+"""Changes a partition's leader, ISR and eligible replicas (``PartitionChangeBuilder.java``)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace

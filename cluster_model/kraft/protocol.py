@@ -1,4 +1,4 @@
-"""The messages between controllers and brokers in KRaft, named as in Kafka's protocol.
+"""Defines the messages between controllers and brokers in KRaft, named as in Kafka's protocol.
 
 Kafka fetches metadata with Fetch, as if the log were a partition of ``__cluster_metadata``. Here
 that is `RaftFetchRequest`, so that faults on Fetch affect the replication of records only.

@@ -1,4 +1,4 @@
-"""The KRaft controller (``QuorumController.java``): the quorum's leader is active.
+"""Implements the KRaft controller (``QuorumController.java``): the quorum's leader is active.
 
 The active controller decides by its image, which runs ahead of the committed records, and answers
 when its own records are committed. When it loses leadership, it rebuilds its image from committed

@@ -1,4 +1,4 @@
-"""Kafka's variant of Raft, in which followers fetch from the leader (``KafkaRaftClient.java``).
+"""Implements Kafka's Raft, in which followers fetch from the leader (``KafkaRaftClient.java``).
 
 A voter votes once in an epoch, for a candidate whose log is at least as long as its own. The
 leader's high watermark is the offset that a majority of voters has fetched, if it lies in the

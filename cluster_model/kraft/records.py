@@ -1,4 +1,4 @@
-"""The records of the metadata log, with the fields that the model needs.
+"""Defines the records of the metadata log, with the fields that the model needs.
 
 After ``metadata/src/main/resources/common/metadata``.
 """

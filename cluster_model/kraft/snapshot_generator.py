@@ -1,4 +1,4 @@
-"""Takes snapshots of a node's metadata, and deletes the log that they cover.
+"""Takes snapshots of a node's metadata, and deletes log records that a snapshot contains.
 
 After ``SnapshotGenerator.java`` and ``KafkaMetadataLog.maybeClean``.
 """

@@ -1,1 +1,1 @@
-"""The log of a replica and its disk: batches, leader epochs, producer states and checkpoints."""
+"""Models a replica's log and its disk: batches, leader epochs, producer states, checkpoints."""

@@ -1,4 +1,4 @@
-"""A broker's disk: logs with a flushed and an unflushed part, and checkpoint files.
+"""Models a broker's disk: logs with a flushed and an unflushed part, and checkpoint files.
 
 A process crash loses nothing, because unflushed data is in the page cache. A power loss keeps only
 flushed data. Checkpoint files are written with fsync and renamed into place

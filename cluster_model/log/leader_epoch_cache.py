@@ -1,4 +1,4 @@
-"""Leader epochs of a log: which leader epoch started at which offset (KIP-101).
+"""Tracks at which offset of a log each leader epoch started (KIP-101).
 
 After ``LeaderEpochFileCache.scala``. Kafka writes every change to ``leader-epoch-checkpoint``.
 """

@@ -1,4 +1,4 @@
-"""Compaction keeps the latest record of each key.
+"""Compacts logs: keeps the latest record of each key.
 
 After ``LogCleaner.scala`` and ``LogCleanerManager.scala``. A broker has one cleaner. Every
 ``log.cleaner.backoff.ms`` it compares the logs with ``cleanup.policy=compact``, cleans the one with

@@ -1,4 +1,4 @@
-"""The logs of a broker: opening, flushing, checkpoints (``LogManager.scala``)."""
+"""Opens, flushes and checkpoints the logs of a broker (``LogManager.scala``)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush

@@ -1,4 +1,4 @@
-"""Earlier contents of checkpoint files, read from the trace.
+"""Reconstructs earlier contents of checkpoint files from the trace.
 
 The model stores no history for disks, because most never revert a checkpoint.
 """

@@ -1,4 +1,4 @@
-"""The producer state of a log: the last batches and the transaction of each producer (KIP-98).
+"""Tracks the last batches and the transaction of each producer in a log (KIP-98).
 
 After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """

@@ -1,4 +1,4 @@
-"""Record batches (v2, KIP-98): the unit that producers send and logs store and deduplicate."""
+"""Defines record batches (v2, KIP-98), which producers send and logs store and deduplicate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field

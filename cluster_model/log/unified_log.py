@@ -1,4 +1,4 @@
-"""The log of one replica: batches by offset, leader epochs, producer states, high watermark.
+"""Implements a replica's log: batches, leader epochs, producer states, high watermark.
 
 After ``UnifiedLog.scala`` (``Log.scala`` before 3.0). LEO, the log end offset, is the offset of the
 next record.

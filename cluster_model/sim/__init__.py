@@ -1,1 +1,1 @@
-"""The simulator: virtual time, processes, and the network between them."""
+"""Simulates time, processes, and the network between them."""

@@ -1,4 +1,4 @@
-"""The source of all nondeterminism of a run: one object, `Choices`.
+"""Provides all nondeterminism of a run, in one object: `Choices`.
 
 It has separate streams, so that one more draw from one does not affect the others: a fault that
 draws a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`),

@@ -1,4 +1,4 @@
-"""The base types of messages."""
+"""Defines the base types of messages."""
 
 from typing import ClassVar, Protocol
 

@@ -1,4 +1,4 @@
-"""The event loop: a virtual clock, and the queue of events in the order in which they will happen.
+"""Runs the event loop: a virtual clock, and a queue of events ordered by time.
 
 An event happens to a process. It is dropped if the process has died since it was scheduled, and
 delayed while the process is paused. A timer that was cancelled stays in the queue: when it fires,

@@ -1,4 +1,4 @@
-"""Virtual time: whole microseconds since the campaign's zero."""
+"""Defines virtual time: whole microseconds since the zero of a campaign."""
 
 from typing import Final
 

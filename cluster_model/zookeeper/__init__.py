@@ -1,1 +1,1 @@
-"""ZooKeeper as a control plane, and what a broker does there."""
+"""Models ZooKeeper as a control plane, and the brokers' part in it."""

@@ -1,4 +1,4 @@
-"""ISR changes that a leader writes itself (``ZkAlterPartitionManager.scala``).
+"""Writes a leader's ISR changes to ZooKeeper (``ZkAlterPartitionManager.scala``).
 
 Also after ``ReplicaManager.maybePropagateIsrChanges``.
 """

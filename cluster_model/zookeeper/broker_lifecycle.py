@@ -1,4 +1,4 @@
-"""A broker's session, registration and controller election (``KafkaServer.scala``)."""
+"""Registers a broker in ZooKeeper, and elects it controller (``KafkaServer.scala``)."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

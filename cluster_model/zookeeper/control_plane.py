@@ -1,4 +1,4 @@
-"""ZooKeeper as a cluster's control plane (`ControlPlane`): the znodes are the truth."""
+"""Implements `ControlPlane` with ZooKeeper. Its state is the state of the znodes."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

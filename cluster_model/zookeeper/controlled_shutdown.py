@@ -1,4 +1,4 @@
-"""A broker's controlled shutdown by the controller (``KafkaServer.controlledShutdown``)."""
+"""Asks the controller for a controlled shutdown (``KafkaServer.controlledShutdown``)."""
 
 from collections.abc import Callable
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""Producer ids, allocated by brokers from blocks in ZooKeeper (``ProducerIdManager.scala``)."""
+"""Allocates producer ids from blocks in ZooKeeper (``ProducerIdManager.scala``)."""
 
 from collections.abc import Callable
 from typing import Final

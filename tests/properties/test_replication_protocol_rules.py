@@ -368,7 +368,7 @@ def test_the_request_queue_is_limited_and_its_threads_work_in_order(
     for number, (connection, after_ms, takes_ms) in enumerate(arrivals):
         host.advance(after_ms * 1_000)
         queued.append(number)
-        channel.put(Exchange(connections[connection], number, cast("Body", (number, takes_ms))))
+        channel.add_request(Exchange(connections[connection], number, cast("Body", (number, takes_ms))))
         assert len(channel._queue) <= requests_max
         is_waiting = len(started) < len(queued)
         assert not is_waiting or len(started) - len(ended) == io_threads, "a request waits for a free thread"

@@ -1,1 +1,1 @@
-"""Consumer groups: their members, assignments and committed offsets, in both protocols."""
+"""Models consumer groups with both protocols: members, assignments, committed offsets."""

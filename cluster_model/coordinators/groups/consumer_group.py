@@ -1,4 +1,4 @@
-"""A coordinator's state of a consumer group (KIP-848).
+"""Defines a coordinator's state of a consumer group (KIP-848).
 
 It models ``ConsumerGroup.java`` and ``ConsumerGroupMember.java``. There are three kinds of epochs.
 The group epoch rises when members or partitions change. The target epoch is the group epoch for

@@ -1,4 +1,4 @@
-"""The coordinator's side of KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
+"""Coordinates groups with KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
 
 Members communicate only by heartbeats. A heartbeat may raise the group epoch, may trigger the
 computation of the target assignment, and moves its member one step towards it. The changes are then

@@ -1,4 +1,4 @@
-"""The records of a consumer group (KIP-848, ``GroupCoordinatorRecordHelpers.java``).
+"""Encodes a consumer group's state as records (KIP-848, ``GroupCoordinatorRecordHelpers.java``).
 
 One record has the group's epoch, another the epoch of its target assignment. Each member has a
 record for its subscription, one for its part of the target and one for its current assignment. A

@@ -1,4 +1,4 @@
-"""The next step of a member towards its target assignment (``CurrentAssignmentBuilder.java``).
+"""Moves a member towards its target assignment, step by step (``CurrentAssignmentBuilder.java``).
 
 A member revokes partitions first and gets new ones later. While it has partitions to revoke it
 stays in its epoch, until a heartbeat confirms that it no longer owns them. Then it enters the epoch

@@ -1,4 +1,4 @@
-"""A coordinator's state of a group (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
+"""Defines a coordinator's state of a group (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""The coordinator of consumer groups on one broker.
+"""Coordinates the consumer groups of one broker.
 
 It models ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. It has the groups in the
 partitions of ``__consumer_offsets`` that its broker leads. Each group is a state machine, driven by

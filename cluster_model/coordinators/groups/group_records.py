@@ -1,4 +1,4 @@
-"""The records of groups in ``__consumer_offsets`` (``GroupMetadataManager.scala``).
+"""Encodes groups as records in ``__consumer_offsets`` (``GroupMetadataManager.scala``).
 
 There are two kinds of records: the state of a group in a generation, and the committed offset of a
 partition. A group whose coordinator assigns has other records for its state

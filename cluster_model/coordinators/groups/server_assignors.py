@@ -1,4 +1,4 @@
-"""How a coordinator divides partitions among members (KIP-848, ``group.consumer.assignors``).
+"""Divides partitions among members, as coordinator (KIP-848, ``group.consumer.assignors``).
 
 An assignor gets the members with their topics and previous targets, and the number of partitions of
 each topic.

@@ -1,4 +1,4 @@
-"""The transaction coordinator of a broker (``TransactionCoordinator.scala``)."""
+"""Coordinates transactions on one broker (``TransactionCoordinator.scala``)."""
 
 from collections.abc import Callable
 from dataclasses import replace

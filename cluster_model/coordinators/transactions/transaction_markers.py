@@ -1,4 +1,4 @@
-"""How leaders of partitions append transaction markers for a coordinator.
+"""Appends transaction markers to partitions, as their leader, for a coordinator.
 
 It models ``KafkaApis.handleWriteTxnMarkersRequest``.
 """

@@ -1,4 +1,4 @@
-"""A transactional id: its producer, transaction and transitions (``TransactionMetadata.java``).
+"""Defines the state of a transactional id and its transitions (``TransactionMetadata.java``).
 
 A transition is prepared, written to the coordinator's log, and completed when the record is
 committed. In between its state is pending, and no other transition can begin.

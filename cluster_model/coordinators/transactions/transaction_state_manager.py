@@ -1,4 +1,4 @@
-"""The transactional ids of a coordinator, and their log (``TransactionStateManager.scala``)."""
+"""Keeps a coordinator's transactional ids and their log (``TransactionStateManager.scala``)."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

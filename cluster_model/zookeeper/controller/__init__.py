@@ -1,1 +1,1 @@
-"""The controller on ZooKeeper: its events, state machines, and requests to brokers."""
+"""Models the controller on ZooKeeper: its events, state machines, and requests to brokers."""

@@ -1,4 +1,4 @@
-"""The controller's requests to brokers (``ControllerChannelManager.scala``).
+"""Sends the controller's requests to brokers (``ControllerChannelManager.scala``).
 
 Each broker has a queue and a connection. One request is in flight, and is retried until it is
 answered or the broker is no longer alive.

@@ -1,4 +1,4 @@
-"""The controller's cache of brokers, assignments and leaders (``ControllerContext.scala``)."""
+"""Caches the controller's brokers, assignments and leaders (``ControllerContext.scala``)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""The controller on ZooKeeper (``KafkaController.scala``).
+"""Implements the controller on ZooKeeper (``KafkaController.scala``).
 
 Every broker has one, and the owner of ``/controller`` is active. Events are processed one at a
 time. The processing of an event is a generator, which yields ZooKeeper operations and continues

@@ -1,4 +1,4 @@
-"""Reassignments by the controller (KIP-455, ``KafkaController.onPartitionReassignment``).
+"""Reassigns partitions, as controller (KIP-455, ``KafkaController.onPartitionReassignment``).
 
 Methods that process a controller event yield ZooKeeper operations and continue with their results
 (see `kafka_controller`). Steps such as A1 are those in Kafka's own description.

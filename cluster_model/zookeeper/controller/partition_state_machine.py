@@ -1,4 +1,4 @@
-"""Elections and removals of replicas: the controller's writes to the state znodes.
+"""Elects leaders and removes replicas, as controller, with writes to the state znodes.
 
 After ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. The methods process
 controller events: they yield ZooKeeper operations and continue with their results (see

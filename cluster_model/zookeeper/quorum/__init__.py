@@ -1,1 +1,1 @@
-"""A ZooKeeper ensemble: election, leader, followers, and each server's disk."""
+"""Models a ZooKeeper ensemble: election, leader, followers, and each server's disk."""

@@ -1,4 +1,4 @@
-"""A cluster's ZooKeeper as its users see it: one server, or an ensemble."""
+"""Runs a cluster's ZooKeeper: one server, or an ensemble."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field

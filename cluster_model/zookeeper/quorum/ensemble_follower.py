@@ -1,4 +1,4 @@
-"""A server that follows the leader of its ensemble (``Follower.java``, ``Learner.java``)."""
+"""Implements a follower in an ensemble (``Follower.java``, ``Learner.java``)."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A server that leads its ensemble (``Leader.java``, ``LearnerHandler.java``).
+"""Implements the leader of an ensemble (``Leader.java``, ``LearnerHandler.java``).
 
 It agrees on an epoch with a majority and sends each follower its own log. Once a majority has that
 log, it serves clients. From then on it orders the transactions of all servers, and commits those

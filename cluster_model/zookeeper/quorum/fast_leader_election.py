@@ -1,4 +1,4 @@
-"""The election of an ensemble's leader (``FastLeaderElection.java``).
+"""Elects the leader of an ensemble (``FastLeaderElection.java``).
 
 Each server votes for the best candidate that it knows: by epoch, then by length of the log, then by
 id. When its vote changes, it notifies all others. A candidate is elected if a majority shares the

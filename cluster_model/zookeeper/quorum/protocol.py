@@ -1,4 +1,4 @@
-"""The messages between the servers of an ensemble.
+"""Defines the messages between the servers of an ensemble.
 
 Names are those of ZooKeeper's packets (``Leader.java``, ``FastLeaderElection.java``).
 """

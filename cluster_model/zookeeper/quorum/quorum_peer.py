@@ -1,4 +1,4 @@
-"""A server of a ZooKeeper ensemble: it looks for a leader, then leads or follows.
+"""Implements a server of an ensemble: it looks for a leader, then leads or follows.
 
 When that ends it looks again (``QuorumPeer.java``).
 """

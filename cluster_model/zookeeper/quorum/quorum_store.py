@@ -1,4 +1,4 @@
-"""The disk of a server in an ensemble: its tree, and the log of the tree's transactions."""
+"""Stores a server's tree, and the log of transactions on the tree, on its disk."""
 
 from dataclasses import field
 

@@ -1,1 +1,1 @@
-"""ZooKeeper itself: znodes, sessions, a single server, and the client that brokers use."""
+"""Models ZooKeeper itself: znodes, sessions, a single server, and the client of brokers."""

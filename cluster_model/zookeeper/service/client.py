@@ -1,4 +1,4 @@
-"""A broker's ZooKeeper client: one session, several servers, watches, and retries.
+"""Implements a broker's ZooKeeper client: one session, several servers, watches, and retries.
 
 After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``. Requests wait until the client is
 connected, and requests in flight when a connection breaks are sent again over the next one. A

@@ -1,4 +1,4 @@
-"""The state of a ZooKeeper server: znodes, and the sessions that own ephemeral ones.
+"""Keeps the state of a ZooKeeper server: znodes, and the sessions that own ephemeral ones.
 
 After ``DataTree.java``. The tree is independent of clients, time and other servers. Servers that
 apply the same transactions in the same order have the same tree, which makes them an ensemble.

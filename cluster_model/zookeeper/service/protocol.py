@@ -1,4 +1,4 @@
-"""The messages between brokers and ZooKeeper, and the paths that Kafka uses."""
+"""Defines the messages between brokers and ZooKeeper, and the paths that Kafka uses."""
 
 # Plain Python: code asks its classes for their `api`, which only objects of compiled classes have.
 

@@ -1,4 +1,4 @@
-"""A ZooKeeper server for clients (``ZooKeeperServer.java`` and its request processors).
+"""Serves ZooKeeper's clients (``ZooKeeperServer.java`` and its request processors).
 
 It answers reads from its own tree. A `RequestProcessor` decides everything else: the server itself
 if it is the only one, or the leader of its ensemble. Without a leader it serves no client.

@@ -1,4 +1,4 @@
-"""The expiry of sessions, at ticks (``SessionTrackerImpl.java``).
+"""Expires sessions, at ticks (``SessionTrackerImpl.java``).
 
 A timeout is rounded up to a tick, so sessions whose last signs of life are within one tick expire
 together. In an ensemble only the leader expires sessions, and followers report their clients' signs

@@ -1,4 +1,4 @@
-"""A single ZooKeeper server, whose decisions hold at once (``ZooKeeperServerMain.java``)."""
+"""Runs a single ZooKeeper server without an ensemble (``ZooKeeperServerMain.java``)."""
 
 from collections.abc import Callable
 

@@ -89,11 +89,11 @@ def test_a_check_tries_only_the_operations_of_its_partition() -> None:
     partitions = HostedPartitions()
     produce, deletion = Waiting("produce", done), Waiting("deletion", done)
     produce.ready = deletion.ready = True
-    partitions.named(P).watch_produce(produce)
-    partitions.named(P).watch_deletion(deletion)
-    partitions.named(Q).check()  # nothing waits for it
+    partitions.hosted_partition(P).watch_produce(produce)
+    partitions.hosted_partition(P).watch_deletion(deletion)
+    partitions.hosted_partition(Q).check()  # nothing waits for it
     assert (produce.tries, deletion.tries) == (0, 0)
-    partitions.named(P).check()
+    partitions.hosted_partition(P).check()
     assert done == ["produce", "deletion"]
 
 
@@ -228,7 +228,7 @@ class Replicas:
         self.responses.clear()
 
     def hosted(self, name: str) -> HostedPartition:
-        return self.manager._hosted.hosted.named(name)
+        return self.manager._hosted.hosted.hosted_partition(name)
 
     def exchange(self, request: Any, client: str) -> Exchange[Any]:
         connection = self.connections.get(client)

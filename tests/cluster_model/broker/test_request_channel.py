@@ -66,7 +66,7 @@ class Threads:
         self.sent.append((self._now_s, body))
 
     def put(self, client: int, request: Any) -> None:
-        self.channels.put(Exchange(self.connections[client], 1, request))
+        self.channels.add_request(Exchange(self.connections[client], 1, request))
 
     def answer(self, client: int, body: Any) -> None:
         self.channels.answer(Exchange(self.connections[client], 1, METADATA), body)
@@ -174,7 +174,7 @@ def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
     def send(exchange: Exchange[Body], body: Any) -> None:
         threads.sent.append((threads.host.clock.now_us / SECOND, body))
         if pipelined:
-            threads.channels.put(Exchange(exchange.connection, 2, produce(pipelined.pop())))
+            threads.channels.add_request(Exchange(exchange.connection, 2, produce(pipelined.pop())))
 
     threads.channels._data_plane._send = send
     for client, value in enumerate(("a", "b", "c")):

@@ -56,7 +56,7 @@ class Leader(ServerEndpoint):
             assert self.session.epoch == request.session_epoch
             connection.muted = True
             self.session.epoch += 1
-            self.session.counted_us = self.session.came_us = now_us
+            self.session.counted_us = self.session.received_us = now_us
             delayed = DelayedFetch(exchange, now_us, self.session, self.complete, self.watch)
             self.session.delayed = delayed
             self.session.idle = self.host.repeat_while_idle(delayed)
@@ -326,7 +326,7 @@ def test_a_client_with_another_request_does_not_repeat_the_fetch() -> None:
     pair.handler.put("t-1", 0, 0)
     pair.run_until(1_013)
     assert waits
-    assert pair.handler.asked == {"t-0": (0, 0), "t-1": (0, 0)}
+    assert pair.handler.requested == {"t-0": (0, 0), "t-1": (0, 0)}
 
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
