@@ -9,6 +9,7 @@ Generating all of them took a fifth of the start-up time.
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import partial
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ else:
                 kind.__hash__ = None
             if frozen:
                 _freeze(kind, own_names)
+            if hasattr(kind, "__mypyc_attrs__") and "__reduce__" not in own_names:
+                kind.__reduce__ = _reduce
             return kind
 
         return process
@@ -180,6 +183,12 @@ def _freeze(kind: Any, own_names: set[str]) -> None:
     if "__slots__" in vars(kind) and own_names.isdisjoint(("__getstate__", "__setstate__")):
         # Without these, unpickling would assign to fields.
         kind.__getstate__, kind.__setstate__ = _getstate, _setstate
+
+
+def _reduce(self: Any) -> tuple[Any, ...]:
+    """Pickle a compiled object by its arguments: pickle would call its class without any."""
+    arguments = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+    return partial(type(self), **arguments), ()
 
 
 def _getstate(self: Any) -> list[Any]:

@@ -5,20 +5,22 @@ The search tries everything that guards against the kind of finding
 nothing holds alone, it tries all of them together, also with the newest release, and then drops
 each remedy that is not needed. Each run gives a `Trial` (`harrow.campaigns.run.trial`).
 
+Other cores begin with the next trials meanwhile. The search decides by each trial in its order, so
+it tries the same with any number of cores.
+
 A remedy can change everything that happens after it: a fault may strike another leader, for
 example. So a remedy that held would have helped in this run. That proves nothing about other runs.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.writers.section import UnwritablePlanError
 from harrow.campaigns.run.remedies import guarding, kinds_of, later_releases
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.run.trial import Cause, Trials, cause_of
+from harrow.campaigns.run.trial import Cause, Trials, cause_of, run_trial
+from harrow.campaigns.run.workers.workers import RunOne, Workers
 from harrow.checks.finding import Finding, RuleResult
 from harrow.checks.prevention import (
     RELEASE,
@@ -35,7 +37,9 @@ RUNS_MAX: Final = 80
 """Most trials that the findings of one run may cost."""
 
 
-def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
+def proven(
+    result: RunResult, workers: Workers | None = None, run: RunOne[RunResult] = run_trial
+) -> RunResult:
     """Return the run with each remedy of its findings tried.
 
     A remedy costs one trial however many findings it may prevent. A run costs at most `RUNS_MAX`
@@ -44,7 +48,7 @@ def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) 
     if not any(judged.findings for judged in result.verdict.rules.values()):
         return result
     try:
-        search = _Search(result, run)
+        search = _Search(result, Trials(result, RUNS_MAX, workers or Workers(), run))
     except UnwritablePlanError:
         return result
     rules = {name: search.proven(name, rule) for name, rule in result.verdict.rules.items()}
@@ -54,13 +58,16 @@ def proven(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) 
 _Try = Callable[[Sequence[Prevention]], Trial | None]
 """Tries remedies together. Returns None if no trial is left."""
 
+_Ahead = Callable[[Iterable[Sequence[Prevention]]], Iterator[Sequence[Prevention]]]
+"""Passes on what is tried next, unless something holds (`Trials.ahead`)."""
+
 
 class _Search:
     """The search for remedies of one run."""
 
-    def __init__(self, result: RunResult, run: Callable[[Plan, int], RunResult]) -> None:
+    def __init__(self, result: RunResult, trials: Trials) -> None:
         self._result = result
-        self._trials = Trials(result, run, RUNS_MAX)
+        self._trials = trials
 
     def proven(self, name: str, rule: RuleResult) -> RuleResult:
         by_cause: dict[Cause, list[Finding]] = {}
@@ -78,26 +85,26 @@ class _Search:
 
         held: set[str] = set()
         alone = self._alone(rule, findings)
-        for way in alone:
+        for (way,) in self._trials.ahead([way] for way in alone):
             switches = {name for name, _ in way.remedy.switches}
             # A later repair of the same switch includes the one that holds.
             shown = None if switches & held else trial([way])
             if shown is not None:
                 held.update({way.name, *switches} if _holds(shown) else ())
                 yield replace(way, trial=shown)
-        fewest = [] if held else _fewest(alone, trial)
+        fewest = [] if held else _fewest(alone, trial, self._trials.ahead)
         if fewest:
             held.update(way.name for way in fewest)
             yield replace(together(fewest), trial=trial(fewest))
         releases = self._possible(later_releases(self._result.plan))
-        for way in releases:
+        for (way,) in self._trials.ahead([way] for way in releases):
             shown = trial([way])
             if shown is not None:
                 yield replace(way, trial=shown)
             if _holds(shown):
                 held.add(way.name)
                 break
-        fewest = [] if held else _fewest_with_release(alone, releases, trial)
+        fewest = [] if held else _fewest_with_release(alone, releases, trial, self._trials.ahead)
         if fewest:
             yield replace(together(fewest), trial=trial(fewest))
 
@@ -122,30 +129,35 @@ def _holds(trial: Trial | None) -> bool:
     return trial is not None and trial.outcome == TRIED_HELD
 
 
-def _fewest(ways: Sequence[Prevention], trial: _Try) -> list[Prevention]:
+def _fewest(ways: Sequence[Prevention], trial: _Try, ahead: _Ahead) -> Sequence[Prevention]:
     """Return a minimal set of remedies that hold together.
 
     Empty if they do not hold together, or if the trials run out first.
     """
     if len(ways) < 2 or not _holds(trial(ways)):
         return []
-    needed = list(ways)
-    for way in ways:
-        rest = [other for other in needed if other is not way]
-        shown = trial(rest) if rest else None
-        if rest and shown is None:
-            return []
-        if _holds(shown):
-            needed = rest
+    needed, place = ways, 0
+    while place < len(needed) > 1:
+        for rest in ahead(
+            [*needed[:left_out], *needed[left_out + 1 :]] for left_out in range(place, len(needed))
+        ):
+            shown = trial(rest)
+            if shown is None:
+                return []
+            if _holds(shown):
+                needed = rest
+                break
+            place += 1
     return needed
 
 
 def _fewest_with_release(
-    ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try
-) -> list[Prevention]:
+    ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try, ahead: _Ahead
+) -> Sequence[Prevention]:
     """Return the first release that holds together with other remedies, and those it needs."""
-    fewest = _fewest([*ways, *releases[-1:]], trial) if releases else []
+    fewest = _fewest([*ways, *releases[-1:]], trial, ahead) if releases else []
     others = [way for way in fewest if way.kind != RELEASE]
     if len(others) == len(fewest):
         return fewest
-    return next(([*others, each] for each in releases if _holds(trial([*others, each]))), [])
+    with_releases = ([*others, each] for each in releases)
+    return next((ways for ways in ahead(with_releases) if _holds(trial(ways))), [])

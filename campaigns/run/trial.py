@@ -14,19 +14,31 @@ A remedy holds if the findings are gone and no rule reports new ones in their pl
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.run.remedies import options_of
-from harrow.campaigns.run.run_result import InjectedFault, RunResult
-from harrow.checks.finding import INCONCLUSIVE, Finding
+from harrow.campaigns.run.run_result import HurriedStep, InjectedFault, RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.workers import Run, RunAhead, RunOne, Workers
+from harrow.checks.finding import INCONCLUSIVE, Finding, Verdict
 from harrow.checks.link import cause_key
-from harrow.checks.prevention import NOT_TRIED, REFUTED, TRIED_HELD, Refutation, Remedy, Trial
+from harrow.checks.prevention import (
+    NOT_TRIED,
+    REFUTED,
+    TRIED_HELD,
+    Prevention,
+    Refutation,
+    Remedy,
+    Trial,
+    together,
+)
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -97,20 +109,54 @@ class _Struck:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A run with a remedy, and the options that reproduce it."""
+    """The parts of a run with a remedy that its trials compare.
 
-    result: RunResult
-    struck: _Struck
-    options: tuple[str, ...]
+    A whole result would take longer to come from another process than many a run. ``lasting`` is
+    empty where no step ran without its condition.
+    """
+
+    verdict: Verdict
+    faults: Mapping[_StrikeKey, InjectedFault]
+    lasting: Mapping[_StrikeKey, frozenset[_StrikeKey]]
+    judged_on: frozenset[_Judged]
+    hurried: tuple[HurriedStep, ...]
+    unfinished: tuple[str, ...]
+    given_up: str | None
+    is_script_finished: bool
+    trace_digest: str
+
+
+def run_trial(plan: Plan, seed: int, workers: Workers) -> RunResult:
+    return run_plan(plan, seed, check=workers.check)
+
+
+def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult]) -> _Attempt:
+    result = run(plan, seed, workers)
+    struck = _Struck(result)
+    return _Attempt(
+        verdict=result.verdict,
+        faults=struck.faults,
+        lasting=struck.lasting if result.hurried else {},
+        judged_on=_judged_on(result),
+        hurried=result.hurried,
+        unfinished=tuple(result.evidence.unfinished),
+        given_up=result.given_up,
+        is_script_finished=result.is_script_finished,
+        trace_digest=result.trace_digest,
+    )
 
 
 class Trials:
     """Repeats a run with remedies, once for each, at most *runs_max* times in total."""
 
-    def __init__(self, first: RunResult, run: Callable[[Plan, int], RunResult], runs_max: int) -> None:
+    def __init__(
+        self, first: RunResult, runs_max: int, workers: Workers, run: RunOne[RunResult] = run_trial
+    ) -> None:
         self._first = first
-        self._run = run
+        self._run_one = partial(_attempt, run=run)
         self._left = runs_max
+        self._workers = workers
+        self._begun: dict[tuple[Remedy, int], RunAhead[_Attempt]] = {}
         self._written = WrittenPlan(first.plan)
         self._plans: dict[Remedy, Plan | None] = {}
         self._attempts: dict[tuple[Remedy, int], _Attempt] = {}
@@ -124,6 +170,20 @@ class Trials:
         """Return whether Kafka and the model accept a remedy, and it changes anything."""
         return self._plan(remedy) is not None
 
+    def ahead(self, ways: Iterable[Sequence[Prevention]]) -> Generator[Sequence[Prevention]]:
+        """Yield remedies to try together, while other cores begin with those that come next."""
+
+        def run_of(ways: Sequence[Prevention]) -> Run | None:
+            key = together(ways).remedy, self._limits_us[0]
+            plan = None if key in self._attempts else self._bounded_plan(*key)
+            return None if plan is None else (plan, self._first.seed)
+
+        with closing(self._workers.ahead(self._run_one, filter(None, ways), run_of)) as begun:
+            for each, run in begun:
+                if run is not None:
+                    self._begun[together(each).remedy, self._limits_us[0]] = run
+                yield each
+
     def trial(self, remedy: Remedy, rule: str, findings: Sequence[Finding]) -> Trial | None:
         """Try a remedy for a rule's *findings* of one cause; None if no run is left."""
         trial: Trial | None = None
@@ -131,8 +191,9 @@ class Trials:
             attempt = self._attempt(remedy, limit_us)
             if attempt is None:
                 return trial
-            trial = self._outcome(attempt, rule, findings)
-            if trial.outcome != NOT_TRIED or not attempt.result.hurried:
+            patience = (f"limits.step={duration_text(limit_us)}",) if limit_us and attempt.hurried else ()
+            trial = self._outcome(attempt, rule, findings, (*options_of(remedy), *patience))
+            if trial.outcome != NOT_TRIED or not attempt.hurried:
                 return trial
         return trial
 
@@ -143,31 +204,35 @@ class Trials:
 
     def _attempt(self, remedy: Remedy, limit_us: int) -> _Attempt | None:
         key = remedy, limit_us
-        plan = self._plan(remedy)
+        plan = self._bounded_plan(remedy, limit_us)
         if key not in self._attempts and plan is not None and self._left > 0:
             self._left -= 1
-            first = self._first
-            events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * first.events)
-            bounded = replace(
-                plan,
-                events_limit=min(plan.events_limit, events_max),
-                step_limit_us=limit_us or plan.step_limit_us,
+            begun = self._begun.pop(key, None)
+            self._attempts[key] = (
+                self._run_one(plan, self._first.seed, self._workers) if begun is None else begun.result()
             )
-            result = self._run(bounded, first.seed)
-            patience = (f"limits.step={duration_text(limit_us)}",) if limit_us and result.hurried else ()
-            self._attempts[key] = _Attempt(result, _Struck(result), (*options_of(remedy), *patience))
         return self._attempts.get(key)
 
-    def _outcome(self, attempt: _Attempt, rule: str, findings: Sequence[Finding]) -> Trial:
-        again = attempt.result
+    def _bounded_plan(self, remedy: Remedy, limit_us: int) -> Plan | None:
+        plan = self._plan(remedy)
+        events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * self._first.events)
+        return plan and replace(
+            plan,
+            events_limit=min(plan.events_limit, events_max),
+            step_limit_us=limit_us or plan.step_limit_us,
+        )
+
+    def _outcome(
+        self, again: _Attempt, rule: str, findings: Sequence[Finding], options: tuple[str, ...]
+    ) -> Trial:
         damage_us = _damage_us(findings)
         needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
-        struck = attempt.struck.faults
+        struck = again.faults
         missing = [fault.fault for key, fault in needed.items() if key not in struck]
-        refuted_by = _again(rule, again, findings)
-        reason = "" if refuted_by else self._no_proof(attempt, rule, needed, missing)
+        refuted_by = _again(rule, again.verdict, findings)
+        reason = "" if refuted_by else self._no_proof(again, rule, needed, missing)
         if not (reason or refuted_by):
-            refuted_by = _instead(again, self._first, rule)
+            refuted_by = _instead(again.verdict, self._first.verdict, rule)
         return Trial(
             outcome=REFUTED if refuted_by else NOT_TRIED if reason else TRIED_HELD,
             reason=reason,
@@ -176,37 +241,36 @@ class Trials:
             struck=tuple(fault.fault for key, fault in needed.items() if key in struck),
             missing=tuple(missing),
             is_finished=again.is_script_finished and again.given_up is None,
-            options=attempt.options,
+            options=options,
             is_drawn=self._first.open_plan is not None,
             digest=again.trace_digest,
         )
 
     def _no_proof(
-        self, attempt: _Attempt, rule: str, needed: Collection[_StrikeKey], missing: Sequence[str]
+        self, again: _Attempt, rule: str, needed: Collection[_StrikeKey], missing: Sequence[str]
     ) -> str:
         """Return why a trial without the findings proves nothing; empty if it proves something."""
-        again = attempt.result
         judged = again.verdict.rules.get(rule)
         if again.given_up is not None:
             return again.given_up
         waits = _waits_for(again)
         if missing:
             return f"{missing[0]} did not strike{waits and f'; {waits}'}"
-        if waits and any(self._struck.lasting[key] - attempt.struck.lasting[key] for key in needed):
+        if waits and any(self._struck.lasting[key] - again.lasting[key] for key in needed):
             # Faults that were in force together in the run came one after the other in the trial.
             return waits
         if again.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
             return "; ".join(again.verdict.reasons) or "the trial is inconclusive"
-        if again.evidence.unfinished:
-            return "; ".join(again.evidence.unfinished)
-        lacking = _judged_on(self._first) - _judged_on(again)
+        if again.unfinished:
+            return "; ".join(again.unfinished)
+        lacking = _judged_on(self._first) - again.judged_on
         return min(map(_lacking_text, lacking)) if lacking else ""
 
 
-def _waits_for(result: RunResult) -> str:
+def _waits_for(attempt: _Attempt) -> str:
     """Describe what the script waited for in vain; empty if it did not."""
     return next(
-        (f"the run waits in vain in step {step.number}: {step.missing}" for step in result.hurried), ""
+        (f"the run waits in vain in step {step.number}: {step.missing}" for step in attempt.hurried), ""
     )
 
 
@@ -218,9 +282,9 @@ def _place(finding: Finding) -> Hashable:
     return finding.partition, finding.offset if finding.value is None else str(finding.value)
 
 
-def _again(rule: str, trial: RunResult, findings: Sequence[Finding]) -> Refutation | None:
+def _again(rule: str, verdict: Verdict, findings: Sequence[Finding]) -> Refutation | None:
     """Return a finding that is still there: at the same place, or with the same permission."""
-    judged = trial.verdict.rules.get(rule)
+    judged = verdict.rules.get(rule)
     permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
     return next(
         (
@@ -232,19 +296,15 @@ def _again(rule: str, trial: RunResult, findings: Sequence[Finding]) -> Refutati
     )
 
 
-def _instead(again: RunResult, first: RunResult, rule: str) -> Refutation | None:
+def _instead(again: Verdict, first: Verdict, rule: str) -> Refutation | None:
     """Return a finding of the trial that is new: replacing one loss by another is not a remedy.
 
     It comes from a rule that had no findings, or it has a cause that no rule, or not the rule in
     question, had found in the run.
     """
-    before = {
-        name: _explanations(judged.findings)
-        for name, judged in first.verdict.rules.items()
-        if judged.findings
-    }
+    before = {name: _explanations(judged.findings) for name, judged in first.rules.items() if judged.findings}
     all_explanations: frozenset[_Explanation] = frozenset().union(*before.values())
-    for name, judged in again.verdict.rules.items():
+    for name, judged in again.rules.items():
         for finding in judged.findings:
             explanations = _explanations([finding])
             if not (

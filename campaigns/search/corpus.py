@@ -6,7 +6,7 @@ of today.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -20,6 +20,7 @@ from harrow.campaigns.record.report import anomalies, in_short, reproduce_comman
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.parallel_runs import each_by, tried_run
+from harrow.campaigns.run.workers.workers import RunOne
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -107,7 +108,7 @@ def _named_as_campaigns(folder: Path, visited: set[Path]) -> Iterator[Path]:
 def check_files(
     files: Iterable[Path],
     workers: int = 1,
-    run: Callable[[Plan, int, float], RunResult | str] = tried_run,
+    run: RunOne[RunResult | str] = tried_run,
 ) -> Generator[EntryResult]:
     """Run the entries of files, one for each variant, and yield their outcomes in order.
 

@@ -4,43 +4,58 @@ Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (TSE 20
 removals: first large pieces, then smaller ones, then pairs of the few parts that remain.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from typing import Final, TypeVar
 
 T = TypeVar("T")
 
 _PAIRS_OF_MAX: Final = 10
 
+FirstFailing = Callable[[Iterable[list[T]]], int | None]
+"""Returns the position of the first subsequence that fails, None if all pass."""
 
-def fewest(parts: Sequence[T], still_fails: Callable[[Sequence[T]], bool]) -> list[T]:
+
+def fewest(parts: Sequence[T], first_failing: FirstFailing[T]) -> list[T]:
     """Return a subsequence of which no part can be left out, and no two parts if it is short.
 
-    *still_fails* is called with proper subsequences only. *parts* itself is known to fail.
+    *first_failing* is called with proper subsequences only. *parts* itself is known to fail.
     """
     remaining = list(parts)
-    size = len(remaining)
+    size, start, removed = len(remaining), 0, False
+    while True:
+        removals = [*_removals(len(remaining), size, start, removed=removed)]
+        place = first_failing(remaining[:start] + remaining[start + size :] for size, start in removals)
+        if place is None:
+            return _without_pairs(remaining, first_failing)
+        # The search goes on where it was, in what remains.
+        size, start = removals[place]
+        del remaining[start : start + size]
+        removed = True
+
+
+def _removals(count: int, size: int, start: int, *, removed: bool) -> Iterator[tuple[int, int]]:
+    """Yield the size and start of each piece to leave out next, as long as none of them can be.
+
+    *removed* says whether a piece of this size was left out since the first.
+    """
     while size >= 1:
-        start, removed = 0, False
-        while start < len(remaining):
-            shorter = remaining[:start] + remaining[start + size :]
-            if still_fails(shorter):
-                remaining, removed = shorter, True
-            else:
-                start += size
-        if size > 1:
-            size = (size + 1) // 2
-        elif not removed:
-            break
-    return _without_pairs(remaining, still_fails)
+        yield from ((size, place) for place in range(start, count, size))
+        if size == 1 and not removed:
+            return
+        size, start, removed = (size + 1) // 2 if size > 1 else 1, 0, False
 
 
-def _without_pairs(parts: list[T], still_fails: Callable[[Sequence[T]], bool]) -> list[T]:
+def _without_pairs(parts: list[T], first_failing: FirstFailing[T]) -> list[T]:
     """Return parts without pairs that can only go together, such as a crash and its restart."""
     if len(parts) > _PAIRS_OF_MAX:
         return parts
-    for one, other in combinations(range(len(parts)), 2):
-        shorter = [part for place, part in enumerate(parts) if place not in (one, other)]
-        if still_fails(shorter):
-            return fewest(shorter, still_fails)
-    return parts
+
+    def shorter() -> Iterator[list[T]]:
+        for one, other in combinations(range(len(parts)), 2):
+            yield [part for place, part in enumerate(parts) if place not in (one, other)]
+
+    place = first_failing(shorter())
+    if place is None:
+        return parts
+    return fewest(next(islice(shorter(), place, None)), first_failing)

@@ -9,17 +9,24 @@ end it earlier.
 
 What goes first decides what can go later. So if many faults are left, the search is repeated with
 the faults in another order, and the smallest of all results is the best.
+
+Most plans do not fail. So other cores run the next plans of a phase meanwhile (`Workers`). The
+first in order that fails replaces the plan before, and the runs beyond it do not count.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.workers import Run, Workers
 from harrow.campaigns.search import simpler_cluster, simpler_schedule
 from harrow.campaigns.search.delta_debugging import fewest
 from harrow.campaigns.search.explicit_plan import explicit_plans, sends_of, with_named_controllers
@@ -42,6 +49,9 @@ _OTHER_SEEDS: Final = (0, 1, 2)
 
 _FAULTS_FEW: Final = 4
 """With this few faults left, no other order is tried."""
+
+_Key = tuple[str, int]
+"""The digest of a plan, and a seed."""
 
 _Order = Callable[[range], Sequence[int]]
 _ORDERS: Final[tuple[_Order, ...]] = (
@@ -83,6 +93,25 @@ class Shrunk:
         return sum(m.is_fault() for m in moments), records
 
 
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A run of a plan: its result and finding if it fails in the same way."""
+
+    is_over_limit: bool = False
+    failure: tuple[RunResult, Finding] | None = None
+
+
+def _try(plan: Plan, seed: int, workers: Workers, *, signature: Signature, events_max: int) -> _Tried:
+    limit = min(plan.events_limit, events_max)
+    result = run_plan(replace(plan, events_limit=limit), seed, check=workers.check)
+    if result.events >= limit:
+        return _Tried(is_over_limit=True)
+    finding = same_failure(result, signature)
+    if finding is None or result.verdict.status == INCONCLUSIVE or not _is_writable(plan):
+        return _Tried()
+    return _Tried(failure=(result, finding))
+
+
 class Shrinker:
     """A search for a smaller failure. ``best`` is the smallest so far."""
 
@@ -95,6 +124,7 @@ class Shrinker:
         runs_max: int = RUNS_MAX,
         time_max_s: float | None = None,
         on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
+        workers: Workers | None = None,
     ) -> None:
         """Run the plan, and pick the failure to shrink.
 
@@ -107,9 +137,10 @@ class Shrinker:
         self._runs_max = runs_max
         self._until_s = None if time_max_s is None else time.monotonic() + time_max_s
         self._on_run = on_run
-        self._tried: set[tuple[str, int]] = set()
-        self._accepted: set[tuple[str, int]] = set()
-        self._given_up: set[tuple[str, int]] = set()
+        self.workers = workers or Workers()
+        self._tried: set[_Key] = set()
+        self._accepted: set[_Key] = set()
+        self._given_up: set[_Key] = set()
         self._ends: list[Shrunk] = []
         self.runs = 1
         self.complete = False
@@ -143,15 +174,14 @@ class Shrinker:
     def _make_explicit(self) -> None:
         seed = self.original.seed
         name = f"{self.original.plan.campaign}-seed-{seed}"[-_NAME_MAX:].lstrip("._-")
-        for plan in explicit_plans(self.original.result):
-            if self._accept(replace(plan, campaign=name), seed):
-                break
-        self._accept(with_named_controllers(self._now.plan, self._now.result), seed)
+        plans = (replace(plan, campaign=name) for plan in explicit_plans(self.original.result))
+        self._accept((plan, seed) for plan in plans)
+        self._accept([(with_named_controllers(self._now.plan, self._now.result), seed)])
         plan = self._now.plan
         if self._now.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
             # Otherwise nearly all time would go into waiting ten minutes for clusters that never
             # recover.
-            self._accept(replace(plan, recovery_limit_us=_RECOVERY_US), seed)
+            self._accept([(replace(plan, recovery_limit_us=_RECOVERY_US), seed)])
 
     def _search_in_some_order(self) -> None:
         start, events_max = self._now, self._events_max
@@ -175,11 +205,11 @@ class Shrinker:
             before = self._now.plan, self._now.seed
             if _generates(self._now.plan):
                 # A plan that did not fail in the same way at first may do so now, with less in it.
-                any(self._accept(plan, self._now.seed) for plan in explicit_plans(self._now.result))
+                self._accept((plan, self._now.seed) for plan in explicit_plans(self._now.result))
             self._take(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
             self._take(simpler_schedule.with_plainer_faults)
-            any(self._accept_any(plan) for plan in with_few_records(self._now.plan, self._now.finding))
+            self._accept_any(with_few_records(self._now.plan, self._now.finding))
             self._remove(order, faults=True)
             self._remove(faults=False)
             self._take(simpler_schedule.with_fewer_clients)
@@ -192,7 +222,7 @@ class Shrinker:
             self._remove(order, faults=True)
             self._remove(faults=False)
             # With the default seed, the campaign fails without an option.
-            self._accept(self._now.plan, 0)
+            self._accept([(self._now.plan, 0)])
             self._take(simpler_cluster.with_fewer_settings, checked=True)
             self._take(simpler_cluster.with_defaults, checked=True)
             self._take(simpler_schedule.with_plainer_faults)
@@ -207,7 +237,7 @@ class Shrinker:
         if times:
             plan = self._now.plan
             before_failure = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
-            self._accept(with_timeline(plan, before_failure), self._now.seed)
+            self._accept([(with_timeline(plan, before_failure), self._now.seed)])
 
     def _remove(self, order: _Order = _ORDERS[0], *, faults: bool) -> None:
         """Leave out faults, or else everything but faults."""
@@ -215,11 +245,14 @@ class Shrinker:
         others = [moment for moment in moments if moment.is_fault() != faults]
         parts = [moment for moment in moments if moment.is_fault() == faults]
 
-        def still_fails(places: Sequence[int]) -> bool:
-            subset = [parts[place] for place in sorted(places)]
-            return self._accept_any(with_timeline(self._now.plan, [*others, *subset]))
+        def first_failing(subsets: Iterable[list[int]]) -> int | None:
+            plan, seeds = self._now.plan, self._seeds(self._now.plan)
+            kept = ([parts[place] for place in sorted(subset)] for subset in subsets)
+            plans = (with_timeline(plan, [*others, *moments]) for moments in kept)
+            place = self._first_failing((plan, seed) for plan in plans for seed in seeds)
+            return None if place is None else place // len(seeds)
 
-        fewest(order(range(len(parts))), still_fails)
+        fewest(order(range(len(parts))), first_failing)
 
     # Trying
 
@@ -229,41 +262,57 @@ class Shrinker:
         With *checked*, plans that no campaign file can express do not run, as the model may not
         support them.
         """
-        while any(self._accept_any(plan, checked=checked) for plan in simpler(self._now.plan)):
+        while self._accept_any(simpler(self._now.plan), checked=checked):
             pass
 
-    def _accept_any(self, plan: Plan, *, checked: bool = False) -> bool:
-        """Run a plan with the current seed, and with others if latencies are random."""
-        network = plan.cluster.network
-        seeds = [self._now.seed]
-        if network.latency_min_us != network.latency_max_us:
-            seeds += [seed for seed in _OTHER_SEEDS if seed != self._now.seed]
-        return any(self._accept(plan, seed, checked=checked) for seed in seeds)
+    def _accept_any(self, plans: Iterable[Plan], *, checked: bool = False) -> bool:
+        runs = ((plan, seed) for plan in plans for seed in self._seeds(plan))
+        return self._accept(runs, checked=checked)
 
-    def _accept(self, plan: Plan, seed: int, *, checked: bool = False) -> bool:
-        """Run a plan. If it fails in the same way, it becomes the current one."""
-        key = plan.digest(), seed
-        if key in self._tried or (plan == self._now.plan and seed == self._now.seed):
-            return False
-        self._tried.add(key)
-        if checked and not _is_writable(plan):
-            return False
-        if self.runs >= self._runs_max or (self._until_s is not None and time.monotonic() > self._until_s):
-            raise OutOfBudgetError
-        self.runs += 1
-        self._on_run(self.runs, self.best)
-        limit = min(plan.events_limit, self._events_max)
-        result = run_plan(replace(plan, events_limit=limit), seed)
-        if result.events >= limit:
-            self._given_up.add(key)
-            return False
-        finding = same_failure(result, self.signature)
-        if finding is None or result.verdict.status == INCONCLUSIVE or not (checked or _is_writable(plan)):
-            return False
-        self._accepted.add(key)
-        self._now = Shrunk(plan=plan, seed=seed, result=result, finding=finding)
-        self._events_max = min(self._events_max, max(_EVENTS_MIN, _EVENTS_FACTOR * result.events))
-        return True
+    def _seeds(self, plan: Plan) -> list[int]:
+        """Return the current seed, and others if latencies are random."""
+        network = plan.cluster.network
+        others = _OTHER_SEEDS if network.latency_min_us != network.latency_max_us else ()
+        return [self._now.seed, *(seed for seed in others if seed != self._now.seed)]
+
+    def _accept(self, runs: Iterable[Run], *, checked: bool = False) -> bool:
+        """Move to the first run that fails in the same way, and return whether there is one."""
+        return self._first_failing(runs, checked=checked) is not None
+
+    def _first_failing(self, runs: Iterable[Run], *, checked: bool = False) -> int | None:
+        """Move to the first run that fails in the same way, and return its place."""
+        run_one = partial(_try, signature=self.signature, events_max=self._events_max)
+        untried = self._untried(runs, checked=checked)
+        with closing(self.workers.ahead(run_one, untried, itemgetter(2))) as begun:
+            for (place, key, _), run in begun:
+                assert run is not None
+                self._tried.add(key)
+                is_late = self._until_s is not None and time.monotonic() > self._until_s
+                if is_late or self.runs >= self._runs_max:
+                    raise OutOfBudgetError
+                self.runs += 1
+                self._on_run(self.runs, self.best)
+                tried = run.result()
+                if tried.is_over_limit:
+                    self._given_up.add(key)
+                if tried.failure is not None:
+                    self._accepted.add(key)
+                    result, finding = tried.failure
+                    self._now = Shrunk(plan=run.plan, seed=run.seed, result=result, finding=finding)
+                    events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
+                    self._events_max = min(self._events_max, events_max)
+                    return place
+        return None
+
+    def _untried(self, runs: Iterable[Run], *, checked: bool) -> Iterator[tuple[int, _Key, Run]]:
+        """Yield the place and key of each run that may show something new, and the run itself."""
+        keys: set[_Key] = set()
+        for place, (plan, seed) in enumerate(runs):
+            key = plan.digest(), seed
+            is_current = plan == self._now.plan and seed == self._now.seed
+            if not (is_current or key in keys or key in self._tried) and (not checked or _is_writable(plan)):
+                keys.add(key)
+                yield place, key, (plan, seed)
 
 
 def _nothing(result: RunResult, rule: str | None) -> str:

@@ -13,6 +13,7 @@ from harrow.campaigns.record.phrases import PreventionLine, prevention_lines, ti
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import Shrinker, Shrunk
 from harrow.campaigns.search.signature import Signature, same_failure
 from harrow.campaigns.version import version
@@ -30,7 +31,7 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     sentence = _sentence(best, shrinker.signature)
     comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
     comments += [f"  {line}" for line in _story(best)]
-    comments += prevention_comments(best.result, shrinker.signature)
+    comments += prevention_comments(best.result, shrinker.signature, shrinker.workers)
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
     comments += ["", f"{SHRUNK_BY} {version()}{state} from:", f"    {command}"]
     if best.seed:
@@ -46,9 +47,9 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
     return campaign_text(plan, comments=comments)
 
 
-def prevention_comments(result: RunResult, signature: Signature) -> list[str]:
+def prevention_comments(result: RunResult, signature: Signature, workers: Workers) -> list[str]:
     """Return the tried remedies of a failure, as comments of a campaign."""
-    finding = same_failure(proven(result), signature)
+    finding = same_failure(proven(result, workers), signature)
     lines = [] if finding is None else list(prevention_lines(finding))
     return ["", *(line for each in lines for line in _prevention_comment(each))] if lines else []
 

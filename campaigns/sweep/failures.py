@@ -8,6 +8,7 @@ from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
 from harrow.campaigns.search.signature import signatures
@@ -35,6 +36,7 @@ def write_failures(
     definition: Definition,
     groups: Iterable[FailureGroup],
     *,
+    workers: Workers | None = None,
     shrink_s: float | None = None,
     on_shrink: Callable[[FailureGroup, int], None] = lambda _group, _runs: None,
 ) -> Iterator[WrittenFailure]:
@@ -43,10 +45,11 @@ def write_failures(
     With *shrink_s*, a time limit in seconds for each, the shortest run is shrunk first. *on_shrink*
     is called with the number of runs so far.
     """
+    workers = workers or Workers()
     for group, path in _files(folder, groups):
         text = None
         if shrink_s is not None and group.rule not in _CANNOT_BE_SHRUNK:
-            text = _shrunk(definition, group, shrink_s, on_shrink)
+            text = _shrunk(definition, group, workers, shrink_s, on_shrink)
         path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
@@ -54,7 +57,7 @@ def write_failures(
             yield WrittenFailure(group=group, path=path, shrunk=True)
             continue
         with whole_file(path) as stream:
-            stream.write(_original_text(definition, group) if text is None else text)
+            stream.write(_original_text(definition, group, workers) if text is None else text)
         yield WrittenFailure(group=group, path=path, shrunk=shrunk)
 
 
@@ -81,7 +84,7 @@ def _is_shrunk(path: Path) -> bool:
         return False
 
 
-def _original_text(definition: Definition, group: FailureGroup) -> str:
+def _original_text(definition: Definition, group: FailureGroup, workers: Workers) -> str:
     example = group.earliest
     cell = _cell(definition, group.campaign, example)
     source = definition.source_of(group.campaign)
@@ -90,13 +93,14 @@ def _original_text(definition: Definition, group: FailureGroup) -> str:
     if group.rule not in _CANNOT_BE_SHRUNK:
         result = run_plan(cell.plan, example.seed)
         same = [signature for signature in signatures(result) if signature.rule == group.rule]
-        notes = prevention_comments(result, same[0]) if same else []
+        notes = prevention_comments(result, same[0], workers) if same else []
     return campaign_copy(campaign, cell.plan, example.seed, overrides_of(source, cell), notes)
 
 
 def _shrunk(
     definition: Definition,
     group: FailureGroup,
+    workers: Workers,
     time_max_s: float,
     on_shrink: Callable[[FailureGroup, int], None],
 ) -> str | None:
@@ -109,6 +113,7 @@ def _shrunk(
             rule=group.rule,
             time_max_s=time_max_s,
             on_run=lambda runs, _best: on_shrink(group, runs),
+            workers=workers,
         )
         shrinker.run()
     except NothingToShrinkError:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.record.whole_file import whole_file
+from harrow.campaigns.run.workers.available_workers import available_workers
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker, Shrunk
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
 from harrow.checks.finding import INCONCLUSIVE
@@ -32,7 +34,7 @@ def session(request: ShrinkRequest) -> int:
     command = reproduce_command(request.campaign, request.seed, plan.variant, request.overrides or ())
     shrinker: Shrinker | None = None
     interrupted = False
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, Workers(request.jobs or available_workers()) as workers:
 
         def on_run(runs: int, best: Shrunk) -> None:
             interrupts.check()
@@ -41,7 +43,14 @@ def session(request: ShrinkRequest) -> int:
         gc.freeze()
         begun_s = time.monotonic()
         try:
-            shrinker = Shrinker(plan, request.seed, rule=request.rule, time_max_s=time_max_s, on_run=on_run)
+            shrinker = Shrinker(
+                plan,
+                request.seed,
+                rule=request.rule,
+                time_max_s=time_max_s,
+                on_run=on_run,
+                workers=workers,
+            )
             shrinker.run()
         except NothingToShrinkError as nothing:
             say(messages, f"nothing to shrink: {nothing} ({command})", style="red")

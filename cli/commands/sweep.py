@@ -282,6 +282,8 @@ class _SweepSession:
     # The report
 
     def _report(self, definition: Definition, path: Path, interrupts: Interrupts) -> int:
+        from harrow.campaigns.run.workers.available_workers import available_workers
+        from harrow.campaigns.run.workers.workers import Workers
         from harrow.campaigns.sweep.failures import WrittenFailure, known_failures, write_failures
         from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_state
         from harrow.campaigns.sweep.sweep_report import SweepReport, exit_outcome, report_of
@@ -302,17 +304,19 @@ class _SweepSession:
         line = ProgressLine(self._messages, total=None, enabled=not request.quiet)
         written: list[WrittenFailure] = []
         try:
-            written.extend(
-                known_failures(path, report.failures)
-                if request.report is not None and not request.shrink
-                else write_failures(
-                    path,
-                    definition,
-                    report.failures,
-                    shrink_s=None if self._interrupted else self._shrink_s,
-                    on_shrink=lambda group, runs: line.update(runs, f"runs, shrinking {group.signature}"),
+            with Workers(request.workers or available_workers()) as workers:
+                written.extend(
+                    known_failures(path, report.failures)
+                    if request.report is not None and not request.shrink
+                    else write_failures(
+                        path,
+                        definition,
+                        report.failures,
+                        workers=workers,
+                        shrink_s=None if self._interrupted else self._shrink_s,
+                        on_shrink=lambda group, runs: line.update(runs, f"runs, shrinking {group.signature}"),
+                    )
                 )
-            )
         except KeyboardInterrupt:
             self._interrupted = True
         except OSError as error:  # The disk may be full or the folder read-only; the report is still valid.

@@ -69,6 +69,7 @@ class ShrinkRequest(CommandRequest):
             callback=options.check_rule,
         ),
     ] = None
+    jobs: options.Jobs = None
     time_max: Annotated[
         str, option("--max-time", "DURATION", "Stop after this time with the best candidate so far.")
     ] = "5m"

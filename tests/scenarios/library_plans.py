@@ -20,6 +20,7 @@ from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import HELD
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 
@@ -72,12 +73,12 @@ def _run(name: str, seed: int) -> RunResult:
 def _tried_run(name: str, seed: int) -> TriedRun:
     trials: dict[str, RunResult] = {}
 
-    def run(plan: Plan, seed: int) -> RunResult:
+    def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         result = run_plan(plan, seed)
         trials[result.trace_digest] = result
         return result
 
-    return TriedRun(proven(_run(name, seed), run), MappingProxyType(trials))
+    return TriedRun(proven(_run(name, seed), run=run), MappingProxyType(trials))
 
 
 def names_with_findings() -> list[str]:

@@ -52,6 +52,11 @@ def worker_pool(
     return ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(initializer, arguments))
 
 
+def shared_numbers(count: int) -> Any:
+    """Return zeros that this process changes and its workers read."""
+    return multiprocessing.get_context(_START).RawArray("Q", count)
+
+
 def _start_forkserver() -> None:
     """Start the fork server, if there is none, with interrupts blocked from the first moment.
 

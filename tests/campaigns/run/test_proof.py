@@ -12,6 +12,7 @@ from harrow.campaigns.run.proof import RUNS_MAX, proven
 from harrow.campaigns.run.remedies import guarding
 from harrow.campaigns.run.run_result import InjectedFault, RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.causes.catalogue import acked_before_commit, last_in_isr_lost_disk, power_loss
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.checks.prevention import (
@@ -41,12 +42,12 @@ def finding_and_trials(first: RunResult, again: Callable[[Plan], RunResult]) -> 
     """Return the first finding with its tried remedies, and the plans of the trials."""
     plans: list[Plan] = []
 
-    def run(plan: Plan, seed: int) -> RunResult:
+    def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         assert seed == first.seed
         plans.append(plan)
         return again(plan)
 
-    return proven(first, run).verdict.rules["lost-write"].findings[0], plans
+    return proven(first, run=run).verdict.rules["lost-write"].findings[0], plans
 
 
 def flushes_each_record(plan: Plan) -> bool:
@@ -225,11 +226,11 @@ def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> N
 
 
 def test_a_run_without_findings_costs_no_trial() -> None:
-    def run(plan: Plan, seed: int) -> RunResult:
+    def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         raise AssertionError((plan, seed))
 
     first = run_result()
-    assert proven(first, run) is first
+    assert proven(first, run=run) is first
 
 
 @pytest.mark.parametrize(
@@ -266,11 +267,11 @@ def test_a_step_that_waits_for_a_prevented_event_runs_anyway_so_that_the_faults_
     result = run_plan(library_plans()["acks-1-leader-crash[base]"], 0)
     again: list[RunResult] = []
 
-    def run(plan: Plan, seed: int) -> RunResult:
+    def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         again.append(run_plan(plan, seed))
         return again[-1]
 
-    finding = proven(result, run).verdict.rules["lost-write"].findings[0]
+    finding = proven(result, run=run).verdict.rules["lost-write"].findings[0]
     assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (confirmed by a rerun)"
     (safe,) = (each for each in again if dict(each.plan.producers[0].settings).get("acks") == "all")
     assert safe.hurried

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harrow.campaigns.language.problem import CampaignError
-from harrow.campaigns.run.workers import parallel_runs
+from harrow.campaigns.run.workers import workers
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import ERROR, FIXED, check_files, corpus_files
 from tests.plain_environment import ROOT
@@ -111,7 +111,7 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Files that cannot run are among the others."""
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     files = corpus_files(REGRESSIONS)[:4]
     for name, place in (("first", 0), ("middle", 2), ("last", len(files) + 2)):
         wrong = tmp_path / f"{name}.yaml"
@@ -126,7 +126,7 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
 
 
 def test_abandoning_a_corpus_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     before = set(threading.enumerate())
     results = check_files(corpus_files(REGRESSIONS), 2)
     next(results)

@@ -1,10 +1,17 @@
 """The fewest parts that still fail."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import pytest
 
-from harrow.campaigns.search.delta_debugging import fewest
+from harrow.campaigns.search import delta_debugging
+
+
+def fewest(parts: Sequence[int], still_fails: Callable[[Sequence[int]], bool]) -> list[int]:
+    def first_failing(subsets: Iterable[Sequence[int]]) -> int | None:
+        return next((place for place, subset in enumerate(subsets) if still_fails(subset)), None)
+
+    return delta_debugging.fewest(parts, first_failing)
 
 
 @pytest.mark.parametrize(

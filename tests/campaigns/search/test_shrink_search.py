@@ -15,11 +15,11 @@ def test_a_plan_given_up_in_one_order_is_tried_again_in_the_next() -> None:
     candidate = replace(plan, campaign="candidate")
     start, enough = search.best, search._events_max
     search._events_max = 1
-    assert not search._accept(candidate, 0)
+    assert not search._accept([(candidate, 0)])
     search._events_max = enough
-    assert not search._accept(candidate, 0)
+    assert not search._accept([(candidate, 0)])
     search._restart(start, enough)
-    assert search._accept(candidate, 0)
-    assert not search._accept(candidate, 0)
+    assert search._accept([(candidate, 0)])
+    assert not search._accept([(candidate, 0)])
     search._restart(start, enough)
-    assert search._accept(candidate, 0)
+    assert search._accept([(candidate, 0)])

@@ -1,5 +1,6 @@
 """The simpler plans that a search tries."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -146,8 +147,8 @@ def test_an_inconclusive_run_is_no_smaller_failure(monkeypatch: pytest.MonkeyPat
     (plan, *_) = load_campaign(resolve("loss-by-hw-truncation")[0]).plans
     shrinker = shrink.Shrinker(plan, 0)
 
-    def run_badly(candidate: Plan, seed: int) -> RunResult:
-        result = run_plan(candidate, seed)
+    def run_badly(candidate: Plan, seed: int, *, check: Callable[[], None]) -> RunResult:
+        result = run_plan(candidate, seed, check=check)
         if spoilt == "events":
             return replace(result, events=candidate.events_limit)
         return replace(result, verdict=replace(result.verdict, status=INCONCLUSIVE))

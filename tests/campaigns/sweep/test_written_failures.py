@@ -7,7 +7,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run import proof
+from harrow.campaigns.run import trial
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.sweep import failures, row
@@ -51,7 +51,7 @@ def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) 
         runs.append(seed)
         return run_plan(plan, seed, measured=measured)
 
-    for module in (row, proof):
+    for module in (row, trial):
         monkeypatch.setattr(module, "run_plan", counted)
     assert row.run_row(sweep.cells[0], 0)["verdict"] == "violated"
     assert runs == [0]
@@ -69,6 +69,6 @@ def test_existing_failure_files_are_listed_without_a_run(
     def never(plan: Plan, seed: int) -> RunResult:
         raise AssertionError((plan, seed))
 
-    for module in (failures, proof):
+    for module in (failures, trial):
         monkeypatch.setattr(module, "run_plan", never)
     assert list(known_failures(tmp_path, [failed])) == written

@@ -2,37 +2,38 @@
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
 from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.workers import parallel_runs, worker_pool
+from harrow.campaigns.run.workers import worker_pool, workers
 from harrow.campaigns.run.workers.parallel_runs import run_all, timed_run
+from harrow.campaigns.run.workers.workers import RunOne, Workers
 from tests.campaigns.run.eventful_plan import eventful_plan
 
 PLAN = eventful_plan(seconds=3)
 RUNS = [(PLAN, seed) for seed in range(12)]
 
 
-def digests(workers: int) -> list[tuple[int, str]]:
-    return [(result.seed, result.trace_digest) for result in run_all(RUNS, workers)]
+def digests(count: int) -> list[tuple[int, str]]:
+    return [(result.seed, result.trace_digest) for result in run_all(RUNS, count)]
 
 
 def test_several_processes_yield_the_same_results_in_the_same_order_as_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     alone = digests(1)
     assert digests(3) == alone
     assert [seed for seed, _ in alone] == list(range(12))
 
 
 def test_short_runs_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", float("inf"))
+    monkeypatch.setattr(workers, "_ALONE_S", float("inf"))
     monkeypatch.setattr(worker_pool, "worker_pool", None)
     assert len(digests(3)) == len(RUNS)
 
@@ -44,14 +45,16 @@ class Pool:
         self.dies_at = dies_at
         self.at_once = at_once
 
-    def submit(self, run: Callable[..., RunResult], *arguments: object) -> Future[RunResult]:
+    def submit(
+        self, _: object, run_one: RunOne[RunResult], plan: Plan, seed: int, *_rest: object
+    ) -> Future[RunResult]:
         future: Future[RunResult] = Future()
-        if arguments[1] == self.dies_at:
+        if seed == self.dies_at:
             if self.at_once:
                 raise BrokenProcessPool
             future.set_exception(BrokenProcessPool())
         else:
-            future.set_result(run(*arguments))
+            future.set_result(run_one(plan, seed, Workers()))
         return future
 
     def shutdown(self, *, wait: bool, cancel_futures: bool) -> None:
@@ -63,13 +66,13 @@ class Pool:
 def test_runs_that_a_dead_worker_left_run_in_this_process(
     monkeypatch: pytest.MonkeyPatch, dies_at: int, *, at_once: bool
 ) -> None:
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     monkeypatch.setattr(worker_pool, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
     assert [seed for seed, _ in digests(2)] == list(range(12))
 
 
 def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_runs, "_ALONE_S", 0.0)
+    monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     before = set(threading.enumerate())
     results = run_all(RUNS, 2)
     next(results)
@@ -78,7 +81,7 @@ def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.
 
 
 def test_a_result_has_the_wall_time_of_its_run() -> None:
-    assert timed_run(PLAN, 0).wall_ms > 0
+    assert timed_run(PLAN, 0, Workers()).wall_ms > 0
 
 
 WAITS_IN_VAIN = """

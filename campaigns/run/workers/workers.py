@@ -1,0 +1,191 @@
+"""Executes runs on all cores of this machine, for code that uses their results one by one.
+
+Code that decides by each result what it does next says which runs come next as long as nothing
+changes (`Workers.ahead`). Other processes begin with them, and results that nothing needs any more
+are dropped. So the code does the same, in the same order, with any number of processes.
+"""
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.runner import RunStopped
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+
+Run = tuple[Plan, int]
+"""A plan and a seed."""
+
+RunOne = Callable[[Plan, int, "Workers"], T]
+"""Executes a run. It asks `Workers.check` from time to time, and may use the workers for more."""
+
+_ALONE_S: Final = 1.0
+_AHEAD: Final = 4
+"""Runs queued for each worker. Results that finish out of order stay in memory."""
+_SEARCHES: Final = 64
+
+
+class Workers:
+    """At most *count* processes. They start when this process has worked for a second.
+
+    Processes take a second to start and import, and most commands end before. With a *count* of 1
+    all runs happen in this process. A run that is not over at *end_s*, by the clock of
+    `time.monotonic`, ends there.
+
+    A result does not depend on the process that made it. If a worker dies, perhaps for lack of
+    memory, the remaining runs happen in this process.
+    """
+
+    def __init__(
+        self, count: int = 1, *, end_s: float = float("inf"), is_dropped: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._count = count
+        self._end_s = end_s
+        self._is_dropped = is_dropped
+        self._started_s = time.monotonic()
+        self._pool: ProcessPoolExecutor | None = None
+        self._dropped: Any = ()
+        self._searches = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Raise `RunStopped` in a run whose time is over or whose result nothing needs any more."""
+        if time.monotonic() >= self._end_s:
+            raise RunStopped("its time was over")
+        if self._is_dropped():
+            raise RunStopped("its result was dropped")
+
+    def ahead(
+        self, run_one: RunOne[T], items: Iterable[Item], run_of: Callable[[Item], Run | None]
+    ) -> Generator[tuple[Item, "RunAhead[T] | None"]]:
+        """Yield each item with its run, if it has one, while the runs of the next items are begun.
+
+        Closing the iterator drops these.
+        """
+        waiting = iter(items)
+        begun: deque[tuple[Item, RunAhead[T] | None]] = deque()
+        self._searches += 1
+        search = self._searches
+        try:
+            while True:
+                while not begun or (self._are_allowed() and len(begun) < self._count * _AHEAD):
+                    try:
+                        item = next(waiting)
+                    except StopIteration:
+                        break
+                    run = run_of(item)
+                    future = None if run is None else self._begin(run_one, run, search, is_next=not begun)
+                    begun.append((item, None if run is None else RunAhead(self, run_one, run, future)))
+                if not begun:
+                    return
+                yield begun.popleft()
+        finally:
+            if self._pool is not None:
+                self._dropped[search % _SEARCHES] = search
+                for _, run_ahead in begun:
+                    if run_ahead is not None:
+                        run_ahead.cancel()
+
+    def close(self) -> None:
+        """Kill the workers. Everything after that happens in this process."""
+        self._count = 1
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            from harrow.campaigns.run.workers.worker_pool import kill  # noqa: PLC0415 - see `_begin`
+
+            kill(pool)
+
+    def _are_allowed(self) -> bool:
+        return self._count > 1 and time.monotonic() - self._started_s >= _ALONE_S
+
+    def _begin(self, run_one: RunOne[T], run: Run, search: int, *, is_next: bool) -> "Future[T] | None":
+        """Submit a run; None if it is for this process.
+
+        The *next* run does not wait until processes have started.
+        """
+        if not self._are_allowed() or (self._pool is None and is_next):
+            return None
+        # Most commands never need the modules that make processes.
+        from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - see above
+            WorkerLostError,
+            losses_noticed,
+            shared_numbers,
+            worker_pool,
+        )
+
+        if self._pool is None:
+            self._dropped = shared_numbers(_SEARCHES)
+            self._pool = worker_pool(_module(run_one), self._count, _begin_worker, self._dropped)
+        try:
+            with losses_noticed():
+                return self._pool.submit(_run_in_worker, run_one, run[0], run[1], self._end_s, search)
+        except WorkerLostError:
+            self.close()
+            return None
+
+
+class RunAhead(Generic[T]):
+    """A run that another process may have begun."""
+
+    def __init__(self, workers: Workers, run_one: RunOne[T], run: Run, future: "Future[T] | None") -> None:
+        self.plan, self.seed = run
+        self._workers = workers
+        self._run_one = run_one
+        self._future = future
+
+    def result(self) -> T:
+        """Return the result of the run, which happens here if no other process has begun it."""
+        if self._future is not None:
+            from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - loaded already
+                WorkerLostError,
+                losses_noticed,
+            )
+
+            try:
+                with losses_noticed():
+                    return self._future.result()
+            except WorkerLostError:
+                self._workers.close()
+        return self._run_one(self.plan, self.seed, self._workers)
+
+    def cancel(self) -> None:
+        if self._future is not None:
+            self._future.cancel()
+
+
+def _module(run_one: Callable[..., Any]) -> str:
+    return str((run_one.func if isinstance(run_one, partial) else run_one).__module__)
+
+
+_dropped: Any = ()
+"""In a worker: the latest search that has ended, by number modulo `_SEARCHES`."""
+
+
+def _begin_worker(dropped: Any) -> None:
+    global _dropped  # noqa: PLW0603 - a worker process has nothing else to keep it in
+    _dropped = dropped
+    gc.freeze()
+
+
+def _run_in_worker(run_one: RunOne[Any], plan: Plan, seed: int, end_s: float, search: int) -> Any:
+    def is_dropped() -> bool:
+        return bool(_dropped[search % _SEARCHES] >= search)
+
+    result = None if is_dropped() else run_one(plan, seed, Workers(end_s=end_s, is_dropped=is_dropped))
+    return None if is_dropped() else result
