@@ -227,7 +227,7 @@ def test_a_mistake_in_a_class_leaves_its_frozen_base_frozen() -> None:
 
 
 def test_a_field_that_takes_no_attribute_is_refused() -> None:
-    with pytest.raises(TypeError, match="first needs"):
+    with pytest.raises(TypeError, match="first is not supported"):
 
         @dataclass()
         class Initialised:
