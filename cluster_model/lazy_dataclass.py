@@ -188,7 +188,8 @@ def _freeze(kind: Any, own_names: set[str]) -> None:
 def _reduce(self: Any) -> tuple[Any, ...]:
     """Pickle a compiled object by its arguments: pickle would call its class without any."""
     arguments = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
-    return partial(type(self), **arguments), ()
+    kind: Callable[..., object] = type(self)
+    return partial(kind, **arguments), ()
 
 
 def _getstate(self: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers import worker_pool, workers
 from harrow.campaigns.run.workers.workers import Workers
-from harrow.campaigns.search.shrink import Shrinker
+from harrow.campaigns.search.shrink import Shrinker, Shrunk
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
 from tests.campaigns.run.eventful_plan import eventful_plan
 
@@ -83,17 +83,15 @@ def test_a_search_finds_the_same_on_any_number_of_workers() -> None:
     plan = load_campaign(resolve("acks-1-leader-crash")[0]).plans[0]
     searches = []
     for count in (1, 3):
-        calls: list[tuple[int, tuple[int, int]]] = []
+        sizes: list[tuple[int, int]] = []
+
+        def on_run(_: int, best: Shrunk, sizes: list[tuple[int, int]] = sizes) -> None:
+            sizes.append(best.size())
+
         with Workers(count) as processes:
-            shrinker = Shrinker(
-                plan,
-                0,
-                rule="lost-write",
-                on_run=lambda runs, best, calls=calls: calls.append((runs, best.size())),
-                workers=processes,
-            )
+            shrinker = Shrinker(plan, 0, rule="lost-write", on_run=on_run, workers=processes)
             shrinker.run()
-            searches.append((shrunk_text(shrinker, "harrow run"), shrinker.runs, calls))
+            searches.append((shrunk_text(shrinker, "harrow run"), shrinker.runs, sizes))
     assert searches[0] == searches[1]
     assert searches[0][1] > 20
     assert set(threading.enumerate()) == before
