@@ -25,7 +25,7 @@ cluster:
       replication_factor: 3
 
 workload:
-  duration: 60s              # records are generated and faults are drawn for this long
+  duration: 60s              # producers send and faults strike for this long
   producers:
     - name: producer-0
       rate: 10/s
@@ -35,7 +35,7 @@ workload:
 faults:
   - rate: 6/m                # at random, six times a minute on average
     until: 50s
-    any_of:                  # one of these is drawn each time
+    any_of:                  # each time one of these is chosen at random
       - broker_crash: {{broker: any, restart_after: 1s..10s}}
       - broker_pause: {{broker: leader of t-0, duration: 1s..10s}}
 
@@ -46,7 +46,7 @@ expect:
 
 variants:                    # the same campaign with other settings, each with what it expects
   acks-1:
-    description: With acks=1 the leader alone answers; what it has not passed on dies with it.
+    description: With acks=1 a record is acked when only the leader has it, so it can be lost with the leader.
     settings:
       acks: 1
     expect: {{}}
@@ -62,7 +62,7 @@ def new_campaign(name: str) -> str:
         key = ""
     commands = {
         f"harrow validate {name}.yaml": "check this file",
-        f"harrow run {name}.yaml --seeds 0..20": "run it twenty times, each time with other choices",
+        f"harrow run {name}.yaml --seeds 0..20": "run it with twenty seeds, each with its own random choices",
         "harrow list faults": "list what else can go wrong; also: rules, releases, campaigns",
     }
     width = max(map(len, commands))

@@ -124,14 +124,14 @@ def in_short(result: RunResult) -> str:
 def in_short_by(rules: Mapping[str, RuleResult]) -> str:
     """Return the anomalies in the results of rules on one line."""
     groups = anomalies_by(rules)
-    broken = _of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is None])
-    permitted = _of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is not None])
+    broken = of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is None])
+    permitted = of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is not None])
     sentences = [anomaly.sentence() for anomaly in broken or permitted]
     count = sum(len(anomaly.findings) for anomaly in permitted if not anomaly.is_of_invariant())
     return "; ".join([*sentences, f"and {count} permitted"] if broken and count else sentences)
 
 
-def _of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
+def of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
     """Return the anomalies of clients, or those of invariants if there are none."""
     return [anomaly for anomaly in groups if not anomaly.is_of_invariant()] or groups
 

@@ -23,6 +23,7 @@ from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Task
 from harrow.campaigns.version import version
 from harrow.checks.finding import HELD
+from harrow.checks.promise import DEMANDED
 from harrow.checks.service.levels import ServiceLevels
 
 ERROR: Final = "error"
@@ -164,7 +165,8 @@ COLUMNS_OF_MEASURES: Final = {
 
 def _worst_failure(result: RunResult) -> Row:
     for signature, finding in signatures(result).items():
-        promise = signature.promise or result.verdict.rules[signature.rule].promise
+        judged = result.verdict.rules[signature.rule].promise
+        promise = judged if judged == DEMANDED else signature.promise or judged
         # The kinds of the chain's events, each at its first place.
         chain = " > ".join(dict.fromkeys(link.event for link in finding.chain))
         return signature_columns(signature.rule, promise, chain)

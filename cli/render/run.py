@@ -21,6 +21,7 @@ from harrow.campaigns.record.report import (
     anomalies,
     in_short,
     longest_outage_us,
+    of_clients_first,
     reason,
     variant_name,
 )
@@ -159,8 +160,9 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
     counts = Counter(
         (anomaly.rule, anomaly.permitted_by)
         for run in runs
-        for anomaly in anomalies(run.result)
-        if anomaly.permitted_by is not None and not anomaly.is_of_invariant()
+        for anomaly in of_clients_first(
+            [anomaly for anomaly in anomalies(run.result) if anomaly.permitted_by is not None]
+        )
     )
     parts = [f"{rule} in {counted(count, 'run')} by {setting}" for (rule, setting), count in counts.items()]
     return f"permitted: {', '.join(parts)}" if parts else ""

@@ -25,6 +25,7 @@ from harrow.campaigns.sweep.row import (
 from harrow.campaigns.sweep.row_table import COLUMNS, TRANSPORT_SCHEMA, as_batch
 from harrow.checks.evidence import Evidence
 from harrow.checks.index import Index
+from harrow.checks.promise import DEMANDED
 from tests.campaigns.sweep.sweep_campaigns import acks, definition
 
 
@@ -91,6 +92,11 @@ def test_evidence_is_indexed_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_same_run_gives_the_same_row() -> None:
     cell = swarm_cell()
     assert without_time(run_row(cell, 5)) == without_time(run_row(cell, 5))
+
+
+def test_the_row_of_a_broken_demand_names_the_demand_and_no_promise_of_kafka() -> None:
+    plan = load_campaign(resolve("acks-1-leader-crash")[0], ("demand=[lost-write]",)).plans[0]
+    assert run_row(cell_of(plan), 0)["promise"] == DEMANDED
 
 
 def test_a_failure_has_a_signature() -> None:

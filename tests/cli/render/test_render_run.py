@@ -10,7 +10,7 @@ from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.report import reproduce_command, run_as_mapping
 from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference, RunResult
-from harrow.checks.finding import HELD, INCONCLUSIVE
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, RuleResult, Verdict
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, Tally
 from harrow.cli.render.run import RunTable
@@ -195,3 +195,18 @@ def test_several_seeds_list_the_permitted_anomalies() -> None:
         in rendered(*runs)
     )
     assert "permitted:" not in rendered(run_result(seed=0), run_result(seed=1))
+
+
+def test_several_seeds_list_a_permitted_broken_invariant_if_clients_saw_no_anomaly() -> None:
+    broken = RuleResult(
+        status=PERMITTED, promise="in-sync replicas", findings=(lost("m1", permitted_by="a power loss"),)
+    )
+    only_inside = Verdict(status=PERMITTED, rules={"isr-holds-committed": broken}, reasons=())
+    runs = [
+        run_result(lost("m1", permitted_by="acks=1"), seed=0),
+        run_result(verdict=only_inside, seed=1),
+    ]
+    assert (
+        "permitted: lost-write in 1 run by acks=1, isr-holds-committed in 1 run by a power loss"
+        in rendered(*runs)
+    )
