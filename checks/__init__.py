@@ -1,1 +1,4 @@
-"""Rules: history, replica logs and trace become findings and a verdict. They know no simulator."""
+"""Judges runs: rules turn the history, the replica logs and the trace into findings and a verdict.
+
+The rules do not know the simulator, so they also judge real clusters.
+"""

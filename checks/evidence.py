@@ -1,4 +1,4 @@
-"""The evidence of a run for rules: the history, the replicas' logs, the trace and the settings."""
+"""Defines the evidence that rules judge: the history, the replicas' logs, the trace, settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -17,11 +17,11 @@ from harrow.cluster_model.trace import TraceEvent
 class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
-    A replica that is not ``in_sync`` has not rejoined the ISR, and may hold anything. For a broker
-    that is seen only through its answers, ``flushed`` is None, and ``batches`` end at its high
-    watermark, as far as it lets them be read. The ``damaged`` batches, by base offset, have a wrong
-    CRC and cannot be read. If ``begins_at`` is in the middle of a batch, the batch's records before
-    it were deleted (DeleteRecords).
+    A replica that is not ``in_sync`` has not rejoined the ISR, and may have any records. For a
+    broker that harrow observes only through its answers, ``flushed`` is None, and ``batches`` end
+    at the high watermark. ``damaged`` has the base offsets of batches that have a wrong CRC and
+    cannot be read. If ``begins_at`` is inside a batch, DeleteRecords deleted the batch's records
+    before it.
     """
 
     leo: int
@@ -81,10 +81,10 @@ class ProducerSettings:
 class ConsumerSettings:
     """The settings on which promises to a consumer depend.
 
-    ``group`` is empty for no member of a group. It reads its ``partitions``, or else those of its
-    ``topics``, or else everything. Without disturbances, a group reads on within ``patience_us``,
-    the sum of the timeouts that can follow one another. A member may stay away for
-    ``max_poll_interval_us`` after a poll, and a rebalancing group waits for it.
+    ``group`` is empty for a consumer without a group. The consumer reads its ``partitions``, or
+    else those of its ``topics``, or else everything. An undisturbed group reads new records within
+    ``patience_us``, the sum of the timeouts that can follow one another. After a poll, a member may
+    stay away for ``max_poll_interval_us``, and a rebalancing group waits for it.
     """
 
     name: str
@@ -97,7 +97,7 @@ class ConsumerSettings:
     max_poll_interval_us: int = 0
 
     def is_to_read(self, partition: str) -> bool:
-        """Return whether it subscribes to a partition's topic, or assigns itself the partition."""
+        """Return whether the consumer subscribes to the topic, or assigns itself the partition."""
         if self.partitions:
             return partition in self.partitions
         return not self.topics or partition.rpartition("-")[0] in self.topics
@@ -105,10 +105,10 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """The settings on which promises to an application depend, and its history processes.
+    """The settings on which promises to an application depend, and its processes in the history.
 
-    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. Without a ``target`` it stores
-    its results outside of Kafka.
+    ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. An application without a
+    ``target`` topic stores its results outside of Kafka.
     """
 
     name: str
@@ -126,9 +126,9 @@ class ApplicationSettings:
 class PartitionSettings:
     """The settings on which promises about a partition depend.
 
-    Each broker fills in what the topic leaves unset with its own settings, and ``on_broker`` has
-    the result. ``min_insync_replicas`` is the smallest value of any leader,
-    ``unclean_leader_election`` whether any controller would elect uncleanly.
+    Settings that the topic leaves unset come from each broker's own settings; ``on_broker`` has the
+    result. ``min_insync_replicas`` is the smallest value of any leader, and
+    ``unclean_leader_election`` says whether any controller would elect uncleanly.
     """
 
     replicas: tuple[int, ...]
@@ -138,7 +138,7 @@ class PartitionSettings:
     on_broker: Mapping[int, TopicConfig] = field(default_factory=dict)
 
     def min_insync_replicas_of(self, leader: int) -> int:
-        """Return the setting while a broker leads."""
+        """Return the ``min.insync.replicas`` that holds while a broker leads."""
         own = self.on_broker.get(leader)
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 
@@ -160,14 +160,15 @@ NO_BROKER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionService:
-    """How a partition served while only a core of the brokers had been healed.
+    """How a partition served clients while only a core of the brokers had been healed.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. For a leader, one
-    broker of each of the ``recovery_sets`` has to be alive: of the ISR, or as KIP-966 has it. The
-    leader's broker ``LEADS``, is ``UNAWARE`` that it should, ``PAUSED`` or ``DOWN``; its log had
-    this high watermark. ``unread`` are records, as (offset, value), that the leader had when it was
-    first observed to lead in this epoch, but that a consumer from the beginning did not get.
-    ``isr_end`` is the smallest LEO in the ISR, as the leader knew it.
+    ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. To elect a leader, one
+    broker of each of the ``recovery_sets`` has to be alive: the ISR, or the sets of KIP-966.
+    ``leader_state`` says whether the leader's broker ``LEADS``, is ``UNAWARE`` that it should, or
+    is ``PAUSED`` or ``DOWN``. ``high_watermark`` is that of its log. ``unread`` are records, as
+    (offset, value), that the leader had when it was first observed to lead in this epoch, and that
+    a consumer that read from the beginning did not get. ``isr_end`` is the smallest LEO in the ISR,
+    as the leader knew it.
     """
 
     leader: int = NO_BROKER
@@ -184,10 +185,10 @@ class PartitionService:
 class HealedCore:
     """A sufficient core of brokers was healed, and the others stayed as the faults had left them.
 
-    ``partitions`` is the state at ``looked_us``, when all was well or ``within_us`` had passed
-    since ``healed_us``. It is empty if the run did not get that far. ``impaired`` are the brokers
-    outside the core that ran and could keep their ZooKeeper sessions while some fault against them
-    was in force, so that Kafka takes them for healthy. ``controller`` is as in ``/controller``.
+    ``partitions`` is the state at ``looked_us``: when all partitions served, or when ``within_us``
+    had passed since ``healed_us``. It is empty if the run ended earlier. ``impaired`` are the
+    brokers outside the core that Kafka takes for healthy: they ran and could keep their sessions,
+    although some fault against them was in force. ``controller`` is the one in ``/controller``.
     """
 
     brokers: tuple[int, ...] = ()
@@ -201,23 +202,27 @@ class HealedCore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A run, as far as rules are concerned.
+    """The evidence of one run.
 
     ``producers`` and ``consumers`` are by history process; a restarted client has a process for
-    each session. Of the run's own consumers only those with read_committed count. ``read_back``
-    names the partitions that were read to their end after the cluster had healed. ``unfinished``
-    says in words why a run ended too early to decide (a script that waited in vain, a partition
-    without a leader at the end). ``not_struck`` says why no fault of the schedule struck, with a
-    line for each; it is empty if one did. ``behaviours`` are the switches that differ from the
-    release. ``invariants`` were watched, by default those that the trace alone shows. Of the
-    ``demanded`` rules no anomaly is permitted, whatever Kafka promises. ``core`` is None if
-    everything was healed at once. ``held_up`` are the partitions that read_committed could not read
-    beyond an offset when every transaction had to have ended; they were read back up to there. A
-    trace that was observed from outside is not ``in_order``: events of one moment may have another
-    order than they happened in. ``offset_replicas`` are the logs of ``__consumer_offsets``, if
-    applications commit offsets in transactions and the logs are known. Without ``follows_logs`` no
-    log could be watched, so the trace has neither appends nor truncations. ``metadata`` is where
-    brokers keep theirs: ``zookeeper`` or ``kraft``.
+    each session. Of the consumers with which harrow reads everything back, only those with
+    read_committed are listed. ``read_back`` names the partitions that were read to their end after
+    the cluster had healed. ``held_up`` has the partitions that read_committed could not read beyond
+    an offset although every transaction had to have ended; they were read back up to that offset.
+
+    ``unfinished`` says why a run ended too early to decide, such as a script that waited in vain.
+    ``not_struck`` has a line for each fault of the schedule that says why it did not strike; it is
+    empty if any fault struck.
+
+    ``behaviours`` are the switches that differ from the release. ``invariants`` names the
+    invariants that were checked, by default those that the trace alone shows. No anomaly of a
+    ``demanded`` rule is permitted, whatever Kafka promises. ``core`` is None if everything was
+    healed at once. ``metadata`` is the control plane: ``zookeeper`` or ``kraft``.
+
+    The trace of a real cluster is not ``in_order``: events of one moment may be in another order
+    than they happened. Without ``follows_logs`` no log could be watched, so the trace has neither
+    appends nor truncations. ``offset_replicas`` are the logs of ``__consumer_offsets``, if
+    applications commit offsets in transactions and the logs could be read.
     """
 
     release: str

@@ -1,4 +1,4 @@
-"""The reports of rules: findings, the status of each rule, the verdict of a run."""
+"""Defines what rules report: findings, the status of each rule, the verdict of a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -20,9 +20,9 @@ _BETTER_FIRST: Final = (SKIPPED, HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 
 
 def worst(statuses: Iterable[str]) -> str:
-    """Return the worst of several statuses, inconclusive for none.
+    """Return the worst of several statuses; `INCONCLUSIVE` if there are none.
 
-    A broken promise stays broken, however much else is inconclusive.
+    `VIOLATED` is worse than `INCONCLUSIVE`: a broken promise stays broken.
     """
     return max(statuses, key=_BETTER_FIRST.index, default=INCONCLUSIVE)
 
@@ -33,8 +33,8 @@ class Finding:
 
     ``chain`` explains how it came about, in the order of the events, with the conclusions at the
     end. ``permitted_by`` names the setting that allows it, None if it breaks a promise.
-    ``prevented_by`` would have prevented it. ``details`` are plain data for JSON that only some
-    kinds of anomaly have (offsets, operations of the history).
+    ``prevented_by`` lists what would have prevented it. ``details`` are data for JSON that only
+    some kinds of anomaly have (offsets, operations of the history).
     """
 
     partition: str
@@ -52,7 +52,7 @@ class Finding:
 
     @property
     def no_remedy(self) -> tuple[str, ...]:
-        """Why no setting of harrow prevents it, by its causes."""
+        """Why nothing that harrow can set prevents it, with a reason for each cause."""
         if any(way.held or (way.held is None and way.kind != RELEASE) for way in self.prevented_by):
             return ()
         return tuple(dict.fromkeys(cause.kind.no_remedy for cause in self.causes if cause.kind.no_remedy))
@@ -60,10 +60,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """The result of one rule in a run. ``promise`` is what was promised, in settings.
+    """The result of one rule in a run. ``promise`` names the settings that make its promise.
 
-    A history can have millions of anomalies of a kind. Then ``findings`` are the first ones, and
-    ``beyond`` counts the others by their permissions.
+    A history can have millions of anomalies of a kind. Then ``findings`` has the first ones, and
+    ``beyond`` counts the others by the setting that permits them.
     """
 
     status: str

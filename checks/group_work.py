@@ -36,7 +36,7 @@ class MemberCommit(NamedTuple):
 class Effect(NamedTuple):
     """A result of a record that counts: it was acknowledged, or can be read.
 
-    ``row`` is that of its send; a result that is stored outside of Kafka has none.
+    ``row`` is the row of its send; a result that is stored outside of Kafka has none.
     """
 
     at_us: int
@@ -67,9 +67,9 @@ class GroupPartition:
 class GroupWork:
     """The work of all groups by partition, and the results of applications by value.
 
-    *logs* returns the values of a partition by offset, as its last leader has them. *fate* returns
-    the fate of a transactional value there, *offset_fate* that of a group's commit in a
-    transaction: a partition and a position.
+    *logs* returns the values in the last leader's log of a partition, by offset. *fate* returns the
+    fate of a transactional value in a partition. *offset_fate* returns the fate of a commit in a
+    transaction, given the group, the partition and the position.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class GroupWork:
         return tuple(dict.fromkeys(self._groups.values()))
 
     def reading_since(self, group: str, topic: str) -> int | None:
-        """Return when a member first polled or committed a topic, None for never."""
+        """Return when a member first polled or committed a topic, None if none did."""
         first_us = (
             work[0].at_us
             for name, done in self.partitions.get(group, {}).items()
@@ -123,7 +123,7 @@ class GroupWork:
     def members(self, group: str) -> frozenset[str]:
         return frozenset(self.client(process) for process, name in self._groups.items() if name == group)
 
-    def _of(self, process: int, partition: str) -> GroupPartition:
+    def _partition_of(self, process: int, partition: str) -> GroupPartition:
         return self.partitions.setdefault(self._groups[process], {}).setdefault(partition, GroupPartition())
 
     def _read_operations(self) -> None:
@@ -151,10 +151,10 @@ class GroupWork:
             for name, pairs in value[0][1].items():
                 if pairs:
                     polled = MemberPoll(at_us, process, pairs[0][0], pairs[-1][0])
-                    self._of(process, name).polls.append(polled)
+                    self._partition_of(process, name).polls.append(polled)
         elif f == COMMIT:
             for _, name, offset in value:
-                self._of(process, name).commit(MemberCommit(at_us, process, offset))
+                self._partition_of(process, name).commit(MemberCommit(at_us, process, offset))
         elif f == STORE:
             self._note_stored(process, value, at_us)
 
@@ -175,17 +175,17 @@ class GroupWork:
     def _note_in_transaction(
         self, process: int, value: Sequence[tuple[str, str, int]], at_us: int, *, is_acked: bool
     ) -> None:
-        """Add a transaction's commits that count. Markers decide that, not the application."""
+        """Add those commits of a transaction that count. Markers decide, not the application."""
         for _, name, offset in value:
             fate = self._offset_fate(self._groups[process], name, offset)
             if fate == COMMITTED or (fate != ABORTED and is_acked):
-                self._of(process, name).commit(MemberCommit(at_us, process, offset))
+                self._partition_of(process, name).commit(MemberCommit(at_us, process, offset))
 
     def _note_stored(
         self, process: int, value: Sequence[tuple[str, str, tuple[int, str]]], at_us: int
     ) -> None:
         for _, name, (offset, result) in value:
-            self._of(process, name).commit(MemberCommit(at_us, process, offset + 1))
+            self._partition_of(process, name).commit(MemberCommit(at_us, process, offset + 1))
             self._note_effect(self._groups[process], Effect(at_us, process, result))
 
     def _note_effect(self, group: str, effect: Effect) -> None:

@@ -1,4 +1,4 @@
-"""Groups findings of one cause: thirty records lost in one truncation are one story."""
+"""Groups findings of one cause: thirty records lost in one truncation are one incident."""
 
 from collections.abc import Hashable, Iterable
 
@@ -26,14 +26,14 @@ def incidents(findings: Iterable[Finding]) -> list[Incident]:
     """Group findings by their causes, in the order of the first finding of each group."""
     groups: dict[Hashable, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        groups.setdefault(_decision(finding, number), []).append(finding)
+        groups.setdefault(_incident_key(finding, number), []).append(finding)
     return [Incident(tuple(members)) for members in groups.values()]
 
 
-def _decision(finding: Finding, number: int) -> Hashable:
-    """Return what the findings of one cause share.
+def _incident_key(finding: Finding, number: int) -> Hashable:
+    """Return a key that the findings of one cause share.
 
-    A finding without a deciding link stands alone.
+    A finding without a deciding link is an incident of its own.
     """
     deciding = [link for link in finding.chain if link.decides]
     if not deciding:

@@ -1,7 +1,7 @@
 """Indexes the evidence of a run once for all rules: sends, polls, final logs, and events by kind.
 
-The history and the trace are each read once, however many rules there are. What only
-findings need, such as the replayed cluster, is built on first use.
+The history and the trace are each read once, however many rules there are. Indexes that only
+findings need, such as the replayed cluster, are built on first use.
 """
 
 from array import array
@@ -69,7 +69,10 @@ def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "arra
 
 
 def _is_of_power(event: events.BecameLeader | Loss) -> bool | None:
-    """Return whether a log lost its end with the power (True) or with its disk (False)."""
+    """Return whether a log lost its end in a power loss (True) or with its disk (False).
+
+    None if the event is no loss.
+    """
     if isinstance(event, events.BecameLeader):
         return None
     return isinstance(event, events.UnflushedLost) or (isinstance(event, events.CorruptionCut) and event.torn)
@@ -89,12 +92,13 @@ def names(fault: events.FaultStruck, target: int | str | None) -> bool:
 
 
 class Index:
-    """Indexes for rules. Partitions are in the order in which the run first names them.
+    """The indexes of a run. Partitions are in the order in which the run first names them.
 
     ``history`` and ``orders`` come from the history alone. ``sessions`` has the sends by process
-    and partition, ``acked`` the sends that ended ok by partition, ``polled`` what all consumers
-    read, as (offset, value) pairs. ``logs`` has the final values of each replica by offset. A run
-    has millions of events and sends, so only their numbers are stored. Objects are made on access.
+    and partition, ``acked`` the acknowledged sends by partition, and ``polled`` the (offset, value)
+    pairs that consumers read. ``logs`` has the final values of each replica by offset. A run has
+    millions of events and sends, so only their numbers are stored, and objects are created on
+    access.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -157,13 +161,13 @@ class Index:
         return by_partition.get(partition, ())
 
     def has(self, *kinds: type[Event]) -> bool:
-        """Return whether any such event happened. Rules cost nothing without their events."""
+        """Return whether any such event happened; without it a rule need not read the trace."""
         return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
-        """Yield the events of some kinds as the trace stores them, each with its line.
+        """Yield the events of some kinds as the tuples that the trace stores, each with its line.
 
-        This is much cheaper than objects, for kinds with very many events.
+        For kinds with very many events this is much cheaper than objects.
         """
         lines = [self._numbers[kind.name] for kind in kinds if kind.name in self._numbers]
         return chain.from_iterable(self._merged(lines))
@@ -187,7 +191,7 @@ class Index:
     def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
         """Return the events of one kind and partition within a time span, including its ends.
 
-        Only these events are read, for kinds with very many events.
+        This reads only these events, so it suits kinds with very many events.
         """
         by_partition = self._numbers_by_partition.get(kind)
         if by_partition is None:
@@ -212,9 +216,9 @@ class Index:
     def partition(self, name: str) -> PartitionState:
         """Return a partition with every record that was ever in its logs.
 
-        A short trace is replayed once for all partitions. For a long trace, the copies of all
-        records would take as much memory as the run. Few partitions have findings, so the first
-        ones requested are replayed one by one.
+        A short trace is replayed once for all partitions. In a long trace, the copies of all
+        records would take as much memory as the run, but few partitions have findings. So the first
+        `_REPLAYS_MAX` - 1 requested partitions are replayed one by one.
         """
         state = self._partitions.get(name)
         if state is None and self._replays == _REPLAYS_MAX:
@@ -228,7 +232,7 @@ class Index:
                     if not alone or cluster.concerns(event, name):
                         cluster.advance(event, number)
             state = cluster.partition(name)
-            # Stories refer to the partitions that were replayed before, so those objects stay.
+            # Stories refer to partitions of earlier replays, so those objects stay.
             self._partitions = (
                 {**self._partitions, name: state} if alone else {**cluster.partitions, **self._partitions}
             )
@@ -244,12 +248,12 @@ class Index:
         return by_offset.get(offset, [])
 
     def strike_at(self, line: float, target: int | str | None) -> int | None:
-        """Return the number of the fault that struck a broker or a client at a line.
+        """Return the number of the fault that struck a broker or a client at a line, or None.
 
-        None if none did. A rule for messages names its fault. Any other fault precedes its effects
-        in the trace: it is the last fault of that instant, preferably one that names the target. If
-        a fault acts in steps, its later steps belong to the last fault that names the target and
-        has not ended.
+        The event of a message rule has the number of its fault. Any other fault precedes its
+        effects in the trace: it is the last fault of that instant, preferably one that names the
+        target. If a fault acts in steps, its later steps belong to the last fault that names the
+        target and has not ended.
         """
         key = int(line), target
         if key not in self._strikes:
@@ -295,8 +299,8 @@ class Index:
     def forgetful_partitions(self) -> Sequence[str]:
         """The partitions with a log that lost committed records, in the order of the trace.
 
-        Either a leader began with fewer records than had been committed, or a replica truncated
-        below its high watermark because another history had replaced its own.
+        Either a leader started with fewer records than had been committed, or a replica truncated
+        its log below its high watermark because the leader had other records there.
         """
         committed: dict[str, int] = {}
         passed: dict[tuple[str, int], int] = {}
@@ -324,12 +328,12 @@ class Index:
 
     @cached_property
     def behaviours(self) -> Behaviours:
-        """The behaviour of brokers and clients, built once: a rule may ask at each event."""
+        """The behaviour of brokers and clients, built once: a rule may need it at each event."""
         return self.evidence.does()
 
     @cached_property
     def log_ends(self) -> LogEnds:
-        """The transactions of all logs, and what consumers read of them too early."""
+        """The transactions in all logs, and the reads above the last stable offset."""
         readers = {each.name for each in self.evidence.consumers.values() if each.read_committed}
         return LogEnds(self.raw_events(*FOLLOWED), readers)
 
@@ -385,7 +389,10 @@ class Index:
         )
 
     def excuse(self, partition: str, offset: int | None) -> Permission | None:
-        """Return what permits an anomaly at an offset, or at any: a resumed or forgotten epoch."""
+        """Return the permission for an anomaly behind a resumed or forgotten epoch, or None.
+
+        Without an *offset*, any lost offset of the partition counts.
+        """
         for permission, offsets in self._excuses:
             lowest = offsets.get(partition)
             if lowest is not None and (offset is None or offset >= lowest):
@@ -395,8 +402,8 @@ class Index:
     def readable(self, partition: str) -> frozenset[Value]:
         """Return every value that consumers can still read: the last leader's, except aborted ones.
 
-        If the leader is unknown, the values of all logs count; without logs, all values that were
-        read.
+        If the leader is unknown, the values of all logs count. Without logs, all values count that
+        were read.
         """
         if self._readable is None or self._readable[0] != partition:
             logs = self.logs.get(partition)
@@ -458,11 +465,10 @@ class Index:
 
     @cached_property
     def offset_parts(self) -> Mapping[tuple[str, str, int], list[tuple[int, TransactionPart]]]:
-        """The offsets that transactions committed, by group, partition and position.
+        """The commits of groups in transactions, each with its append time.
 
-        Each has its append time.
-
-        They are parts of transactions like any record.
+        They are by group, partition and position. A commit is a part of its transaction like any
+        record.
         """
         commits: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
         appended = {

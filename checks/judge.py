@@ -10,10 +10,10 @@ from harrow.checks.rules.catalogue import rules_for
 
 
 def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
-    """Judge a run by all rules, except those of unwatched invariants and of an unhealed core.
+    """Judge a run by the rules that apply to it (`rules_for`).
 
-    A run in which nothing was tried, or that did not get to its end, is inconclusive, but a broken
-    promise stays broken. An existing *index* of the evidence is used.
+    A run in which nothing was tried, or that did not get to its end, is inconclusive, unless it
+    broke a promise. Pass the *index* of the evidence if there is one already.
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)

@@ -1,9 +1,9 @@
-"""Links of the chain that leads to a finding, as data, and the kinds of link.
+"""Defines the links of the chain that leads to a finding, and the kinds of link.
 
-A kind of link is a function. Its keyword arguments, with the types of
-`harrow.cluster_model.events`, are the operands of its links. It returns their words. A rule from
-anywhere can therefore define a kind of its own, with everything needed to show, record and compare
-it. Rules only create data; words are made where they are shown (`harrow.campaigns.record.phrases`).
+A kind of link is declared by a function. Its keyword arguments, with the types of
+`harrow.cluster_model.events`, are the operands of its links, and it returns their words. So a
+plugin's rule can define a kind of its own, which harrow can show, record and compare. Rules only
+create data; output turns them into words (`harrow.campaigns.record.phrases`).
 
 The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
 decides if the next one could not have happened without it. A kind declares both sides as data:
@@ -14,8 +14,8 @@ For example, an election needs the former leader to be out of service, which a c
 session or a shutdown establishes. A broker that comes back must have been down. An acknowledgement
 by the ISR needs the copies that it claims, so it contradicts a link that truncated one of them.
 `unmet` walks a chain and reports every need that no earlier link has established. Stories look up
-such a need in the trace, and tell the event that meets it (`harrow.checks.causes.background`). A
-test does the same for every finding of the library: a need that remains breaks the law.
+such a need in the trace, and add the event that meets it (`harrow.checks.causes.background`). A
+test checks every finding of the library: a need that remains unmet breaks the law.
 
 Faults are data as well. A kind ``is_fault`` if nothing in the cluster caused its links. If a fault
 of the campaign caused a link, ``strike`` is the number of that fault: the ``strike`` of its
@@ -35,13 +35,13 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 P = ParamSpec("P")
 
 Actor = int | str | None
-"""Who acts: the id of a broker, or the name of a client."""
+"""The id of the broker, or the name of the client, that acts."""
 
 RecordValue = Annotated[str | int, FieldKind.VALUES]
 """An operand with the value of one record."""
 
 CONCLUSION: Final = "conclusion"
-"""The event of links without a moment of their own, which follow from the others."""
+"""The event of links that have no moment, because they follow from the other links."""
 
 KINDS: Final[dict[str, "LinkKind[...]"]] = {}
 """Every kind of link by its name; `link` and `cause` register them."""
@@ -64,10 +64,9 @@ ACTOR: Final = "actor"
 
 @dataclass(frozen=True, slots=True)
 class ChainFact:
-    """A fact that holds of a subject, or does not.
+    """A fact that holds for a subject, or does not.
 
-    Until a link establishes it, a fact does not hold. A fact that ``is_open`` may be either way
-    until then.
+    Until a link establishes it, a fact does not hold. If it ``is_open``, it is unknown until then.
     """
 
     name: str
@@ -80,7 +79,7 @@ class ChainFact:
         where: tuple[str, Any] | None = None,
         unless: tuple[str, ...] = (),
     ) -> "ChainCondition":
-        """Return the condition that the fact holds of a subject.
+        """Return the condition that the fact holds for a subject.
 
         *subject* names operands, or `ACTOR`.
         """
@@ -88,7 +87,7 @@ class ChainFact:
 
 
 class ChainCondition(NamedTuple):
-    """What a kind of link needs, or makes.
+    """A condition that a kind of link needs, or makes true.
 
     ``subject`` names operands, or `ACTOR`. An operand with several brokers stands for each of them.
     ``then`` is whether the fact holds, the name of the operand that has its value, or None if such
@@ -103,7 +102,7 @@ class ChainCondition(NamedTuple):
     unless: tuple[str, ...]
 
 
-class Standing(NamedTuple):
+class FactValue(NamedTuple):
     """The value of a fact for one subject."""
 
     fact: ChainFact
@@ -116,15 +115,17 @@ class LinkKind(Generic[P]):
     """A kind of link.
 
     ``phrase`` makes the words from the operands: the predicate of a sentence about the actor (in
-    its ``role`` here, if any), or a whole sentence if the kind is ``impersonal``. ``stems_from``
-    names the events that such a link may be about. ``event`` is its name in a chain of events, for
+    its ``role``, if any), or a whole sentence if the kind is ``impersonal``. ``stems_from`` names
+    the trace events that such a link may be about. ``event`` is the name of the link's event, for
     programs. If it is about another broker than the actor, ``about`` is the operand with that
-    broker's id. A kind that ``is_cause`` says why an anomaly came about. ``needs`` and ``makes``
-    are the two sides of the law of chains. A kind without needs ``is_fault``, which comes from
-    outside, or ``free_because`` says why it needs no earlier link. A kind that ``is_turn`` is an
-    election, a truncation or a change of an ISR, and is never folded away. ``no_remedy`` says why
-    nothing that harrow can set prevents a cause. No switch of brokers guards against a cause that
-    ``is_of_client``.
+    broker's id.
+
+    A kind that ``is_cause`` says why an anomaly came about. ``needs`` and ``makes`` are the two
+    sides of the law of chains. A kind without needs ``is_fault``, which comes from outside, or
+    ``free_because`` says why it needs no earlier link. A kind that ``is_turn`` is an election, a
+    truncation or a change of an ISR; output never hides such a link. ``no_remedy`` says why nothing
+    that harrow can set prevents a cause. A cause that ``is_of_client`` lies with a client, so no
+    switch of brokers guards against it.
     """
 
     name: str
@@ -172,11 +173,10 @@ def kind_named(name: str) -> LinkKind[...]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One event of the chain that led to a finding, or a conclusion from the others.
+    """One event of the chain that led to a finding, or a conclusion from the other links.
 
     ``at_us`` is its virtual time in microseconds, None for a conclusion. Without a link that
-    ``decides``, the finding would not exist. ``strike`` is the number of the fault that struck
-    here.
+    ``decides``, the finding would not exist. ``strike`` is the number of the fault that caused it.
     """
 
     kind: LinkKind[...]
@@ -291,11 +291,11 @@ def cause(
 
 
 class Gap(NamedTuple):
-    """A need that no earlier link has met, with its link and the place of that in the chain."""
+    """A need that no earlier link has met, its link, and the link's place in the chain."""
 
     place: int
     link: Link
-    need: Standing
+    need: FactValue
 
 
 def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
@@ -306,16 +306,16 @@ def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
     facts: dict[tuple[ChainFact, tuple[Any, ...]], Any] = {}
     for place, each in enumerate(chain):
         if (place or of_first) and not each.kind.is_fault:
-            for need in standing(each, each.kind.needs):
+            for need in fact_values(each, each.kind.needs):
                 value = facts.get((need.fact, need.subject), None if need.fact.is_open else False)
                 if value is not None and value != need.value:
                     yield Gap(place, each, need)
-        for made in standing(each, each.kind.makes):
+        for made in fact_values(each, each.kind.makes):
             facts[made.fact, made.subject] = made.value
 
 
-def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Standing]:
-    """Yield the facts that conditions state for the operands of a link."""
+def fact_values(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[FactValue]:
+    """Yield the facts, with values, that conditions state for the operands of a link."""
     for fact, names, then, where, unless in conditions:
         if where is not None and link.operand(where[0]) != where[1]:
             continue
@@ -332,7 +332,7 @@ def standing(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Stand
         choices = [operand if isinstance(operand, tuple) else (operand,) for operand in operands]
         for subject in product(*choices):
             if None not in subject:
-                yield Standing(fact, subject, value)
+                yield FactValue(fact, subject, value)
 
 
 def strikes(chain: Iterable[Link]) -> tuple[int, ...]:
@@ -368,9 +368,9 @@ def _annotations(hint: Any) -> Iterator[Any]:
 
 
 def cause_key(link: Link) -> tuple[str | bool, ...]:
-    """Return what makes two causes the same: their kind, and operands that are flags or texts.
+    """Return a key that equal causes share: their kind, and operands that are flags or texts.
 
-    Brokers, records, offsets, epochs and counts differ from run to run.
+    Brokers, records, offsets, epochs and counts differ from run to run, so the key has none.
     """
     kinds = operand_kinds(link.kind.name)
     return (

@@ -1,4 +1,4 @@
-"""Promises and permissions, with which a rule is registered."""
+"""Defines promises and permissions: what Kafka promises, and which settings permit an anomaly."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """A setting under which Kafka never promised that an anomaly does not happen.
+    """A setting under which Kafka does not promise that an anomaly never happens.
 
-    ``when`` restricts it to some cases. ``stated`` says whether the settings alone show that it may
-    apply, which is never so if that takes a trace or the anomaly itself. ``prevented_by`` prevents
-    the anomaly, for findings from a history alone. ``is_order``: an administrator requested it, so
-    no setting is involved. `demand` overrides settings, but not what the script of a campaign
-    orders itself.
+    ``when`` restricts it to some cases. ``stated`` returns whether the user's settings alone show
+    that it may apply; by default they do not, because that takes a trace. ``prevented_by`` prevents
+    the anomaly, for findings from a history alone. ``is_order`` is true if an administrator
+    requested the deletion, so that no setting is involved: `demand` overrides settings, but not the
+    requests in the script of a campaign.
     """
 
     setting: str
@@ -31,11 +31,11 @@ class Permission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What promises that an anomaly does not happen, and what permits it nevertheless.
+    """The settings that promise that an anomaly does not happen, and those that permit it.
 
-    ``releases`` says since when the promise is made, or kept, if not always. If it depends on the
-    producer of a record, ``to_producer`` returns what that producer was promised. ``in_run``
-    returns the promise of a run, if it is not that of each producer.
+    ``releases`` says since which release the promise is made, or kept, if not always. If the
+    promise depends on the producer of a record, ``to_producer`` returns the promise to a producer.
+    If it depends on other settings of the run, ``in_run`` returns the promise of a run.
     """
 
     promised_by: tuple[str, ...]
@@ -66,10 +66,10 @@ class Promise:
     def in_short(self) -> str:
         return " and ".join(self.promised_by[:1]) or "nothing"
 
-    def held_to(self, evidence: Evidence) -> str:
-        """Return the promise of a run, in its settings.
+    def words_for(self, evidence: Evidence) -> str:
+        """Return the promise of a run in words, which name its settings.
 
-        Producers with different settings were promised different things, and all of them are named.
+        Producers with different settings have different promises; all of these are named.
         """
         if self.in_run is not None:
             return self.in_run(evidence)

@@ -1,8 +1,8 @@
-"""What may prevent a finding: settings, repairs of later releases, switches of this release.
+"""Lists what may prevent a finding: settings, repairs of later releases, switches of this release.
 
-Rules propose settings, given the cause. Switches declare which rules and causes they guard against
-(`harrow.cluster_model.release.switch.Switch`). Neither is a proof. Commands run the plan again
-with each `Remedy` (`harrow.campaigns.run.proof`), and the result of such a run is a `Trial`.
+Rules propose settings that fit the cause. Switches declare which rules and causes they guard
+against (`harrow.cluster_model.release.switch.Switch`). Neither is a proof. So commands run the plan
+again with each `Remedy` (`harrow.campaigns.run.proof`), and the result of such a run is a `Trial`.
 """
 
 from collections.abc import Collection, Iterable
@@ -30,7 +30,7 @@ NOT_TRIED: Final = "not tried"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """The changes to a plan: Kafka settings, a later release, switches, fields by path."""
+    """Changes to a plan: Kafka settings, a later release, switches, fields by path."""
 
     settings: tuple[tuple[str, Value], ...] = ()
     release: str | None = None
@@ -52,10 +52,10 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refutation:
-    """A finding of a trial that refutes its remedy: what broke, and where.
+    """A finding of a trial that refutes the remedy: what broke, and where.
 
-    ``causes`` are the names of its causes. ``is_new``: the run without the remedy had nothing of
-    the kind. Otherwise what the remedy should have prevented happened again.
+    ``causes`` are the names of its causes. ``is_new`` is true if the run without the remedy had no
+    such finding. Otherwise the finding that the remedy should prevent happened again.
     """
 
     rule: str
@@ -71,11 +71,12 @@ class Refutation:
 class Trial:
     """A run with a remedy, and its result.
 
-    ``struck`` are the faults that struck before the damage in the run, and also in the trial;
-    ``missing`` are those that did not. ``is_finished``: the script came to its end; ``verdict`` is
-    that of the trial. ``outcome`` is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or
-    `NOT_TRIED` (``reason`` says why the trial proves nothing). ``options`` repeat the trial, each
-    after ``--set``, or after ``--then`` if the seed had drawn what they override (`is_drawn`).
+    ``outcome`` is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or `NOT_TRIED`
+    (``reason`` says why the trial proves nothing). ``verdict`` is the verdict of the trial.
+    ``struck`` are the faults that struck before the damage in the run, and struck in the trial too;
+    ``missing`` did not strike in the trial. ``is_finished`` says whether the script came to its
+    end. ``options`` repeat the trial, each after ``--set``; after ``--then`` if ``is_drawn``,
+    because the seed had drawn the values that they override.
     """
 
     outcome: str
@@ -94,10 +95,10 @@ class Trial:
 class Prevention:
     """One way to prevent a finding.
 
-    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`; ``value`` is the
-    safe value, or the release with the repair, None if any value will do. ``text`` is for people,
-    and ``meaning`` explains a switch. Without a ``remedy`` it cannot be tried on the model.
-    ``trial`` is None until it was tried.
+    ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`. ``value`` is the
+    safe value, or the release with the repair, or None if any value will do. ``text`` is for
+    people, and ``meaning`` explains a switch. Without a ``remedy`` the model cannot try it.
+    ``trial`` is None until it has been tried.
     """
 
     kind: str
@@ -117,7 +118,7 @@ class Prevention:
 
 
 def _setting(name: str, value: str | None = None, more: str = "", **tried: Value) -> Prevention:
-    """Return a setting; *tried* has the settings of a trial, by names with ``_`` for dots."""
+    """Return the prevention by a setting; *tried* are the settings of a trial, ``_`` for dots."""
     text = f"{name}{'' if value is None else f'={value}'}{more}"
     settings = tuple((key.replace("_", "."), chosen) for key, chosen in tried.items())
     return Prevention(SETTING, name, value, text, Remedy(settings=settings))
@@ -192,10 +193,10 @@ def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[P
 
 
 def other_switches(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[Prevention, ...]:
-    """Return what else to try against a broken promise: all flaws that were switched on.
+    """Return what else to try against a broken promise: all flaws that the campaign switched on.
 
-    Where the finding's own guards have *proposed* no switch at all, later repairs of every other
-    kind are tried as well.
+    If the preventions that were *proposed* for the finding have no switch, all later repairs are
+    tried as well.
     """
     is_open = not any(way.remedy.switches for way in proposed)
     return tuple(way for way in _unsafe(evidence, SWITCHES) if is_open or way.kind == BEHAVIOUR)
@@ -206,10 +207,10 @@ def _guarding(kinds: frozenset[str]) -> list[str]:
 
 
 def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ...]:
-    """Return the unsafe ones of some switches: first those switched off, then later repairs.
+    """Return the *wanted* switches that are unsafe in this run.
 
-    A flaw that the campaign switches on is the likelier reason, so it comes first. Repairs come in
-    Kafka's order.
+    Flaws that the campaign switched on come first, because they are the likelier reason. Repairs of
+    later releases follow, in Kafka's order.
     """
     switched_off = []
     for name in wanted:

@@ -1,8 +1,9 @@
-"""The promises of Kafka: the settings that make them, and those that permit an anomaly.
+"""Defines Kafka's promises: the settings that make them, and those that permit an anomaly.
 
-There is no verdict without a promise. An anomaly counts against Kafka only if Kafka, so configured,
-promised that it would not happen. With a trace, the cause decides which setting permits an anomaly.
-With only a history, the stated settings decide. Each rule's own promise is defined with the rule.
+There is no verdict without a promise. An anomaly counts against Kafka only if Kafka, configured
+like this, promised that it would not happen. With a trace, the cause decides which setting permits
+an anomaly. With only a history, the stated settings decide. A promise of only one rule is defined
+with the rule.
 """
 
 from collections.abc import Iterable
@@ -284,7 +285,8 @@ def single_copy(producer: ProducerSettings) -> str:
 def order(producer: ProducerSettings) -> str:
     """Return what a producer was promised about the order of its records.
 
-    The documentation of ``max.in.flight.requests.per.connection`` in ``ProducerConfig.java``.
+    The documentation of ``max.in.flight.requests.per.connection`` in ``ProducerConfig.java`` is the
+    source.
     """
     if producer.idempotence:
         return IDEMPOTENT
@@ -314,7 +316,7 @@ def committed_reads(_: Evidence) -> str:
 
 
 def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, ...]:
-    """Return what prevents an anomaly that a setting permits, by itself or by a loss."""
+    """Return what prevents an anomaly that a setting permits, directly or through a loss."""
     for permitted in (*promise.permissions, *BY_LOSS):
         if permitted.setting == setting:
             return permitted.prevented_by
@@ -336,7 +338,7 @@ RESETTING = Promise(
         ),
     ),
 )
-"""Where consumers continue that find nothing at their positions."""
+"""The promise to consumers that find no record at their position."""
 
 IN_SEND_ORDER = Promise(
     promised_by=(IDEMPOTENT, f"{IN_FLIGHT}=1, unless {ACKS_0}"),

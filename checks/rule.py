@@ -1,4 +1,4 @@
-"""A rule: its name, its meaning, what promises it, and the function that finds violations."""
+"""Defines a rule: its name, its meaning, its promise, and the function that finds anomalies."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 SEEN_BY_CLIENTS: Final = 0
 SEEN_IN_LOGS: Final = 1
 SEEN_IN_CLUSTER: Final = 2
-"""Where an anomaly shows: the lower, the worse for the users of the cluster."""
+"""Where an anomaly can be observed. A lower number is worse for the users of the cluster."""
 
 LOST: Final = "lost"
 DOUBLED: Final = "doubled"
@@ -28,12 +28,13 @@ DIVERGED: Final = "diverged"
 class Rule:
     """A rule.
 
-    ``definition`` says what the anomaly is, ``source`` why it is one, ``promise`` what promises
-    that there is none. ``find`` yields the anomalies of a run. ``is_undecided`` says whether a run
-    without anomalies ended too early to decide. ``verb`` says what happened to the records of the
-    findings, or to the ``place`` in a log. A rule that ``goes_by_order`` compares events of one
-    moment, so it needs a trace in the order in which they happened. ``fate`` is the fate of the
-    records of its findings (`LOST` and so on), empty if they are about something else.
+    ``definition`` defines the anomaly, ``source`` is its origin in Kafka or Jepsen, and ``promise``
+    says which settings promise that it never happens. ``find`` yields the anomalies of a run.
+    ``is_undecided`` says whether a run without anomalies ended too early to decide. ``verb`` says
+    what happened to the records of the findings, or, if the rule ``is_about_place``, to an offset.
+    A rule that ``goes_by_order`` compares events of one moment, so it needs a trace in the order in
+    which they happened. ``fate`` is the fate of the records of its findings (`LOST` and so on),
+    empty if the findings are not about records.
     """
 
     name: str
@@ -60,12 +61,10 @@ class Rule:
         return "\n".join([*lines, f"Source: {self.source}"])
 
     def judge(self, index: Index) -> RuleResult:
-        """Return the rule's result: the worst of its findings, or undecided.
-
-        Broken promises come first.
-        """
+        """Return the result of the rule. Findings that break a promise come first."""
         judged = [
-            self._guarded(index, _excused_by_metadata_loss(index, finding)) for finding in self.find(index)
+            self._with_guards(index, _excused_by_metadata_loss(index, finding))
+            for finding in self.find(index)
         ]
         findings = tuple(sorted(judged, key=lambda finding: finding.permitted_by is not None))
         if any(finding.permitted_by is None for finding in findings):
@@ -74,10 +73,10 @@ class Rule:
             status = INCONCLUSIVE
         else:
             status = PERMITTED if findings else HELD
-        return RuleResult(status=status, promise=self.promise.held_to(index.evidence), findings=findings)
+        return RuleResult(status=status, promise=self.promise.words_for(index.evidence), findings=findings)
 
-    def _guarded(self, index: Index, finding: Finding) -> Finding:
-        """Add the unsafe switches that guard against it to a promise that brokers broke."""
+    def _with_guards(self, index: Index, finding: Finding) -> Finding:
+        """Add the unsafe switches that guard against a finding, if brokers broke the promise."""
         if finding.permitted_by is not None or any(cause.kind.is_of_client for cause in finding.causes):
             return finding
         causes = [cause.kind.name for cause in finding.causes]
@@ -90,7 +89,7 @@ def _excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
 
     Brokers return to an older cluster state: replicas are back in ISRs that they had left, former
     leaders lead, and epochs are assigned twice. Kafka promises nothing then, because a quorum
-    relies on the disks of its majority. Whatever breaks is permitted by disk failure.
+    relies on the disks of its majority. So disk failure permits every finding.
     """
     lost_us = index.metadata_lost_us
     if lost_us is None or finding.permitted_by is not None:

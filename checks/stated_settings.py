@@ -1,4 +1,4 @@
-"""Settings that a user states for a history without other evidence."""
+"""Reads the settings that a user states for a history, which has no other evidence of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -7,15 +7,15 @@ from typing import Any, Final
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _Reader = Callable[[str], dict[str, Any]]
-"""Returns the fields of `StatedSettings` that a setting's text implies."""
+"""A function that returns the fields of `StatedSettings` that a setting's text implies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedSettings:
     """The settings on which promises depend.
 
-    A setting that is not stated is as strict as Kafka can be. ``acks`` is ``"0"``, ``"1"`` or
-    ``"all"``. ``flushed``: no acked record was only in memory when a machine lost power.
+    If the user does not state a setting, it has Kafka's strictest value. ``acks`` is ``"0"``,
+    ``"1"`` or ``"all"``. ``flushed`` says that every acked record was flushed to disk.
     ``idempotence`` is false for releases before 0.11.
     """
 

@@ -16,10 +16,10 @@ OPEN: Final = "open"
 
 @dataclass(frozen=True, slots=True)
 class TransactionFate:
-    """The fate of a record: its transaction's producer and epoch, and the deciding marker.
+    """The fate of a record in a transaction: the producer, and the marker that decided.
 
-    The offset is None while the transaction is `OPEN`. ``leader_epoch`` is that of the leader that
-    appended the record.
+    ``marker_offset`` is None while the transaction is `OPEN`. ``leader_epoch`` is the epoch of the
+    leader that appended the record.
     """
 
     state: str
@@ -39,7 +39,7 @@ class TransactionPart(NamedTuple):
 
 
 def fate_of(parts: Sequence[TransactionPart]) -> str | None:
-    """Return the best fate of a record at several places, None if it is in no transaction."""
+    """Return the best fate of a record with several copies, None if it is in no transaction."""
     states = {part.fate.state for part in parts}
     return next((state for state in (COMMITTED, OPEN, ABORTED) if state in states), None)
 
@@ -47,7 +47,7 @@ def fate_of(parts: Sequence[TransactionPart]) -> str | None:
 def transaction_fates(log: FinalLog) -> Mapping[int, TransactionFate]:
     """Return the fates of transactional records by offset.
 
-    A marker decides all undecided records of its producer before it
+    A marker decides all undecided records of its producer that precede it in the log
     (``ProducerStateManager.completeTxn``).
     """
     fates: dict[int, TransactionFate] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from harrow.campaigns.record.phrases import because
 from harrow.checks.finding import Finding
-from harrow.checks.link import ChainFact, Link, operand_kinds, standing, unmet
+from harrow.checks.link import ChainFact, Link, fact_values, operand_kinds, unmet
 from harrow.cluster_model.events import FieldKind
 
 
@@ -36,11 +36,11 @@ def _followed(chain: tuple[Link, ...]) -> Iterator[int]:
     """Yield the places of links that were the last to establish a need of a later link."""
     established: dict[tuple[ChainFact, tuple[Any, ...]], tuple[int, Any]] = {}
     for place, link in enumerate(chain):
-        for need in standing(link, () if link.kind.is_fault else link.kind.needs):
+        for need in fact_values(link, () if link.kind.is_fault else link.kind.needs):
             source, value = established.get((need.fact, need.subject), (place, None))
             if value == need.value:
                 yield source
-        for effect in standing(link, link.kind.makes):
+        for effect in fact_values(link, link.kind.makes):
             established[effect.fact, effect.subject] = place, effect.value
 
 

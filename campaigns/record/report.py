@@ -32,7 +32,7 @@ from harrow.checks.finding import (
     worst,
     worst_first,
 )
-from harrow.checks.history.witness import shown
+from harrow.checks.history.witness import partition_text, record_text
 from harrow.checks.incident import Incident, incidents
 from harrow.checks.link import Link
 from harrow.checks.prevention import Prevention, Trial
@@ -138,7 +138,7 @@ def of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
 
 def subject(finding: Finding) -> str:
     """Return the record of a finding, or its place if it has none."""
-    return printable(shown(finding.value)) if finding.value is not None else place(finding)
+    return printable(record_text(finding.value)) if finding.value is not None else place(finding)
 
 
 def others_of(incident: Incident) -> str:
@@ -153,7 +153,7 @@ def others_of(incident: Incident) -> str:
 
 def place(finding: Finding) -> str:
     """Return the place of a finding, such as ``t-0 offset 1``, or the cluster."""
-    partition = printable(finding.partition) or "the cluster"
+    partition = printable(partition_text(finding.partition)) or "the cluster"
     return partition if finding.offset is None else f"{partition} offset {finding.offset}"
 
 

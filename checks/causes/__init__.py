@@ -1,1 +1,1 @@
-"""How a finding came about: copies of records, requests, and what would have prevented it."""
+"""Explains findings: the chain of events that led to each, its cause, and what prevents it."""

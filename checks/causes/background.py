@@ -1,9 +1,9 @@
 """Looks up in the trace what made a link of a chain possible.
 
-Rules tell what happened to a record. Sources tell the background: why there was an election, how a
-broker was cut off, who wrote the ISR from which a leader was elected. Each source answers for one
-fact of `harrow.checks.causes.facts`. `Story.chain` calls it where a link needs the fact and no
-earlier link has established it.
+Rules add the links about a record. The sources in this file add the background: why there was an
+election, how a broker was cut off, who wrote the ISR from which a leader was elected. Each source
+finds the event behind one fact of `harrow.checks.causes.facts`. `Story.chain` calls it where a link
+needs the fact and no earlier link has established it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,8 +40,8 @@ _AFTERMATH_US: Final = 10 * US_PER_SECOND
 """How long after a disturbance a request may still fail because of it: a broker that was down has
 to catch up."""
 _LATE_UPDATES_MAX: Final = 2
-"""How many late updates to a leader a story shows: the one with the ISR in question, and the one
-before it."""
+"""How many late updates to a leader a story shows: the update with the ISR in question, and its
+predecessor."""
 
 Leadership = events.LeaderElected | events.BecameLeader
 End = (
@@ -190,7 +190,7 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
         events.MetadataLogLost,
         events.ReplicasAssigned,
     )
-    begin = _leadership_begin(story, broker, line)
+    begin = _start_of_leadership(story, broker, line)
     first: tuple[int, Link] | None = None
     for number, event in reversed(ends):
         if number >= line:
@@ -208,7 +208,7 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
         story.tell(*first)
 
 
-def _leadership_begin(story: Story, broker: int, line: float) -> int:
+def _start_of_leadership(story: Story, broker: int, line: float) -> int:
     """Return the line of the election that began a broker's last leadership before a line."""
     begin = 0
     for number, election in reversed(story.elections):
@@ -303,7 +303,7 @@ def _tell_cut(story: Story, line: float, gap: Gap) -> None:
     )
     before = [each for each in reversed(cuts) if each.number < line and not _brings_back(story, each.number)]
     until_us = gap.link.at_us or 0
-    own = [(each, _end_of(story, each)) for each in before if _cuts_off(each.event, broker)]
+    own = [(each, _end_of_cut(story, each)) for each in before if _cuts_off(each.event, broker)]
     at_once = [each for each, _ in own if each.event.at_us >= until_us - _AT_ONCE_US]
     in_force = [each for each, end in own if end is not None and end.number >= line]
     recent = [
@@ -342,13 +342,13 @@ def _nodes(fault: events.FaultStruck) -> Iterator[int]:
     return (value for value in detail_values(fault) if type(value) is int)
 
 
-def _end_of(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
+def _end_of_cut(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
     ends: Sequence[TraceLine[Back]]
     ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
-    return next((end for end in ends if end.number > cut.number and _ends(end.event, cut.event)), None)
+    return next((end for end in ends if end.number > cut.number and _has_ended(end.event, cut.event)), None)
 
 
-def _ends(end: Back, cut: Cut) -> bool:
+def _has_ended(end: Back, cut: Cut) -> bool:
     if isinstance(end, events.FaultEnded):
         return isinstance(cut, events.FaultStruck) and cut.strike == end.strike
     return isinstance(cut, events.BrokerStopped | events.BrokerPaused) and cut.broker == end.broker
@@ -411,7 +411,7 @@ def fault_end(story: Story, strike: int) -> float:
 
 
 def tell_disturbed_messages(story: Story, api: str, process: str, begin: float, end: float) -> None:
-    """Tell the messages of an API, from or to a process, that a fault struck between two lines."""
+    """Tell which messages of an API, from or to a process, a fault struck between two lines."""
     for line in story.index.events(events.MessageRuleApplied):
         event = line.event
         if (
@@ -438,10 +438,9 @@ def tell_late_updates(story: Story, leader: int, line: int) -> None:
 
 
 def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
-    """Return the ISR that the control plane had before a line, whether or not its leader knew.
+    """Return the ISR that the control plane had before a line, even if the leader did not know it.
 
-    A trace observed from outside may lack these writes. It then shows the ISRs that leaders
-    learned.
+    The trace of a real cluster may lack these writes. Then the ISRs count that leaders learned.
     """
     change: TraceLine[IsrEvent | events.IsrChanged] | None
     written = events.IsrWritten if story.index.has(events.IsrWritten) else events.IsrChanged
@@ -565,7 +564,7 @@ def _tell_lag(story: Story, line: float, gap: Gap) -> None:
         return
     begin = story.start(max(0, (gap.link.at_us or 0) - _LAG_US))
     in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
-    match = _of_followers(in_force, leader, (follower,))
+    match = _disturbance_of_followers(in_force, leader, (follower,))
     if match is not None:
         _tell_hindrance(story, match[0], leader, follower)
 
@@ -581,7 +580,7 @@ def _tell_failure(story: Story, line: float, gap: Gap) -> None:
 
 
 def tell_failure(story: Story, line: TraceLine[events.SendFailed], value: Value) -> None:
-    """Tell that a request failed: it got no answer, or the leader refused it."""
+    """Tell why a request failed: it got no answer, or the leader refused it."""
     failure = line.event
     if failure.error == NO_ANSWER:
         hindered = _tell_disturbance(story, line.number, failure, value)
@@ -598,17 +597,19 @@ def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value
     """Tell what kept a request or its answer from arriving, and return the broker that it hindered.
 
     Disturbances in force between the send and the failure come first, then those that ended shortly
-    before. Of these the likeliest counts: a message that a fault struck, a stop or pause of the
-    leader, a quota, a fault on the way. Where the answer waits for the ISR, a follower may have
-    been hindered as well. If the trace has no such event, the story gets no link, and the leader is
-    returned.
+    before. The likeliest of these counts: first a message that a fault struck, then a stop or pause
+    of the leader, a quota, a fault of the link. If the answer waits for the ISR, the disturbance
+    may also have hindered a follower. If the trace has no such event, this adds no link and returns
+    the leader.
     """
-    begin = _sent_at(story, line, failure, value)
+    begin = _line_of_send(story, line, failure, value)
     client, leader = failure.client, failure.leader
     followers = story.settings.replicas if _waits_for_isr(story, client) else ()
     for since in (begin, story.start(max(0, failure.at_us - _AFTERMATH_US))):
         in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, since)]
-        match = _of_link(in_force, client, leader, since) or _of_followers(in_force, leader, followers)
+        match = _disturbance_of_link(in_force, client, leader, since) or _disturbance_of_followers(
+            in_force, leader, followers
+        )
         if match is not None:
             cause, hindered = match
             _tell_hindrance(story, cause, leader, hindered)
@@ -638,7 +639,7 @@ def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
     ]
 
 
-def _sent_at(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
+def _line_of_send(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
     for number, again in reversed(story.events(events.SentAgain)):
         if number < line and again.client == failure.client and value in again.values:
             return number
@@ -657,7 +658,7 @@ def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> b
         return story.index.position_at(until_us) > begin
     if isinstance(cause.event, events.MessageRuleApplied):
         return cause.event.action == HOLD and _release_of(story, cause.event.strike) > begin
-    end = _end_of(story, cause)  # type: ignore[arg-type]  # the remaining kinds have an end
+    end = _end_of_cut(story, cause)  # type: ignore[arg-type]  # the remaining kinds have an end
     if end is None:
         return isinstance(cause.event, events.BrokerStopped | events.BrokerPaused)
     return end.number > begin
@@ -671,7 +672,7 @@ def _release_of(story: Story, strike: int | None) -> float:
     return next(releases, END)
 
 
-def _of_link(
+def _disturbance_of_link(
     causes: Sequence[TraceLine[Disturbance]], client: str, leader: int, begin: float
 ) -> tuple[TraceLine[Disturbance], int] | None:
     """Return the disturbance between a client and a leader, and the leader."""
@@ -694,7 +695,7 @@ def _of_link(
 
 
 def _lies_between(fault: events.FaultStruck, client: str, leader: int) -> bool:
-    """Return whether a fault strikes the link, the client alone, or slows the leader down."""
+    """Return whether a fault struck the link or the client alone, or slowed the leader down."""
     if names(fault, client):
         return names(fault, leader) or not (any(_nodes(fault)) or _names_control(fault))
     return names(fault, leader) and _is_delay(fault)
@@ -704,7 +705,7 @@ def _is_delay(fault: events.FaultStruck) -> bool:
     return any(name == "delay" for name, _ in fault.details)
 
 
-def _of_followers(
+def _disturbance_of_followers(
     causes: Sequence[TraceLine[Disturbance]], leader: int, followers: Sequence[int]
 ) -> tuple[TraceLine[Disturbance], int] | None:
     for cause in causes:

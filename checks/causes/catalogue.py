@@ -1,4 +1,4 @@
-"""The causes that several rules share: why a record was lost, or why two logs differ."""
+"""Defines the causes that several rules share: why a record was lost, or why two logs differ."""
 
 from typing import Final
 
@@ -211,7 +211,7 @@ def reset_past_records(*, client: Text, policy: Text) -> str:
 
 @cause("forgotten-epoch", free_because=FROM_TRACE)
 def forgotten_epoch() -> str:
-    """A replica no longer knows where leader epochs begin, because its disk lost the entries."""
+    """A replica no longer knows where leader epochs start, because its disk lost the entries."""
     return "a disk failure removed a leader epoch from a log or its leader-epoch-checkpoint, so replicas cannot use that epoch to compare their logs"
 
 
@@ -223,7 +223,7 @@ def old_checkpoint(*, file: Text) -> str:
 
 @cause("damaged-below-checkpoint", free_because=FROM_TRACE)
 def damaged_below_checkpoint(*, offset: Offset) -> str:
-    """A disk damaged a batch that had been flushed, and recovery cut the log there."""
+    """A disk damaged a batch that had been flushed, and recovery truncated the log there."""
     return f"the disk damaged the flushed batch at offset {offset}, and recovery cut the log there"
 
 

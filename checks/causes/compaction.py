@@ -9,7 +9,14 @@ states is not trusted.
 
 from collections.abc import Iterator, Sequence
 
-from harrow.checks.causes.retention import deletion_of, end_of, last_held, last_leader_with, lead_us, leaders
+from harrow.checks.causes.retention import (
+    deletion_of,
+    end_of,
+    last_copy_of_leaders,
+    last_leader_with,
+    lead_us,
+    leaders,
+)
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
@@ -19,11 +26,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A compaction in a log that counts, with the later record of the key, if there was one.
+    """The removal of a record by compaction, with the later record of its key, if there was one.
 
-    ``was_due``: it is a tombstone without a later record, and ``delete.retention.ms`` had passed.
-    If it had passed only because of wrong clocks, ``lead_us`` is how much older they made the
-    tombstone.
+    ``was_due`` is true for a tombstone without a later record if ``delete.retention.ms`` had
+    passed. If it had passed only because clocks were wrong, ``lead_us`` is how much older they made
+    the tombstone look.
     """
 
     copy: LogEntry
@@ -34,10 +41,10 @@ class Compaction:
 
 
 def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> Compaction | None:
-    """Return how compaction took a record, with these *copies*, from the leader's log."""
+    """Return how compaction removed a record, with these *copies*, from the leader's log."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
-    copy = last_held(index, partition, copies)
+    copy = last_copy_of_leaders(index, partition, copies)
     if copy is None or copy.lost_with_machine:
         copy = _compacted_before_fetch(index, partition, copies)
     if copy is None and last_leader_with(index, partition, copies)[0] is None:
@@ -48,7 +55,7 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
 def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy that was compacted before the next leader could fetch it.
 
-    That leader fetched the stand-in and a hole instead.
+    The next leader fetched the record that replaced it, and has a hole at its offset.
     """
     state = index.partition(partition)
     _, _, leader = last_leader_with(index, partition, copies)
@@ -60,7 +67,7 @@ def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEn
             for copy in copies
             if any(
                 other.broker == leader
-                for later in _stand_ins(state, copy)
+                for later in _replacements(state, copy)
                 for other in state.by_value[later.value]
             )
         ),
@@ -69,21 +76,21 @@ def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEn
 
 
 def _compacted_before_election(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy that a broker compacted before it led with the stand-in.
+    """Return the copy that a broker compacted before it led with the replacement, or None.
 
-    None if there is none. A leader that does not know of its successor stores records that belong
-    to no leadership until it is elected again.
+    A leader that does not know of its successor stores records that belong to no leadership until
+    it is elected again.
     """
     state = index.partition(partition)
     for begin, leader in reversed(leaders(index, partition)):
         for copy in copies:
             was_compacted = copy.broker == leader and end_of(copy) < begin
-            if was_compacted and any(later.is_there(begin) for later in _stand_ins(state, copy)):
+            if was_compacted and any(later.is_there(begin) for later in _replacements(state, copy)):
                 return copy
     return None
 
 
-def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
+def _replacements(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
     """Yield the record that replaced a compacted copy, then its replacement, and so on."""
     later: LogEntry | None = copy
     while later is not None and later.removed is not None and later.removed.cause == COMPACTION:
@@ -92,10 +99,10 @@ def _stand_ins(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
             yield later
 
 
-def standing_for(index: Index, partition: str, copies: Sequence[LogEntry]) -> list[LogEntry]:
-    """Return the copies of a record, with the last stand-in for each copy that was compacted."""
+def with_replacements(index: Index, partition: str, copies: Sequence[LogEntry]) -> list[LogEntry]:
+    """Return the copies of a record, each compacted copy replaced by its last replacement."""
     state = index.partition(partition)
-    return [[copy, *_stand_ins(state, copy)][-1] for copy in copies]
+    return [[copy, *_replacements(state, copy)][-1] for copy in copies]
 
 
 def _compaction(
@@ -118,20 +125,20 @@ def _compaction(
 
 
 def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:
-    """Return the record for which the cleaner removed a copy: the latest of that key."""
+    """Return the record in favour of which the cleaner removed a copy: the latest of its key."""
     assert copy.removed is not None
     number = copy.removed.number
-    there = [
+    later = [
         other
-        for other in _of_key(state, copy.value)
+        for other in _copies_with_same_key(state, copy.value)
         if other.broker == copy.broker
         and copy.offset < other.offset < copy.removed.to_offset
         and other.number < number <= end_of(other)
     ]
-    return max(there, key=lambda other: other.offset, default=None)
+    return max(later, key=lambda other: other.offset, default=None)
 
 
-def _of_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
+def _copies_with_same_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
     """Yield all copies of the records with the same key, including the record itself."""
     keyed = state.keys.get(value)
     if keyed is not None:
@@ -140,10 +147,10 @@ def _of_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
 
 
 def is_superseded(index: Index, partition: str, value: Value, offset: int | None = None) -> bool:
-    """Return whether a record gave way to a later one that is readable or was removed by policy.
+    """Return whether compaction replaced a record by a later one that is readable or expired.
 
-    If the record was lost, sent again and acked at an *offset*, only that append may count as well:
-    a log that had the record earlier, and led in the meantime, takes nothing from it.
+    If the record was lost, sent again and acked at an *offset*, it is enough if this holds for the
+    copies at that offset: a log that had the record earlier, and led meanwhile, does not matter.
     """
     copies = index.partition(partition).by_value.get(str(value), ())
     acked = [copy for copy in copies if copy.offset == offset]
@@ -159,7 +166,9 @@ def _is_superseded(index: Index, partition: str, copies: Sequence[LogEntry]) -> 
         return False
     readable = index.readable(partition)
     later = [
-        entry for entry in _of_key(state, compaction.copy.value) if entry.offset > compaction.copy.offset
+        entry
+        for entry in _copies_with_same_key(state, compaction.copy.value)
+        if entry.offset > compaction.copy.offset
     ]
     if any(entry.value in readable for entry in later):
         return True
@@ -188,10 +197,10 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
 
 
 def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
-    """Return the offsets of holes, where some log had removed a record by a time for a later one.
+    """Return the offsets of holes: until a time, some log had compacted a record there away.
 
-    It does not matter which record was removed. Another record may be there now, and the removed
-    one may be unknown.
+    It does not matter which record was removed. Another record may be at the offset now, and the
+    removed record may be unknown.
     """
     state = index.partition(partition)
     return {
@@ -201,30 +210,30 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
         if copy.offset in between
         and copy.removed is not None
         and copy.removed.at_us <= until_us
-        and next(_stand_ins(state, copy), None) is not None
+        and next(_replacements(state, copy), None) is not None
     }
 
 
-def was_let_go(index: Index, partition: str, value: Value) -> bool:
-    """Return whether some log has removed a record by policy, so that its readers missed it."""
+def was_compacted_away(index: Index, partition: str, value: Value) -> bool:
+    """Return whether some log has compacted a record away, so that readers of that log miss it."""
     state = index.partition(partition)
     copies = state.by_value.get(str(value), ())
-    was_superseded = any(next(_stand_ins(state, copy), None) is not None for copy in copies)
+    was_superseded = any(next(_replacements(state, copy), None) is not None for copy in copies)
     return was_superseded or is_expired_tombstone(index, partition, value, END)
 
 
-def has_stand_in(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
+def is_replaced(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
     """Return whether a later record replaces one of *copies*, which a log has compacted.
 
-    That record can still be read, or was itself removed by policy. If it was lost, the copy was
-    lost with it.
+    The later record can still be read, or a policy removed it. If it was lost, the copy was lost
+    with it.
     """
     state = index.partition(partition)
     readable = index.readable(partition)
     return any(
         later.value in readable or _was_removed_by_policy(index, partition, state.by_value[later.value])
         for copy in copies
-        for later in _stand_ins(state, copy)
+        for later in _replacements(state, copy)
     )
 
 

@@ -4,11 +4,11 @@ from harrow.cluster_model.events import BecameLeader
 
 
 class Coordinators:
-    """The leaders of partitions, according to the events noted so far.
+    """The leaders of partitions, according to the events that were passed to `note`.
 
-    A coordinator that was paused or cut off reports its last appends late: only when it is back
-    and learns that they were replicated. In the log they precede the records of its successor,
-    but the trace may show them after those.
+    A coordinator that was paused or cut off reports its last appends late: only when it returns and
+    learns that they were replicated. In the log these appends precede the records of its successor,
+    but the trace may show them later.
     """
 
     def __init__(self) -> None:
@@ -20,6 +20,6 @@ class Coordinators:
         self._leaders[event.partition] = max(leader, self._leaders.get(event.partition, leader))
 
     def is_superseded(self, partition: str | None, broker: int) -> bool:
-        """Return whether another broker has become leader of the partition since *broker* was."""
+        """Return whether another broker became leader of the partition after *broker*."""
         leader = None if partition is None else self._leaders.get(partition)
         return leader is not None and leader[1] != broker

@@ -1,4 +1,4 @@
-"""Tells what applications made of records: the polls, the results, and what was promised."""
+"""Explains what applications did with records: their polls, results, commits and promises."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 _PREPARING: Final = "PreparingRebalance"
 _WorkEnd = events.ClientStopped | events.TransactionReported | events.MembershipLost
-_TOLD_MAX: Final = 3
+_SHOWN_MAX: Final = 3
 """How many polls, results or commits of a record a story shows."""
 
 
@@ -128,7 +128,7 @@ def position_reset(*, position: events.Offset, offset: events.Offset, policy: ev
 def position_was_reset(*, policy: events.Text) -> str:
     """A setting decides where a consumer without a valid position continues.
 
-    It skips or repeats the records between.
+    The consumer skips or repeats the records between its old and its new position.
     """
     return f"a consumer without a record at its position continues at the {policy} offset"
 
@@ -141,19 +141,19 @@ def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -
 def tell_work(
     story: Story, work: GroupPartition, offset: int, value: RecordValue, effects: Iterable[Effect]
 ) -> None:
-    """Tell who polled a record, what was made of it, and the first commit beyond it."""
+    """Tell who polled a record, what results it had, and the first commit beyond it."""
     group_work = story.index.group_work
     polls = work.readers_of(offset)
     readers = [group_work.client(poll.process) for poll in polls]
-    for poll, client, former in _ends(list(zip(polls, readers, [None, *readers], strict=False))):
+    for poll, client, former in _shortened(list(zip(polls, readers, [None, *readers], strict=False))):
         delivery = handed_out(poll.at_us, client, value=value, offset=offset, former=former)
         story.tell(story.start(poll.at_us), delivery, decides=True)
-    for effect in _ends(list(effects)):
+    for effect in _shortened(list(effects)):
         kind = effect_stored if effect.row < 0 else effect_written
         result = kind(effect.at_us, group_work.client(effect.process), value=effect.value)
         story.tell(story.start(effect.at_us), result, decides=True)
-    behind = [commit for commit in work.commits if commit.offset > offset]
-    for commit in behind[:1]:
+    beyond = [commit for commit in work.commits if commit.offset > offset]
+    for commit in beyond[:1]:
         first = group_committed(commit.at_us, group_work.client(commit.process), offset=commit.offset)
         story.tell(story.start(commit.at_us), first)
 
@@ -214,8 +214,9 @@ def _tell_work_end(story: Story, line: TraceLine[_WorkEnd]) -> None:
             story.tell_event(line, transaction_given_up, producer_id=producer_id)
 
 
-def _ends(items: Sequence[T]) -> Sequence[T]:
-    return items if len(items) <= _TOLD_MAX else [*items[: _TOLD_MAX - 1], items[-1]]
+def _shortened(items: Sequence[T]) -> Sequence[T]:
+    """Return the first items and the last one, if there are too many to show."""
+    return items if len(items) <= _SHOWN_MAX else [*items[: _SHOWN_MAX - 1], items[-1]]
 
 
 def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool) -> Cause | None:
@@ -235,7 +236,7 @@ def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool)
 
 
 def by_lost_log(index: Index, partition: str) -> Cause | None:
-    """Explain an effect by a log, of the partition or a coordinator, that lost committed data."""
+    """Explain an effect: the log of the partition, or of a coordinator, lost committed data."""
     for name in index.forgetful_partitions:
         if name == partition or is_internal(name):
             for permission, happened in _LOSSES:
@@ -339,8 +340,11 @@ PROMISED: Final = {
 }
 
 
-def held_to(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
-    """Return the function that tells what the applications of a run were promised."""
+def application_promises(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
+    """Return a function that names what the applications of a run were promised.
+
+    *permitting* has the setting that permits the anomaly, by the delivery that it belongs to.
+    """
 
     def in_run(evidence: Evidence) -> str:
         promises: dict[str, None] = {}

@@ -1,8 +1,8 @@
-"""The facts that connect the links of a chain: what each kind needs, and what it makes true.
+"""Defines the facts that connect the links of a chain: links need facts, and make facts true.
 
-A fact that is true or false has a subject, so that the event of one broker, client or record never
-stands for that of another. Facts with a value, such as the leader, have no subject, because a chain
-is about one partition.
+A fact that is true or false has a subject, so that an event of one broker, client or record never
+counts as an event of another. Facts with a value, such as the leader, have no subject, because a
+chain is about one partition.
 """
 
 from typing import Final
@@ -44,7 +44,7 @@ LOST: Final = ChainFact("lost")
 UNCLEAN: Final = ChainFact("unclean leader")
 """A broker was elected uncleanly. Subject: the broker."""
 AHEAD: Final = ChainFact("ahead of its leader")
-"""A broker has more records than its leader and may not truncate. Subject: the broker."""
+"""A broker has more records than its leader and must not truncate. Subject: the broker."""
 CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 """A leader has requested an ISR with another member. Subject: the leader."""
 CHANGE_PENDING: Final = ChainFact("change of the ISR pending")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
@@ -21,10 +21,10 @@ def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open:
 
 
 def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
-    """Return the records of a transaction in the logs, with the offsets that it committed.
+    """Return the records of a transaction in the logs, and the group offsets that it committed.
 
     A record that was sent in several transactions is ambiguous, so it is excluded. An open
-    transaction may still end, so its records count only where the run waited for that in vain.
+    transaction may still end, so its records count only if the run waited in vain for its end.
     """
     values = index.history.records.values
     parts: list[TransactionPart] = []

@@ -80,7 +80,7 @@ def appended(
 ) -> str:
     """A leader appended a record.
 
-    ``is_deposed``: its epoch had ended, ``is_shared``: another broker led in it too.
+    ``is_deposed``: its epoch had ended. ``is_shared``: another broker led in the same epoch.
     """
     ended = (
         ", which had ended" if is_deposed else ", in which another broker led as well" if is_shared else ""
@@ -149,7 +149,7 @@ def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordVa
 def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
 ) -> str:
-    """A replica deleted the beginning of its log, by its own settings or because its leader had."""
+    """A replica deleted the start of its log, by its own settings or because its leader did."""
     if reason == LEADER_LOG_START:
         return f"deleted its log below offset {log_start}, where its leader's log begins{_with(value)}"
     if words(reason) == "log-start-offset-checkpoint":
@@ -227,7 +227,10 @@ def truncated(
     asked_epoch: events.Epoch | None = None,
     answer: events.Offset | None = None,
 ) -> str:
-    """A follower truncated its log; ``asked``: the leader that had told it where an epoch ends."""
+    """A follower truncated its log.
+
+    ``asked`` is the leader that had answered where an epoch ends.
+    """
     how = f"truncated to {leo} ({words(reason)})"
     if value is None:
         return how

@@ -11,8 +11,8 @@ from typing import Any, Final
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
 from harrow.checks.causes.background import tell_election
-from harrow.checks.causes.compaction import compaction_of, is_superseded, standing_for
-from harrow.checks.causes.lives import newer_election, tell_copies, tell_lives
+from harrow.checks.causes.compaction import compaction_of, is_superseded, with_replacements
+from harrow.checks.causes.copies import newer_election, tell_copies, tell_copies_and_leaders
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
 from harrow.checks.causes.story import END, Story
@@ -45,8 +45,8 @@ _ON_THE_WAY_US: Final = US_PER_SECOND
 class Cause:
     """Why an anomaly happened, the setting that permits it, if any, and what prevents it.
 
-    ``links`` are the conclusions alone or the whole chain, and empty if the trace does not show a
-    cause.
+    ``links`` are the conclusions alone or the whole chain. They are empty if the trace does not
+    show a cause.
     """
 
     links: tuple[Link, ...]
@@ -88,14 +88,14 @@ def explain_replaced(index: Index, partition: str, value: Value, offset: int) ->
 
 def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
     group = story.copies(value, offset)
-    tell_lives(story, group)
+    tell_copies_and_leaders(story, group)
     return _cause(story, group, value)
 
 
 def tell_lost_send(story: Story, send: SendRecord) -> Cause:
     """Tell how an acked record was lost, and return the cause, given its producer's promise."""
-    ack = _ack(story, send)
-    group = _group(story, send, ack)
+    ack = _ack_of(story, send)
+    group = _copies_of_append(story, send, ack)
     producer = story.evidence.producers[send.process]
     if not group:
         tell_sent(story, send, producer.name)
@@ -103,7 +103,7 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
         end = story.start((send.completed_us or send.invoked_us) + _ON_THE_WAY_US)
         for broker in story.settings.replicas:
             tell_disturbance(story, producer.name, broker, begin, end)
-    tell_lives(story, group)
+    tell_copies_and_leaders(story, group)
     tell_ack(story, send, ack, group)
     if producer.acks == "0":
         instead = prevention.SAFE_ACKS if group else prevention.WAITING_FOR_ANSWERS
@@ -119,8 +119,8 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
 
 
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
-    ack = _ack(story, send)
-    tell_ack(story, send, ack, _group(story, send, ack))
+    ack = _ack_of(story, send)
+    tell_ack(story, send, ack, _copies_of_append(story, send, ack))
 
 
 def _cause(
@@ -133,13 +133,13 @@ def _cause(
 ) -> Cause:
     """Return why a record was lost.
 
-    *alone*: it was acked, at *since_us*, with one of several replicas in the ISR.
+    *alone* is true if the record was acked, at *since_us*, while the leader was alone in the ISR.
     """
     by_policy = _by_retention(story, group, value) or _by_compaction(story, group)
     if by_policy is not None:
         return by_policy
     # Where a log compacted its copy, the later record that replaced it was lost.
-    copies = standing_for(story.index, story.partition, group)
+    copies = with_replacements(story.index, story.partition, group)
     election = unclean_election_without(story, copies)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
@@ -147,7 +147,7 @@ def _cause(
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
-    below_start = _by_log_start_of_former_reign(story, group)
+    below_start = _by_log_start_above_offset(story, group)
     if below_start is not None:
         return below_start
     by_storage = _by_storage(story, copies, alone=alone)
@@ -224,7 +224,7 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
             tell_copies(story, of_later)
             return Cause((conclusion,))
         # The later record was committed by then, so it had to stay. The cause of its loss decides.
-        tell_lives(story, of_later)
+        tell_copies_and_leaders(story, of_later)
         cause = _cause(story, of_later, later.value)
         return replace(cause, links=(*cause.links, conclusion))
     if not compaction.is_tombstone:
@@ -240,7 +240,7 @@ def _by_compaction(story: Story, group: Sequence[LogEntry]) -> Cause | None:
 
 
 def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[LogEntry]) -> Link:
-    """Return why a record was lost, if some of the last *copies* were lost with power.
+    """Return why a record was lost, if some of the last *copies* were lost in a power loss.
 
     Kafka promises to keep a committed record while one in-sync replica is alive. If the only
     in-sync replica loses power, the partition waits for it, even if another replica has the record
@@ -258,7 +258,10 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
     if isr is not None and set(isr) <= lost.keys():
         return catalogue.last_in_isr_lost_power.conclude(isr=isr, value=value, having=having)
     return catalogue.in_isr_after_power_loss.conclude(
-        leader=leader, value=value, having=having, rejoined=_rejoined(story, leader, lost[leader], end)
+        leader=leader,
+        value=value,
+        having=having,
+        rejoined=_has_rejoined_isr(story, leader, lost[leader], end),
     )
 
 
@@ -267,9 +270,9 @@ def _by_disk_failure(
 ) -> Cause | None:
     """Return why a record was lost, if some of the last *copies* were lost with disks.
 
-    This follows `_by_power_loss`, but a lost disk alone is not a cause: replication protects
-    against it. Either no replica had the record any more, or a replica led that had lost it in this
-    way. None means another cause.
+    This works like `_by_power_loss`, but a lost disk alone is not a cause, because replication
+    protects against it: either every replica lost the record, or a replica led that had lost it
+    with its disk. None means that the record was lost for another reason.
     """
     value = group[0].value
     struck = [copy for copy in copies if copy.lost_with_machine]
@@ -296,7 +299,7 @@ def _by_disk_failure(
     if isr is not None and set(isr) <= lost.keys():
         because = catalogue.last_in_isr_lost_disk.conclude(isr=isr, value=value, having=having)
     else:
-        rejoined = _rejoined(story, leader, lost[leader], end)
+        rejoined = _has_rejoined_isr(story, leader, lost[leader], end)
         because = catalogue.in_isr_after_disk_loss.conclude(
             leader=leader, value=value, having=having, rejoined=rejoined
         )
@@ -315,7 +318,7 @@ def _first_led_without(
 
 
 def _isr_before(story: Story, line: int) -> tuple[int, ...] | None:
-    """Return the ISR before a line, from whichever event showed it last."""
+    """Return the ISR before a line, from the last event that showed it."""
     change: (
         TraceLine[
             events.BecameLeader
@@ -337,7 +340,7 @@ def _isr_before(story: Story, line: int) -> tuple[int, ...] | None:
     return None if change is None else change.event.isr
 
 
-def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
+def _has_rejoined_isr(story: Story, leader: int, lost_at: int, end: int) -> bool:
     """Return whether a broker joined the ISR again between its loss and its leadership."""
     return any(
         lost_at < number < end
@@ -347,14 +350,14 @@ def _rejoined(story: Story, leader: int, lost_at: int, end: int) -> bool:
     )
 
 
-def _ack(story: Story, send: SendRecord) -> Ack | None:
-    """Return the ack that completed a send: the last one before its end."""
+def _ack_of(story: Story, send: SendRecord) -> Ack | None:
+    """Return the ack that completed a send: the last ack before the send completed."""
     ended_us = send.completed_us or 0
     acks = [ack for ack in story.acks(send.value) if send.invoked_us <= ack.at_us <= ended_us]
     return acks[-1] if acks else None
 
 
-def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry]:
+def _copies_of_append(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry]:
     """Return the copies of the record that was acked.
 
     A value can be appended, truncated and appended again. Copies of one append share their offset
@@ -368,12 +371,11 @@ def _group(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry
     return stored
 
 
-def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Cause | None:
-    """Return the cause if a later leader's log already began above the stored offset.
+def _by_log_start_above_offset(story: Story, group: Sequence[LogEntry]) -> Cause | None:
+    """Return the cause if a later leader's log already started above the stored offset, or None.
 
     Only an unclean election assigns an offset twice. A replica that had deleted its log beyond the
     offset before that election never fetches the new record, and joins the ISR without it.
-    Otherwise None.
     """
     if not group or not story.settings.unclean_leader_election:
         return None
@@ -412,7 +414,7 @@ def _by_log_start_of_former_reign(story: Story, group: Sequence[LogEntry]) -> Ca
 def _unclean_election_since(story: Story, since_us: int) -> events.LeaderElected | None:
     """Return the first unclean election after a time.
 
-    Where no log is watched, it may have cost any earlier record.
+    If the run cannot watch logs, any earlier record may have been lost in it.
     """
     later = (event for _, event in story.elections if event.unclean and event.at_us >= since_us)
     return next(later, None)
@@ -421,7 +423,7 @@ def _unclean_election_since(story: Story, since_us: int) -> events.LeaderElected
 def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> events.LeaderElected | None:
     """Return the first unclean election, in a later epoch, of a leader without the record.
 
-    The epoch decides, not the time. A leader that has not heard of the election continues to
+    The epoch decides, not the time. A leader that does not know of the election continues to
     append, and commits records if it is alone in the ISR. An election after the last copy was
     removed is not the cause.
     """

@@ -1,15 +1,15 @@
-"""Explains the loss of a log position without a record: a marker, or a hole of compaction.
+"""Explains the loss of a log position without a record: a marker, or a hole left by compaction.
 
-The loss of a record is explained by its copies. A position without copies is explained by the
-events that shorten logs: an unclean election, a power loss, a lost or damaged disk.
+The copies of a record explain its loss. A position without copies is explained by the events that
+shorten logs: an unclean election, a power loss, a lost or damaged disk.
 """
 
 from collections.abc import Mapping, Sequence
 
 from harrow.checks import prevention
 from harrow.checks.causes import catalogue, links
+from harrow.checks.causes.copies import disk_link
 from harrow.checks.causes.facts import LOST
-from harrow.checks.causes.lives import disk_link
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story, source
 from harrow.checks.link import Gap, Link
@@ -22,7 +22,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class LostPlace:
-    """The event that took a position from a log, and what permits it."""
+    """The event that removed a position from a log, and what permits it."""
 
     cause: Cause
     line: int
@@ -36,11 +36,12 @@ class LostPlace:
 def explain_lost_place(
     story: Story, offset: int, stored_at: Mapping[int, int], until: int, *, lacking: int | None = None
 ) -> LostPlace | None:
-    """Return what permits the loss of a position by a line, None if nothing in the trace does.
+    """Return the event before a line that explains why a position was lost, or None.
 
-    ``stored_at`` has the brokers that had it, each with the line. An unclean election counts if the
-    leader's log did not reach the position. A broker that lost the position with its power or disk
-    counts if it then led without it, or if it is the broker *lacking* it.
+    ``stored_at`` maps the brokers that stored the position to the line at which they did. An
+    unclean election counts if the leader's log did not reach the position. A broker that lost the
+    position with its power or disk counts if it then led without the position, or if it is the
+    broker *lacking* it.
     """
     place = _Place(story, offset, stored_at)
     first = min(stored_at.values(), default=until)
@@ -72,10 +73,7 @@ def explain_lost_place(
 
 
 class _Place:
-    """A position in a log.
-
-    A broker with a copy at or behind it has the position, even if that is a hole.
-    """
+    """A position in a log. A broker has it if it has a record at this or a higher offset."""
 
     __slots__ = ("_copies", "_stored_at")
 

@@ -1,4 +1,4 @@
-"""Tells what passed between producers and leaders: sends, answers, lost answers, retries."""
+"""Explains what producers and leaders sent each other: sends, answers, lost answers, retries."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ from harrow.checks.causes.background import (
     tell_written,
     written_isr,
 )
-from harrow.checks.causes.lives import newer_election
+from harrow.checks.causes.copies import newer_election
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.link import Link
@@ -64,7 +64,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         "acks": ack.acks,
     }
     if ack.acks == _ACKS_ALL:
-        having = {copy.broker for copy in group if _had_copy(copy, ack.number)}
+        having = {copy.broker for copy in group if _had_copy_until_removed(copy, ack.number)}
         minimum = story.settings.min_insync_replicas
         written = None if is_deposed else _written_beyond(story, ack, isr, having if group else ())
         counted, isr = (None, isr) if written is None else (isr, written)
@@ -86,7 +86,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
         _tell_shrink(story, ack, isr)
 
 
-def _had_copy(copy: LogEntry, line: int) -> bool:
+def _had_copy_until_removed(copy: LogEntry, line: int) -> bool:
     """Return whether a broker had a record at a line, or until its policy removed it."""
     if copy.is_there(line):
         return True
@@ -96,10 +96,10 @@ def _had_copy(copy: LogEntry, line: int) -> bool:
 def _written_beyond(
     story: Story, ack: Ack, isr: tuple[int, ...] | None, having: Collection[int]
 ) -> tuple[int, ...] | None:
-    """Return the control plane's ISR at an ack if an uncounted member of it lacked the record.
+    """Return the control plane's ISR at an ack, if it had a member that lacked the record.
 
-    This tells the reason as well: a leader requests an ISR, then forgets its request when it hears
-    of an older ISR.
+    The leader did not wait for that member. This also tells why: the leader had requested an ISR,
+    and forgot its request when it was sent an older ISR.
     """
     written = written_isr(story, ack.number)
     if isr is None or written is None or not having or set(written) - set(isr) <= set(having):

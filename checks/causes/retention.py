@@ -1,9 +1,10 @@
-"""Decides whether retention deleted a record, and whether it had promised to keep that record.
+"""Decides whether retention deleted a record, and whether the settings promised to keep it.
 
-Retention is not a loss. A record is kept for ``retention.ms``, or until the log without it has
-``retention.bytes``, read or not. The settings, the time of the send and the size of the log after
-the deletion decide whether that was so. The reason that a broker states is not trusted. What an
-administrator has deleted (DeleteRecords) is not a loss either, up to the offset of the request.
+Retention is not a loss. Kafka keeps a record for ``retention.ms``, or until the log without it has
+``retention.bytes``, even if no consumer has read it. The settings, the time of the send and the
+size of the log after the deletion decide whether a deletion was due; the reason that a broker
+states is not trusted. Records that an administrator deleted (DeleteRecords) are not lost either, up
+to the offset of the request.
 """
 
 from collections.abc import Sequence
@@ -31,8 +32,8 @@ from harrow.cluster_model.trace import TraceLine, decode
 class Deletion:
     """A deletion from the start of a log: the setting, or `DELETE_RECORDS`, and whether it was due.
 
-    ``lead_us`` is how much older wrong clocks made the record. If it was due only because of them,
-    the setting is `CLOCK_SKEW`.
+    ``lead_us`` is how much older wrong clocks made the record look. If the deletion was due only
+    because of wrong clocks, the setting is `CLOCK_SKEW`.
     """
 
     setting: str
@@ -44,13 +45,13 @@ class Deletion:
 def deletion_of(
     index: Index, partition: str, copies: Sequence[LogEntry], sent_us: int | None
 ) -> Deletion | None:
-    """Return how retention took a record, with these *copies*, from the log that counts.
+    """Return how retention deleted a record, with these *copies*, or None if it did not.
 
-    None if it did not. The log that counts is that of the leader with the latest epoch. A deposed
-    or out-of-sync replica takes no record from a consumer by its deletions. If the leader had lost
-    the record before, that remains a loss, however old the other copies become.
+    The log of the leader with the latest epoch counts. Deletions by a deposed or out-of-sync
+    replica do not matter to consumers. If the leader had lost the record before, it stays lost,
+    even if other replicas later delete their copies by retention.
     """
-    copy = _decision(copies, last_held(index, partition, copies))
+    copy = _decision(copies, last_copy_of_leaders(index, partition, copies))
     if copy is None:
         copy = _decision_before_successor(index, partition, copies)
     return None if copy is None else _deletion(index, partition, copy, sent_us)
@@ -59,7 +60,8 @@ def deletion_of(
 def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
     """Return whether some log had deleted a record by a time, and the deletion was due.
 
-    The record may return: without a checkpoint of its start, a log begins earlier again.
+    The record may return: without a checkpoint of its start, a log starts at an earlier offset
+    again.
     """
     copies = index.partition(partition).by_value.get(str(value), ())
     sends = index.sends_of(partition, value)
@@ -99,8 +101,8 @@ def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None)
     return Deletion(setting, due.get(setting, False))
 
 
-def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the copy with which the leader's log, or its successor's, lost a record."""
+def last_copy_of_leaders(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
+    """Return the last copy of a record in the leader's log, or in its successor's log."""
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None:
         return None
@@ -114,16 +116,19 @@ def last_held(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEn
         return next_last
     if next_last is None or not last.lost_with_machine:
         return last
-        # A record lost with the leader's machine is not lost while the successor has it.
+    # A record lost with the leader's machine is not lost while the successor has it.
     is_outlived = end_of(next_last) > end_of(last)
-    was_let_go = next_last.removed is not None and next_last.removed.cause in (COMPACTION, RETENTION)
-    return next_last if is_outlived or was_let_go else last
+    was_deleted = next_last.removed is not None and next_last.removed.cause in (COMPACTION, RETENTION)
+    return next_last if is_outlived or was_deleted else last
 
 
 def last_leader_with(
     index: Index, partition: str, copies: Sequence[LogEntry]
 ) -> tuple[LogEntry | None, int, int | None]:
-    """Return the last copy of a leader in office, the end of that leadership, and the successor."""
+    """Return the last copy that a leader had while it led.
+
+    With it, return the line at which that leadership ended, and the next leader.
+    """
     successor: int | None = None
     end = END
     for begin, leader in reversed(leaders(index, partition)):
@@ -140,7 +145,7 @@ def last_leader_with(
 def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | None:
     """Return the copy that a broker deleted by its own settings.
 
-    A follower's log begins where its leader's does.
+    A follower only follows the log start of its leader, so the leader's copy counts.
     """
     while copy is not None and copy.removed is not None and copy.removed.cause == RETENTION:
         removed = copy.removed
@@ -153,11 +158,11 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 
 
 def _decision_before_successor(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
-    """Return the deleted copy of a record that came back, though not to the next leader.
+    """Return the deleted copy of a record that came back, but that the next leader lacks.
 
-    Without a checkpoint of its later start, a log begins earlier again. A follower that had begun
-    its own log at the later start lacks the earlier records, and removes them from all others once
-    it leads.
+    If a log start was not checkpointed, the log starts earlier again. A follower that had started
+    its own log at the later offset lacks the earlier records. When it leads, it removes them from
+    all other logs.
     """
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None or successor is None or end_of(last) < end:
@@ -217,8 +222,8 @@ def is_read_and_expired(index: Index, partition: str, value: Value, sent_us: int
 def lead_us(index: Index, broker: int, number: int) -> int:
     """Return how much too old a record may look to a broker at a line of the trace.
 
-    This is how far the broker's clock is ahead of the slowest clock so far. The clock that wrote
-    the timestamp does not matter.
+    This is how far the broker's clock is ahead of the slowest clock up to that line, because the
+    clock that wrote the timestamp is unknown.
     """
     name = process_name(broker)
     ahead = lowest = 0

@@ -1,4 +1,7 @@
-"""Builds the chain of a finding: its links in the order of the trace, and what they need."""
+"""Builds the chain of a finding: its links in the order of the trace, with what they need.
+
+To *tell* an event means to add its link to a `Story`.
+"""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -9,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import ChainFact, Gap, Link, LinkKind, Standing, link, operand_kinds, standing
+from harrow.checks.link import ChainFact, FactValue, Gap, Link, LinkKind, fact_values, link, operand_kinds
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number, event_fields
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -18,7 +21,7 @@ from harrow.cluster_model.trace import TraceLine
 E = TypeVar("E", bound=Event)
 
 _ROUNDS_MAX: Final = 6
-"""How many steps a story goes back from a link to what made it possible."""
+"""How many times a story looks up what made its newest links possible."""
 
 END: Final = 2**63 - 1
 """A line after every event of a trace."""
@@ -55,7 +58,7 @@ def folded(*, count: Number) -> str:
     return f"({count} more events)"
 
 
-def _struck(strike_link: Link) -> dict[str, tuple[int, ...]]:
+def _targets(strike_link: Link) -> dict[str, tuple[int, ...]]:
     """Return the operands of a fault that name its targets, which may be several brokers."""
     if not strike_link.kind.is_fault:
         return {}
@@ -68,11 +71,11 @@ def _struck(strike_link: Link) -> dict[str, tuple[int, ...]]:
 
 
 Source = Callable[["Story", float, Gap], None]
-"""Tells the event before a line that meets the need of a link. It adds nothing if the trace has no
-such event."""
+"""A function that tells the event before a line that meets the need of a link. It adds nothing if
+the trace has no such event."""
 
 SOURCES: Final[dict[ChainFact, Source]] = {}
-"""The source of each fact; `source` registers them."""
+"""The source of each fact. The decorator `source` registers it."""
 
 
 def source(fact: ChainFact) -> Callable[[Source], Source]:
@@ -131,7 +134,7 @@ class Story:
         return None if change is None else change.event.isr
 
     def start(self, at_us: int) -> float:
-        """Return the place before all events of an instant, for operations of the history."""
+        """Return the position before all events of an instant, for operations of the history."""
         return self.index.position_at(at_us) + AFTER
 
     # Telling
@@ -141,8 +144,8 @@ class Story:
     ) -> None:
         """Add a link about an event.
 
-        Operands that are not passed are the event's fields of the same name. Its actor is the
-        broker or else the client of the event.
+        Operands that are not passed are the event's fields of the same name. The actor is the
+        broker of the event, or else its client.
         """
         event = line.event
         fields = event_fields(event.name)
@@ -153,13 +156,13 @@ class Story:
     def tell(self, number: float, chain_link: Link, *, decides: bool = False) -> None:
         """Add a link at a line.
 
-        Telling the same link about an event again only merges its operands. Without a link that
-        *decides*, the finding would not exist. A fault gets the number of its strike.
+        If the story already has this link about the event, only their operands are merged. Without
+        a link that *decides*, the finding would not exist. A fault gets the number of its strike.
         """
         if chain_link.kind.is_fault:
             chain_link = replace(chain_link, strike=self.index.strike_at(number, chain_link.actor))
         is_of_broker = chain_link.broker is not None and chain_link.at_us is not None
-        struck = _struck(chain_link)
+        struck = _targets(chain_link)
         others = (item for item in chain_link.operands.items() if item[0] not in struck)
         subject = chain_link.broker if is_of_broker else (chain_link.actor, *others)
         key = (number, chain_link.event, subject, chain_link.offset)
@@ -188,7 +191,8 @@ class Story:
                 for number, chain_link in self._links.values()
                 if number < line
                 and any(
-                    each.fact is fact and each.value for each in standing(chain_link, chain_link.kind.makes)
+                    each.fact is fact and each.value
+                    for each in fact_values(chain_link, chain_link.kind.makes)
                 )
             ),
             default=0,
@@ -201,7 +205,7 @@ class Story:
         links found there: from an election to the expired session, and from that to the fault. See
         the law of chains in `harrow.checks.link`.
         """
-        facts = _KnownFacts()
+        facts = _ChainFacts()
         for order, conclusion in enumerate(conclusions):
             facts.add(_LinkPlace(END, _AFTER_ALL + order), conclusion)
         orders: dict[Hashable, int] = {}
@@ -216,10 +220,10 @@ class Story:
                 break
         return (*(link for _, link in sorted(self._links.values(), key=itemgetter(0))), *conclusions)
 
-    def _note(self, facts: "_KnownFacts", orders: dict[Hashable, int]) -> bool:
-        """Add the facts of links that are new, or have more operands, to *facts*.
+    def _note(self, facts: "_ChainFacts", orders: dict[Hashable, int]) -> bool:
+        """Add the facts of links that are new, or have new operands, to *facts*.
 
-        Return whether there were any.
+        Return whether there were such links.
         """
         is_any = bool(self._fresh)
         for key in self._fresh:
@@ -240,8 +244,8 @@ class _LinkPlace(NamedTuple):
     order: int
 
 
-class _KnownFacts:
-    """What the links of a story need and establish.
+class _ChainFacts:
+    """The facts that the links of a story need and establish.
 
     Each link is examined once, even if links are added later.
     """
@@ -250,15 +254,17 @@ class _KnownFacts:
 
     def __init__(self) -> None:
         self._made: dict[tuple[ChainFact, tuple[Any, ...]], list[tuple[_LinkPlace, Any]]] = {}
-        self._needs: list[tuple[_LinkPlace, Link, Standing]] = []
+        self._needs: list[tuple[_LinkPlace, Link, FactValue]] = []
 
     def add(self, place: _LinkPlace, chain_link: Link) -> None:
-        for made in standing(chain_link, chain_link.kind.makes):
+        for made in fact_values(chain_link, chain_link.kind.makes):
             insort(
                 self._made.setdefault((made.fact, made.subject), []), (place, made.value), key=itemgetter(0)
             )
         if not chain_link.kind.is_fault:
-            self._needs += ((place, chain_link, need) for need in standing(chain_link, chain_link.kind.needs))
+            self._needs += (
+                (place, chain_link, need) for need in fact_values(chain_link, chain_link.kind.needs)
+            )
 
     def gaps(self) -> Iterator[tuple[float, Gap]]:
         """Yield the needs that no earlier link meets, each with its line."""
@@ -266,7 +272,7 @@ class _KnownFacts:
             if not self._is_met(place, need):
                 yield place.line, Gap(place.order, chain_link, need)
 
-    def _is_met(self, place: _LinkPlace, need: Standing) -> bool:
+    def _is_met(self, place: _LinkPlace, need: FactValue) -> bool:
         made = self._made.get((need.fact, need.subject), ())
         before = bisect_left(made, place, key=itemgetter(0))
         value = made[before - 1][1] if before else None if need.fact.is_open else False

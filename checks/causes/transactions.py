@@ -1,8 +1,8 @@
-"""Tells how transactions ended: what applications requested, coordinators wrote, and logs got.
+"""Explains how transactions ended: requests of applications, decisions of coordinators, markers.
 
-A transaction loses what it was promised if a log loses the records that decided it: records of
-`__transaction_state`, or markers. `lost_decision` returns what permits that. If the lost decision
-is known, `forgotten_commit` and `lost_abort` explain that one.
+A transaction may end differently in two places if a log loses the records that decided it: records
+of `__transaction_state`, or markers. `lost_decision` returns what permits such a loss. If the lost
+decision itself is known, `forgotten_commit` and `lost_abort` explain it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -169,14 +169,11 @@ def lost_decision(
 
 
 def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> Cause | None:
-    """Return what permits that an application was told of an abort after a commit.
+    """Return what permits that an application got the answer "aborted" after a commit.
 
-    The coordinator's log lost the commit.
-
-    A marker has committed the record at *offset*, but the leader of the coordinator's partition no
-    longer has the decision when it answers the application. It knows only what is in its log. A
-    producer whose coordinator has lost its id can only abort
-    (``TransactionManager.EndTxnHandler``).
+    A marker has committed the record at *offset*, but the log of the coordinator lost the commit:
+    its leader no longer has the decision when it answers the application. A producer whose
+    coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
     """
     index, until = story.index, story.index.position_at(until_us)
     commit = _committed_with(story, value, offset)
@@ -185,14 +182,14 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
     stored, line, marker = commit
     for transactional_id in transactional_ids(index, marker.producer_id):
         place = coordinator_partition(index, transactional_id)
-        decided = () if place is None else _commits(index, place, transactional_id, marker)
+        decided = () if place is None else _commit_records(index, place, transactional_id, marker)
         decided = [entry for entry in decided if stored.number < entry.number <= until]
-        if place is None or not decided or _is_led_with(Story(index, place), decided, until):
+        if place is None or not decided or _has_latest_leader(Story(index, place), decided, until):
             continue
         lost = explain_replaced(index, place, decided[0].value, decided[0].offset)
         if lost.permitted_by is not None:
             tell_states(story, marker.producer_id, stored.number, line + AFTER)
-            _tell_marked(story, TraceLine(line, marker))
+            _tell_marker_link(story, TraceLine(line, marker))
             forgotten = commit_forgotten.conclude(
                 transactional_id=transactional_id, place=place, setting=lost.permitted_by
             )
@@ -203,8 +200,8 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
 def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
     """Return what permits that a later transaction commits an aborted record: a lost marker.
 
-    A leader had marked the transaction as aborted. The leader that wrote the later marker lacks
-    that one, so its log has a single transaction that goes on.
+    A leader had marked the transaction as aborted. The leader that wrote the later marker lacks the
+    first marker, so its log has one transaction instead of two.
     """
     commit = _committed_with(story, value, offset)
     if commit is None:
@@ -216,17 +213,18 @@ def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
         if stored.number < number < line and event.producer_id == stored.producer_id and not event.committed
     ]
     if not aborts or any(
-        event.broker == marker.broker and not _is_cut(story, event, number, line) for number, event in aborts
+        event.broker == marker.broker and not _was_marker_lost(story, event, number, line)
+        for number, event in aborts
     ):
         return None
     lost = lost_decision(story.index, (story.partition,), aborts[0].number, line)
     if lost is not None:
-        _tell_marked(story, aborts[0])
-        _tell_marked(story, TraceLine(line, marker))
+        _tell_marker_link(story, aborts[0])
+        _tell_marker_link(story, TraceLine(line, marker))
     return lost
 
 
-def _is_cut(story: Story, marker: events.TransactionMarkerWritten, begin: int, end: int) -> bool:
+def _was_marker_lost(story: Story, marker: events.TransactionMarkerWritten, begin: int, end: int) -> bool:
     """Return whether a broker's log lost a marker between two lines."""
     losses: Sequence[
         TraceLine[events.LogTruncated | events.UnflushedLost | events.CorruptionCut | events.LogLost]
@@ -255,7 +253,7 @@ def _committed_with(
     return next(commits, None)
 
 
-def _commits(
+def _commit_records(
     index: Index, place: str, transactional_id: str, marker: events.TransactionMarkerWritten
 ) -> Sequence[LogEntry]:
     """Return the copies of a decision that its coordinator wrote, in the order of storing."""
@@ -279,8 +277,8 @@ def _is_commit(text: str, transactional_id: str, marker: events.TransactionMarke
     return is_of_marker and record["state"] in (PREPARE_COMMIT, COMPLETE_COMMIT)
 
 
-def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
-    """Return whether the latest leader at a line has one of some records."""
+def _has_latest_leader(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
+    """Return whether the latest leader at a line has one of the *copies*."""
     leaderships = [
         (event.leader_epoch, event.broker)
         for number, event in story.events(events.BecameLeader)
@@ -292,9 +290,9 @@ def _is_led_with(story: Story, copies: Sequence[LogEntry], until: int) -> bool:
 def lost_marker(index: Index, partition: str, offset: int, until_us: int, position: int = 0) -> Cause | None:
     """Return what permits a jump of a consumer's position after *offset*: a lost marker.
 
-    The consumer has passed the marker, which no client wrote, so the gap begins before the last
-    record that it has read. If its *position* is known, it has passed all before that, aborted
-    records included.
+    Markers take offsets that no client wrote. If one was lost, records may stand at the offsets
+    that the consumer has already passed. If its *position* is known, the consumer has passed all
+    offsets below it, including those of aborted records.
     """
     markers: dict[int, int] = {}
     for number, event in index.events(events.TransactionMarkerWritten, partition=partition):
@@ -317,7 +315,7 @@ def transactional_ids(index: Index, producer_id: int) -> list[str]:
 
 
 def partitions_deciding(index: Index, producer_id: int, partitions: Iterable[str]) -> Iterator[str]:
-    """Yield *partitions*, then those of the coordinators that decided about a producer."""
+    """Yield *partitions*, then the partitions of the coordinators that decided for a producer."""
     yield from partitions
     for transactional_id in transactional_ids(index, producer_id):
         coordinator = coordinator_partition(index, transactional_id)
@@ -401,12 +399,12 @@ def tell_marker(story: Story, partition: str, fate: TransactionFate) -> int | No
     """Tell the marker that decided about a record, and return its line."""
     for line in story.index.events(events.TransactionMarkerWritten, partition=partition):
         if line.event.offset == fate.marker_offset and line.event.producer_id == fate.producer_id:
-            _tell_marked(story, line)
+            _tell_marker_link(story, line)
             return line.number
     return None
 
 
-def _tell_marked(story: Story, line: TraceLine[events.TransactionMarkerWritten]) -> None:
+def _tell_marker_link(story: Story, line: TraceLine[events.TransactionMarkerWritten]) -> None:
     marker = line.event
     is_undecided = (
         story.index.has(events.TransactionStateChanged)

@@ -14,7 +14,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UndecidedRead:
-    """A read of such a record: its offset, and the position of the operation in the history."""
+    """A read of an aborted or undecided record: its offset, and the operation's position."""
 
     offset: int
     position: int
@@ -22,7 +22,10 @@ class UndecidedRead:
 
 
 def undecided_reads(evidence: Evidence, history: HistoryIndex) -> Mapping[tuple[str, Value], UndecidedRead]:
-    """Return one read of each record that may not be committed, if possible by read_committed."""
+    """Return one read of each record that may not be committed.
+
+    A read with ``read_committed`` is preferred.
+    """
     values = history.records.values
     wanted = {
         (name, values[row])

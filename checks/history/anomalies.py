@@ -1,4 +1,4 @@
-"""The anomalies of a history: their names in Jepsen's Kafka workload, and how each is found."""
+"""Lists the anomalies of histories: their names in Jepsen's Kafka workload, and their searches."""
 
 # Plain Python: it runs once for each history.
 
@@ -22,7 +22,7 @@ from harrow.checks.history.version_order import VersionOrders
 
 
 class Anomaly(NamedTuple):
-    """An anomaly, with its definition by the history alone."""
+    """An anomaly: the function that finds it in a history, and its definition."""
 
     find: Callable[[VersionOrders], Iterable[Sighting]]
     definition: str

@@ -1,12 +1,12 @@
 """Indexes a history once for all rules: sends, polled records, and the jumps of consumers.
 
-Operations are added one by one and not stored, so that a history of hours can be judged from a
-stream. Only the records of a poll are stored. If a consumer continues at the very next offset,
-nothing else needs to be stored; otherwise the two records of the jump are, until all offsets of the
-partition are known.
+Operations are added one by one and not stored, so that a stream of many hours can be judged. Of a
+poll, only its records are stored. If a consumer continues at the very next offset, nothing else is
+stored. Otherwise the two records of its jump are stored, because only at the end is it known which
+offsets the partition has.
 
-The cost of an operation does not depend on the number of partitions and processes. A poll costs
-only for the partitions of which it returned records, not for those that are assigned.
+The cost of an operation does not depend on the number of partitions and processes. The cost of a
+poll depends on the partitions of the records that it returned, not on the assigned partitions.
 """
 
 from array import array
@@ -86,9 +86,10 @@ _Step = tuple[int, str, Sequence[Any], int]
 class _Client:
     """The state of a process.
 
-    ``positions`` are its last reads, by partition. Newly assigned partitions are unknown until its
-    next ok poll: until then it is ``unnamed``. ``invoked`` is its last invocation, ``polled`` its
-    last ok poll since its last assignment, ``polled_invoked`` the invocation of that poll.
+    ``positions`` are its last reads, by partition. ``unnamed`` is true from an assignment to the
+    next ok poll: until then the assigned partitions are not in the index. ``invoked`` is its last
+    invocation, ``polled`` its last ok poll since its last assignment, ``polled_invoked`` the
+    invocation of that poll.
     """
 
     positions: dict[str, _Place] = field(default_factory=dict)
@@ -102,13 +103,14 @@ class _Client:
 
 
 class HistoryIndex:
-    """Indexes of a history for rules. Partitions are in the order in which it first names them.
+    """The indexes of a history. Partitions are in the order in which the history first names them.
 
-    ``processes``, ``times_us`` and ``numbers`` (the indices that operations give themselves) are by
-    position. ``names_transactions_sends``: the history calls transactions that only send `send`, as
-    Jepsen does. ``transactions`` are the operations with sends that are transactions, and
-    ``transaction_of`` has them by the rows of their sends. ``passed_over`` counts the lines of
-    processes that are not clients. `finish` ends the history.
+    ``processes``, ``times_us`` and ``numbers`` have an entry for each operation, by its position;
+    a number is the index that the history itself gives to the operation. If
+    ``names_transactions_sends`` is true, the history calls a transaction without polls `send`, as
+    Jepsen does. ``transactions`` are the transactions with sends, and ``transaction_of`` has them
+    by the rows of their sends. ``passed_over`` counts the lines of processes that are not clients.
+    `finish` ends the history.
     """
 
     __slots__ = (
@@ -151,8 +153,8 @@ class HistoryIndex:
         """Add the next operations, column by column.
 
         The micro-operations are those of `harrow.cluster_model.history`, as lists or tuples.
-        *numbers* are the operations' own indices. *rebalances* are the partitions that a consumer
-        lost or got meanwhile, by the place of the operation in the columns.
+        *numbers* are the indices that the history gives to the operations. *rebalances* has the
+        partitions that a consumer lost or got during an operation, by its place in the columns.
         """
         begin = len(self.processes)
         self.processes.extend(processes)
@@ -196,7 +198,7 @@ class HistoryIndex:
         return sum(len(session.rows) for session in self.sessions)
 
     def memory_bytes(self) -> int:
-        """Return about how much memory this history takes beyond the minimum while it is judged."""
+        """Estimate how much memory this history takes, beyond the minimum, while it is judged."""
         values = self.records.values
         self._values_bytes += sum(map(_size_of, values[self._values_counted :]))
         self._values_counted = len(values)
@@ -239,7 +241,7 @@ class HistoryIndex:
         return partition.sent_again.get(value) or (first,)
 
     def finish(self) -> None:
-        """Take sends without a completion as unknown, because the recording ended before."""
+        """End the history: a send without a completion has an unknown outcome."""
         records = self.records
         pending: dict[int, list[tuple[str, int]]] = {}
         for session in self.sessions if PENDING in records.outcomes else ():
@@ -273,9 +275,10 @@ class HistoryIndex:
         self.transactions.append(transaction)
 
     def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
-        """Add operations of one micro-operation: sends, then polls, which are independent.
+        """Add operations with one micro-operation each: first the sends, then the polls.
 
-        Only the order of the names of partitions depends on both.
+        Sends and polls are independent, except that the first of either kind that names a partition
+        decides its place in the order of partitions.
         """
         are_sends = list(map(eq, fs, repeat(SEND)))
         sends = list(compress(steps, are_sends))
@@ -378,7 +381,7 @@ class HistoryIndex:
         return row
 
     def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
-        """Match a completion to its invocation: a producer may have several sends outstanding."""
+        """Match a completion to its invocation: a producer may have several sends in flight."""
         offset, value = written if type(written) in _PAIRS else (None, written)
         partition = self.partitions.get(name) or self._partition(name)
         records = self.records
@@ -418,9 +421,9 @@ class HistoryIndex:
     ) -> None:
         """Add the records that a poll of an ok operation returned.
 
-        A partition of which the operation before returned nothing was read dry then. So it is
-        examined only when a record of it is returned again, and at the end, and not for each empty
-        poll.
+        If the process's previous ok poll returned nothing of a partition, the process had read the
+        partition to its end. This is noted when it next gets a record of the partition, or at the
+        end of the history, so that empty polls cost nothing.
         """
         partitions, positions = self.partitions, client.positions
         polled_at, polled_by = self.records.polled_at, self.records.polled_by
@@ -458,9 +461,9 @@ class HistoryIndex:
         position: int,
         rebalanced: frozenset[str],
     ) -> None:
-        """Add the records of the polls of an operation that failed, or whose end is unknown.
+        """Add the records polled by an operation that failed or whose outcome is unknown.
 
-        The process continues from its position before.
+        Such an operation does not move the positions of its process.
         """
         ends: dict[str, _Place] = {}
         for name, pairs in chain.from_iterable(polled.items() for polled in polls):
@@ -505,7 +508,7 @@ class HistoryIndex:
         client.polled_invoked = client.invoked
 
     def _note_dry(self, client: _Client, partition: PartitionHistory) -> None:
-        """Record that a process's last ok poll returned nothing of a partition that it reads."""
+        """Note that a process's last ok poll returned nothing of a partition that it reads."""
         if client.polled > partition.read_dry_by and (
             not client.assigned or partition.name in client.assigned
         ):
@@ -520,7 +523,7 @@ class HistoryIndex:
                     self._note_dry(client, self.partitions[name])
 
     def _assign(self, process: int, partitions: Iterable[str], *, subscribed: bool) -> None:
-        """Apply a new assignment, which keeps the position in a partition only if it names it.
+        """Apply a new assignment, which keeps positions only in the partitions that it names.
 
         An assignment with an unknown outcome counts, as in Jepsen's checker: no finding relies on
         positions that it may have changed.

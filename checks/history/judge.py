@@ -33,12 +33,12 @@ def judge_history(
     demanded: Collection[str] = (),
     findings_max: int = FINDINGS_MAX,
 ) -> Verdict:
-    """Judge a history by every anomaly.
+    """Judge a history by the rules of all anomalies.
 
-    Anomalies that *settings* do not rule out are permitted, and so are the *allowed* ones. No
-    *demanded* anomaly is permitted, whatever Kafka promises. A history without sends or without
-    answers is inconclusive. Of each kind of finding *findings_max* are kept, and the others are
-    counted.
+    Anomalies that *settings* do not rule out are permitted, and so are *allowed* ones. *demanded*
+    anomalies are never permitted, whatever Kafka promises. A history without sends or without
+    answers is inconclusive. The first *findings_max* findings of each kind are kept, the others are
+    only counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -71,11 +71,11 @@ def _result(
     kinds: Counter[tuple[str | None, bool]] = Counter()
     beyond: Counter[str | None] = Counter()
     for sighting in sightings:
-        permitted_by = None if demanded else by_settings or _by_itself(sighting, settings)
+        permitted_by = None if demanded else by_settings or _permission_of(sighting, settings)
         kind = permitted_by, sighting.is_undecided
         kinds[kind] += 1
         if kinds[kind] <= findings_max:
-            findings.append(_judged(sighting.finding(), rule, permitted_by))
+            findings.append(_with_permission(sighting.finding(), rule, permitted_by))
         else:
             beyond[permitted_by] += 1
     return RuleResult(
@@ -86,20 +86,20 @@ def _result(
     )
 
 
-def _by_itself(sighting: Sighting, settings: StatedSettings) -> str | None:
-    """Return what permits an anomaly by its nature, or the loss behind it."""
+def _permission_of(sighting: Sighting, settings: StatedSettings) -> str | None:
+    """Return what permits this particular anomaly, or the loss that it follows from."""
     if sighting.permitted_by is None and sighting.is_after_loss:
         return RULES[LOST_WRITE].promise.permission(settings)
     return sighting.permitted_by
 
 
-def _judged(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
+def _with_permission(finding: Finding, rule: str, permitted_by: str | None) -> Finding:
     prevented_by = () if permitted_by is None else prevention(RULES[rule].promise, permitted_by)
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
 def _status(kinds: Collection[tuple[str | None, bool]]) -> str:
-    """Return the status of a rule, given the permissions of its findings and their doubts."""
+    """Return the status of a rule from the (permission, is undecided) pairs of its findings."""
     if (None, False) in kinds:
         return VIOLATED
     if (None, True) in kinds:

@@ -1,8 +1,8 @@
 """Finds records that were read in a partition to which they were not sent: misrouted.
 
-Kafka's Java producer did that up to 4.1.1 (KAFKA-19012): it reused the memory of an expired batch
-for a batch of another partition while the request was still being written. The broker cannot
-notice, because the checksum of a batch does not cover its topic.
+Up to 4.1.1, Kafka's Java producer sent such records (KAFKA-19012): it reused the memory of an
+expired batch for a batch of another partition while the request was still being written. The broker
+cannot notice this, because the checksum of a batch does not cover its topic.
 """
 
 from collections import Counter
@@ -15,35 +15,35 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import NEVER_SENT, UNKNOWN, Value
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import numbers, polled, sent, shown
+from harrow.checks.history.witness import numbers, partition_text, polled, record_text, sent
 from harrow.checks.link import RecordValue, claim
 from harrow.cluster_model.events import PartitionName
 
 
 @claim("sent-elsewhere")
 def was_sent_elsewhere(*, value: RecordValue, here: PartitionName, there: PartitionName) -> str:
-    return f"{shown(value)} was sent to {there}, not to {here}"
+    return f"{record_text(value)} was sent to {partition_text(there)}, not to {partition_text(here)}"
 
 
 def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> Iterator[Sighting]:
     """Find records that were polled in a partition although they were sent to another.
 
     A value that was sent to no partition comes from a producer outside the history. Unless the
-    history *is_complete*, such a producer may also have sent a value that another producer sent to
-    another partition. So partitions without any sends are excluded, and so are histories that sent
-    a value to two partitions, where values count by partition, as in Jepsen's workload.
+    history *is_complete*, such a producer may also use a value that the history sent to another
+    partition. So partitions without any sends are excluded. Histories that sent one value to two
+    partitions are excluded too: there, each partition has its own values, as in Jepsen's workload.
     """
     history = orders.history
-    strangers = {
+    unsent = {
         name: rows
         for name in history.partitions
         if (is_complete or _has_sends(history, name)) and (rows := _polled_but_not_sent(history, name))
     }
-    if not strangers or (not is_complete and _values_repeat(history)):
+    if not unsent or (not is_complete and _values_repeat(history)):
         return
     values = history.records.values
-    senders = first_sends(history, {values[row] for rows in strangers.values() for row in rows})
-    for name, rows in strangers.items():
+    senders = first_sends(history, {values[row] for rows in unsent.values() for row in rows})
+    for name, rows in unsent.items():
         yield from _misrouted(history, name, rows, senders)
 
 

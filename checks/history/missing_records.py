@@ -1,4 +1,4 @@
-"""Finds committed records that no poll returned: lost-write, unseen."""
+"""Finds committed records that no poll returned: the anomalies lost-write and unseen."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,8 +15,8 @@ from harrow.checks.history.witness import (
     operation,
     operation_text,
     polled,
+    record_text,
     sent,
-    shown,
 )
 from harrow.checks.link import NOTHING_HAPPENED, Link, RecordValue, cause
 from harrow.cluster_model.events import Flag, Offset
@@ -24,7 +24,7 @@ from harrow.cluster_model.events import Flag, Offset
 
 @cause("never-polled", free_because=NOTHING_HAPPENED)
 def never_polled(*, value: RecordValue) -> str:
-    return f"no ok poll returned {shown(value)}"
+    return f"no ok poll returned {record_text(value)}"
 
 
 @cause("partition-never-polled", free_because=NOTHING_HAPPENED)
@@ -34,7 +34,7 @@ def partition_never_polled() -> str:
 
 @cause("polled-so-far", free_because=NOTHING_HAPPENED)
 def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) -> str:
-    """The end of the polls, and whether they found nothing more."""
+    """The highest polled offset, and whether a later poll returned nothing more."""
     end = "" if read_dry else ", and no process that reads the partition polled it empty after the ack"
     return f"no poll went beyond offset {highest} ({operation_text(operation)}){end}"
 
@@ -55,8 +55,8 @@ def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
 def unseen(orders: VersionOrders) -> Iterator[Sighting]:
     """Find acked records that no poll returned, beyond the highest offset that was read.
 
-    ``read_dry``: a process that reads the partition polled again after the ack and got nothing of
-    it. If none did, the recording may have ended before a consumer got so far.
+    ``read_dry`` is true if, after the ack, a process that reads the partition polled and got no
+    record of it. Otherwise the recording may have ended before a consumer could read the record.
     """
     history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
@@ -73,7 +73,7 @@ def unseen(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
-    """Return whether an unread value is below others that were read, and so a lost write."""
+    """Return whether an unread value is a lost write: values at higher offsets were read."""
     return _is_below(orders.history, _last_offset(orders, partition, value), orders.highest(partition))
 
 
@@ -129,12 +129,12 @@ def _unseen(
         partition=partition,
         offset=offset,
         value=records.values[row],
-        chain=(sent(history, row), _how_far(history, highest, read_dry=read_dry)),
+        chain=(sent(history, row), _end_of_polls(history, highest, read_dry=read_dry)),
         details=(("operations", numbers(history, records.completed[row])), (READ_DRY, read_dry)),
     )
 
 
-def _how_far(history: HistoryIndex, highest: int | None, *, read_dry: bool) -> Link:
+def _end_of_polls(history: HistoryIndex, highest: int | None, *, read_dry: bool) -> Link:
     if highest is None:
         return partition_never_polled.conclude()
     records = history.records

@@ -1,4 +1,7 @@
-"""Finds offsets with several values, and vice versa: inconsistent-offsets, duplicate."""
+"""Finds offsets with several values, and values at several offsets.
+
+The former are the anomaly inconsistent-offsets, the latter duplicate.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -35,7 +38,7 @@ def duplicates(orders: VersionOrders) -> Iterator[Sighting]:
                 offsets_of.setdefault(value, []).append(offset)
         for value, offsets in offsets_of.items():
             if len(offsets) > 1:
-                # A value may be there as often as the application has sent it.
+                # The log may have a value as often as the application sent it.
                 sent_again = len(orders.history.sends_of(partition, value)) >= len(offsets)
                 permitted_by = NOT_TRANSACTIONAL if sent_again else None
                 yield Sighting(

@@ -1,4 +1,4 @@
-"""Finds consumers that did not read record by record: poll-skip, nonmonotonic-poll."""
+"""Finds consumers that skipped records (poll-skip) or went back (nonmonotonic-poll)."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -32,12 +32,12 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
 
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
-    """Return whether no consumer has to read the records between two indexes, all aborted."""
+    """Return whether all records between two indices were aborted, so that none has to be read."""
     return bisect_left(order.kept, first) == bisect_left(order.kept, end)
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find consecutive polls of which the second one falls back or reads a record again."""
+    """Find consecutive polls of a process, or of one operation, that went back or stood still."""
     for name, partition in orders.history.partitions.items():
         for jump in orders.of(name).jumps(internal=internal):
             here, there = jump.last[0], jump.next[0]

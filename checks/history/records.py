@@ -1,7 +1,7 @@
-"""The stored part of a history: sends, polled records, jumps of consumers, transactions.
+"""Stores what rules need of a history: sends, polled records, jumps of consumers, transactions.
 
-A history can have millions of records, so a record is not an object. It has a row, and `Records`
-has a column for each of its properties. An object of a send is made only on request.
+A history can have millions of records, so a record is not an object but a row: `Records` has a
+column for each property. A `SendRecord` is created only for a send that is accessed.
 """
 
 from array import array
@@ -34,15 +34,16 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 class Records:
-    """All records of a history, by row. A row is a value of a partition: its send, and its poll.
+    """All records of a history, by row. A row has one value of a partition: its send and its poll.
 
-    Usually a value is sent once and is at one offset. Any further send or further offset of the
-    value has a row of its own.
+    Usually a value is sent once and is at one offset. Each further send and each further offset of
+    the value gets another row.
 
-    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset that an
-    ack named. ``named_at`` has the offsets that other completions named. ``polled_at`` is the
-    offset at which polls saw the value, ``polled_by`` the position of the last ok operation that
-    did. Columns are longer than ``values``, so that they need not grow with each row.
+    ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset in the
+    ack. ``named_at`` has the offsets that completions with other outcomes named. ``polled_at`` is
+    the offset at which polls returned the value, ``polled_by`` the position of the last ok
+    operation that polled it. Columns are longer than ``values``, because they grow by many rows at
+    once.
     """
 
     __slots__ = (
@@ -90,8 +91,9 @@ class Records:
 class SendRecord:
     """One send: its invocation and its outcome.
 
-    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` comes from the completion, None if that
-    named none. ``invoked`` and ``completed`` are positions in the history, -1 if they are missing.
+    ``outcome`` is ``ok``, ``fail`` or ``info``. ``offset`` is the offset in the completion, None if
+    the completion has none. ``invoked`` and ``completed`` are positions in the history, -1 if they
+    are missing.
     """
 
     process: int
@@ -107,10 +109,10 @@ class SendRecord:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A completed operation with a send that is a transaction by name or by its parts.
+    """A completed operation with sends that is a transaction, by its name or by its parts.
 
-    ``sends`` are partitions and rows. ``reads`` are the pairs that it polled, by partition, in the
-    order of reading. ``committed`` is None until a rule has computed it.
+    ``sends`` are (partition, row) pairs. ``reads`` has the (offset, value) pairs that it polled, by
+    partition, in the order of reading. ``committed`` is None until a rule has computed it.
     """
 
     process: int
@@ -122,7 +124,7 @@ class Transaction:
 
 
 class Jump(NamedTuple):
-    """A process read on at another offset than the next one: from one pair to another.
+    """A process continued at an offset other than the next one: from one pair to another.
 
     ``came`` and ``went`` are the positions of the operations, equal for a jump within one
     operation. ``subscribed`` distinguishes a consumer of a group from one with assigned partitions.
@@ -153,17 +155,21 @@ class ProducerSession:
 class PartitionHistory:
     """The history of one partition, in rows of `Records`.
 
-    ``rows`` has the first row of each value. ``sent_again`` has the rows of all sends of a value
-    that was sent several times, including the first, and ``open_sends`` those of each process that
-    may still be open. ``moved`` has the rows of further offsets at which a value was polled.
-    ``acked``, ``failed`` and ``unsure`` are sends in the order of their ends, ``polled`` the
-    records of ok polls in the order of their first polls. ``polled_in_vain`` has the position of
-    the last poll whose operation failed or whose end is unknown. ``jumps`` are four numbers each:
-    the rows of two consecutive polls, and the positions of their operations, the second one
-    inverted for a subscribed consumer. Jumps that may have skipped nothing are stored as well,
-    until all offsets are known. ``read_dry`` is the position at which the last ok poll was invoked
-    that returned nothing of the partition to a process that reads it (-1: none), ``read_dry_by``
-    where that ended. ``aborted`` are the rows of the sends of failed transactions.
+    ``rows`` has the first row of each value. If a value was sent several times, ``sent_again`` has
+    the rows of all its sends, and ``open_sends`` the rows of each process whose sends may still be
+    open. ``moved`` has the rows of further offsets at which a value was polled.
+
+    ``acked``, ``failed`` and ``unsure`` are sends in the order of their completions. ``polled`` are
+    the records of ok polls, in the order in which they were first polled. ``polled_in_vain`` has,
+    for a row, the position of the last poll in an operation that failed or has an unknown outcome.
+
+    ``jumps`` has four numbers for each jump: the rows of two consecutive polled records, and the
+    positions of their operations; the second position is inverted for a subscribed consumer. At the
+    time of a jump it is unknown whether there are records between the two.
+
+    ``read_dry`` is the position at which the last ok poll was invoked that returned nothing of the
+    partition to a process that reads it (-1: none). ``read_dry_by`` is the position at which that
+    poll completed. ``aborted`` are the rows of the sends of failed transactions.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Finds sends of one process in another order: nonmonotonic-send."""
+"""Finds sends of one process that are in another order in the log: nonmonotonic-send."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -9,7 +9,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
-from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, sent, shown
+from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, record_text, sent
 from harrow.checks.link import FROM_LOGS, RecordValue, cause
 from harrow.cluster_model.events import Offset
 
@@ -26,11 +26,11 @@ def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
     """Records are in another order than their operations sent them."""
-    return f"{shown(value)} was sent after {shown(earlier)}, which is at offset {earlier_at}, but is at {stands_at}"
+    return f"{record_text(value)} was sent after {record_text(earlier)}, which is at offset {earlier_at}, but is at {stands_at}"
 
 
 def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations with records of others between their own sends.
+    """Find operations with records of other operations between their own records.
 
     A send with an unknown offset is excluded.
     """
@@ -50,14 +50,14 @@ def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find consecutive sends of a process, or operation, whose second is not beyond the first.
+    """Find consecutive sends of a process, or of an operation, in the wrong order in the log.
 
-    Each is compared with the last send before it whose offset is known.
+    Each send is compared with the last send before it whose offset is known.
     """
     transaction_of = orders.history.transaction_of
     acked_at = orders.history.records.acked_at
     for session in _sessions(orders) if transaction_of or not internal else ():
-        if _all_rise(orders, session):
+        if _has_rising_offsets(orders, session):
             continue
         order = orders.of(session.partition)
         before: _Place | None = None
@@ -83,8 +83,8 @@ def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:
     return (session for session in orders.history.sessions if len(session.rows) > 1)
 
 
-def _all_rise(orders: VersionOrders, session: ProducerSession) -> bool:
-    """Return whether each send of a session was acked beyond the one before, as usual."""
+def _has_rising_offsets(orders: VersionOrders, session: ProducerSession) -> bool:
+    """Return whether each send of a session was acked at a higher offset than its predecessor."""
     offsets = list(map(orders.history.records.acked_at.__getitem__, session.rows))
     return offsets[0] != UNKNOWN and all(map(lt, offsets, islice(offsets, 1, None)))
 
@@ -106,7 +106,7 @@ def _place(orders: VersionOrders, order: VersionOrder, row: int) -> int | None:
 
 
 def _is_lost(orders: VersionOrders, order: VersionOrder, place: _Place) -> bool:
-    """Return whether a record was lost, as far as known, when its offset was assigned again."""
+    """Return whether a record seems lost: no poll returned it, or its offset has another value."""
     offset, row = place
     value = orders.history.records.values[row]
     return not orders.is_read(order.partition.name, value) or len(order.values_at(offset)) > 1

@@ -1,4 +1,4 @@
-"""What a rule of histories yields: an anomaly, with its finding on demand."""
+"""An anomaly that a rule of histories found, whose `Finding` is computed on demand."""
 
 from collections.abc import Callable
 
@@ -8,15 +8,15 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An anomaly with what decides its verdict; ``finding`` computes the rest.
+    """An anomaly: what decides its verdict, and ``finding``, which computes the rest.
 
-    A history can have millions of anomalies of a kind. Only the first ones are reported, the others
-    are counted, because a chain costs ten times as much as a sighting.
+    A history can have millions of anomalies of a kind. The first ones are reported and the others
+    only counted, because a chain costs ten times as much as a sighting.
     """
 
     finding: Callable[[], Finding]
     permitted_by: str | None = None
     is_after_loss: bool = False
-    """The record of the anomaly was lost: what permits the loss permits the anomaly."""
+    """The record of the anomaly was lost, so what permits the loss permits the anomaly."""
     is_undecided: bool = False
     """The recording may have ended too early to decide."""

@@ -14,9 +14,10 @@ from harrow.checks.history.witness import (
     numbers,
     operation,
     operation_text,
+    partition_text,
     polled,
+    record_text,
     sent,
-    shown,
 )
 from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause
 from harrow.cluster_model.events import PartitionName
@@ -25,17 +26,17 @@ from harrow.cluster_model.events import PartitionName
 @cause("half-polled", free_because=NOTHING_HAPPENED)
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
     return (
-        f"{shown(value)} of the same operation ({operation_text(operation)}) was never polled, although {shown(partition)} was "
-        "read to the end afterwards"
+        f"{record_text(value)} of the same operation ({operation_text(operation)}) was never polled, although {partition_text(partition)} "
+        "was read to the end afterwards"
     )
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations with an unknown outcome of which polls returned only some records.
+    """Find operations with an unknown outcome of whose records polls returned only some.
 
-    An unread record of an acknowledged operation is a lost write, or unseen, and so is one whose
-    offset is known to be below others that were read. A read record of a failed operation is an
-    aborted read. A partition counts only if it was read to the end after the other records
+    Other rules find the other cases. An unread record of an acknowledged operation is a lost write
+    or unseen, and so is a record below others that were read. A read record of a failed operation
+    is an aborted read. A partition counts only if it was read to the end after the other records
     were read, because the operation may take effect late.
     """
     history, records = orders.history, orders.history.records

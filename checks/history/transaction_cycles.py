@@ -1,10 +1,10 @@
-"""Finds cycles of transactions: G0 (only writes), G1c (writes and reads).
+"""Finds cycles of transactions: G0 (only writes) and G1c (writes and reads).
 
-An operation depends on another if it wrote the record right behind the other's write
-(write-write), or if it polled what the other wrote (write-read). An operation that only polls
-precedes no other one, and single sends are in the order of their partition. So every cycle has an
-operation of several micro-operations, and a history without any needs no search. After Adya, Weak
-Consistency (1999), as in Jepsen's Elle.
+An operation depends on another if its record is directly behind the other's record in a partition
+(write-write), or if it polled a record of the other (write-read). An operation that only polls
+precedes no other operation, and single sends are in the order of their partition. So every cycle
+has an operation with several micro-operations; a history without such operations needs no search.
+The definitions are those of Adya, Weak Consistency (1999), as in Jepsen's Elle.
 """
 
 from collections import defaultdict, deque
@@ -18,7 +18,15 @@ from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
-from harrow.checks.history.witness import OperationId, ended, numbers, operation, operation_text, shown
+from harrow.checks.history.witness import (
+    OperationId,
+    ended,
+    numbers,
+    operation,
+    operation_text,
+    partition_text,
+    record_text,
+)
 from harrow.checks.link import FROM_LOGS, IN_HISTORY, Link, RecordValue, cause, link
 from harrow.checks.promise import WRITES_INTERLEAVE
 from harrow.cluster_model.events import PartitionName
@@ -28,7 +36,7 @@ _WW: Final = "ww"
 _WR: Final = "wr"
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
-"""A component can have many cycles. One of the shortest through so many edges is reported."""
+"""A component can have many cycles. The shortest cycle through one of so many edges is reported."""
 
 
 @cause(
@@ -51,8 +59,8 @@ def write_write(
     then: RecordValue,
 ) -> str:
     """A record of one operation is right before a record of another."""
-    sent = f"sent {shown(value)} to {shown(partition)}"
-    before = f"right before {shown(then)}, which came from {operation_text(later)}"
+    sent = f"sent {record_text(value)} to {partition_text(partition)}"
+    before = f"right before {record_text(then)}, which came from {operation_text(later)}"
     return f"{operation_text(earlier)} {sent} {before}"
 
 
@@ -60,16 +68,16 @@ def write_write(
 def write_read(
     *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
 ) -> str:
-    """One operation polled what another sent."""
-    sent = f"sent {shown(value)} to {shown(partition)}"
+    """One operation polled a record that another sent."""
+    sent = f"sent {record_text(value)} to {partition_text(partition)}"
     return f"{operation_text(earlier)} {sent}, which was polled by {operation_text(later)}"
 
 
 class Dependency(NamedTuple):
     """An operation depends on an earlier one: ``kind`` is ``ww`` or ``wr``.
 
-    ``value`` is what the earlier one sent to ``partition``. ``then`` is what the later one sent
-    right behind it (write-write), None if it polled the value itself (write-read).
+    The earlier operation sent ``value`` to ``partition``. The later one sent ``then`` directly
+    behind it (write-write), or polled the value itself (write-read, ``then`` is None).
     """
 
     kind: str
@@ -148,7 +156,7 @@ class _Graphs:
             self._add_reads(node, transaction)
 
     def both(self) -> Graph:
-        """Return all dependencies together; between two operations a read wins."""
+        """Return all dependencies; between two operations, a read replaces a write."""
         union: Graph = {}
         for graph in (self.writes, self.reads):
             for earlier, edges in graph.items():
@@ -165,8 +173,8 @@ class _Graphs:
     def _add_writes(self, partition: str) -> None:
         """Connect operations whose records in a partition are adjacent.
 
-        A record with an unknown sender, and an offset with several records, say nothing about their
-        neighbours. For a value at two offsets the first one counts.
+        A record with an unknown sender has no neighbours, nor has an offset with several records.
+        If a value is at two offsets, the first counts.
         """
         if partition not in self._orders.history.partitions:
             return

@@ -1,6 +1,6 @@
-"""The version order of a partition: the values at each offset, from all evidence of the history."""
+"""Computes the version order of a partition: the values at each offset, from the whole history."""
 
-# Plain Python: `cached_property` needs a `__dict__`; without one, mypyc makes it a property.
+# Plain Python: mypyc compiles `cached_property` to a property, which would compute again each time.
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -29,7 +29,7 @@ _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 class VersionOrders:
     """The version orders of a history, each computed on first use.
 
-    ``shared`` is a cache for rules.
+    ``shared`` is a cache for results that several rules need.
     """
 
     def __init__(self, history: HistoryIndex) -> None:
@@ -72,16 +72,20 @@ class VersionOrders:
     def has_committed(self, partition: str, row: int) -> bool:
         """Return whether a send has certainly committed.
 
-        It has if it was acked, or if its outcome is unknown and an ok poll read one of the writes
-        of its operation, because an operation commits as a whole.
+        It has if it was acked. If its outcome is unknown, it has if an ok poll returned one of the
+        records of its operation, because an operation commits as a whole.
         """
         records = self.history.records
         if records.outcomes[row] != UNSURE:
             return records.outcomes[row] == ACKED
         transaction = self.history.transaction_of.get(row)
-        return self.is_read(partition, records.values[row]) if transaction is None else self._any(transaction)
+        return (
+            self.is_read(partition, records.values[row])
+            if transaction is None
+            else self._has_read_record(transaction)
+        )
 
-    def _any(self, transaction: Transaction) -> bool:
+    def _has_read_record(self, transaction: Transaction) -> bool:
         if transaction.committed is None:
             values = self.history.records.values
             transaction.committed = any(self.is_read(name, values[row]) for name, row in transaction.sends)
@@ -89,11 +93,12 @@ class VersionOrders:
 
 
 class VersionOrder:
-    """Offset -> values, from all polls and from the sends that have certainly committed.
+    """The values at each offset, from all polls and from the sends that have certainly committed.
 
     Polls of failed operations count as well: a polled record is committed, whatever the outcome of
     the reader's own transaction. Offsets may have gaps of any size (transaction markers,
-    compaction). An index is a place among the known offsets. ``committed`` are rows.
+    compaction). An index is a position in the sorted list of known offsets. ``committed`` has the
+    rows of committed sends.
     """
 
     def __init__(self, orders: VersionOrders, partition: PartitionHistory) -> None:
@@ -107,9 +112,9 @@ class VersionOrder:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether every value is at one offset, and every offset has one value, as it should be.
+        """Whether every value is at one offset, and every offset has one value.
 
-        This does not compare values, which would cost several times as much.
+        This compares rows, not values, which would cost several times as much.
         """
         if self.partition.moved or self.partition.sent_again:
             return False
@@ -135,7 +140,7 @@ class VersionOrder:
 
     @property
     def offsets(self) -> Sequence[int]:
-        """The known offsets in order; their places are the indices."""
+        """The known offsets in ascending order."""
         return self._places[0]
 
     def jumps(self, *, internal: bool) -> Iterator[Jump]:
@@ -162,9 +167,9 @@ class VersionOrder:
 
     @cached_property
     def kept(self) -> Sequence[int]:
-        """The indices of offsets with a value that was not aborted, which consumers have to read.
+        """The indices of offsets that consumers have to read: their value was not aborted.
 
-        If transactions that only send are called sends, every failed send was aborted.
+        If the history calls transactions without polls `send`, every failed send was aborted.
         """
         partition = self.partition
         aborted = partition.failed if self._history.names_transactions_sends else partition.aborted

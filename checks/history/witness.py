@@ -1,4 +1,8 @@
-"""Makes the links of a chain from the operations of a history."""
+"""Makes the links of a chain from the operations of a history.
+
+Jepsen uses plain numbers for values and partitions. The links name them so that a reader knows
+which number is which.
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, Final
@@ -12,13 +16,13 @@ SKIPPED_SHOWN: Final = 8
 """The maximal number of skipped records that a finding names."""
 
 AFTER_LOSS: Final = "after_loss"
-"""The detail that the anomaly's record was lost: what permits the loss permits the anomaly."""
+"""The detail that the anomaly's record was lost, so what permits the loss permits the anomaly."""
 
 READ_DRY: Final = "read_dry"
-"""The detail of an unseen record that a process polled again after the ack and got nothing more."""
+"""The detail of an unseen record: after its ack, a process polled the partition to its end."""
 
 _CLAIMS_SHOWN: Final = 10
-_VALUE_MAX: Final = 200
+_TEXT_MAX: Final = 200
 OperationId = Annotated[tuple[int, int], events.FieldKind.OBJECT]
 """An operand with the number of an operation in its history, and its process."""
 
@@ -28,17 +32,26 @@ def operation_text(operation: OperationId) -> str:
     return f"operation {operation[0]} of process {operation[1]}"
 
 
-def shown(value: Value) -> str:
-    """Format a value for a terminal: escape unprintable characters, and cut a long value."""
-    text = str(value)
-    if len(text) > _VALUE_MAX:
-        text = f"{text[:_VALUE_MAX]}... ({len(text)} characters)"
+def record_text(value: Value) -> str:
+    """Name a record by its value: ``m0``, or ``value 5`` if that is a number, as in Jepsen."""
+    return f"value {value}" if isinstance(value, int) else _shortened(value)
+
+
+def partition_text(name: str) -> str:
+    """Name a partition: ``t-0``, or ``partition 1`` if that is a number, as in Jepsen."""
+    return f"partition {name}" if name.isdecimal() else _shortened(name)
+
+
+def _shortened(text: str) -> str:
+    """Format a text for a terminal: escape unprintable characters, and cut a long text."""
+    if len(text) > _TEXT_MAX:
+        text = f"{text[:_TEXT_MAX]}... ({len(text)} characters)"
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def _ended(value: Value, how: str, offset: int | None, operation: OperationId) -> str:
+def _send_text(value: Value, outcome: str, offset: int | None, operation: OperationId) -> str:
     place = "" if offset is None else f" at offset {offset}"
-    return f"{shown(value)} {how}{place} ({operation_text(operation)})"
+    return f"{record_text(value)} {outcome}{place} ({operation_text(operation)})"
 
 
 @link(
@@ -50,22 +63,22 @@ def _ended(value: Value, how: str, offset: int | None, operation: OperationId) -
     free_because=IN_HISTORY,
 )
 def send_acked(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    return _ended(value, "acked", offset, operation)
+    return _send_text(value, "acked", offset, operation)
 
 
 @link("send-failed", impersonal=True, free_because=IN_HISTORY)
 def send_failed(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    return _ended(value, "sent in vain", offset, operation)
+    return _send_text(value, "sent in vain", offset, operation)
 
 
 @link("send-unsure", impersonal=True, free_because=IN_HISTORY)
 def send_unsure(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
-    return _ended(value, "sent, with an unknown outcome,", offset, operation)
+    return _send_text(value, "sent, with an unknown outcome,", offset, operation)
 
 
 @link("polled", events.ClientPolled, impersonal=True, free_because=IN_HISTORY)
 def polled_by(*, value: RecordValue, offset: events.Offset, operation: OperationId) -> str:
-    return f"{shown(value)} polled at offset {offset} ({operation_text(operation)})"
+    return f"{record_text(value)} polled at offset {offset} ({operation_text(operation)})"
 
 
 @link("claims-folded", event="folded", impersonal=True, free_because=IN_HISTORY)
@@ -118,9 +131,9 @@ def _reader(history: HistoryIndex, partition: PartitionHistory, pair: Pair) -> i
 
 
 def claims(history: HistoryIndex, partition: PartitionHistory, pairs: Iterable[Pair]) -> tuple[Link, ...]:
-    """Return the evidence for values at offsets: sends with such an ack, and polls.
+    """Return the links that show values at offsets: sends that were acked there, and polls.
 
-    Sends without an offset come first. Very many links are cut.
+    Sends without an offset come first. If there are too many links, one link counts the others.
     """
     wanted = list(pairs)
     offset_of = history.records.offset

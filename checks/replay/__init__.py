@@ -1,1 +1,1 @@
-"""The state of a cluster at any moment of a run, replayed once from its events."""
+"""Replays the events of a run into the state of its cluster at any moment."""

@@ -1,7 +1,7 @@
-"""Replays the cluster at any moment of a run from the events of its trace.
+"""Replays the events of a trace into the state of the cluster at any moment of the run.
 
-`ClusterState` advances event by event. It simulates nothing, so it knows only what events show.
-This is the only replay: rules, rare states, diffs, live views and pages all use it, and
+`ClusterState` advances event by event. It simulates nothing, so it has only what events show. This
+is the only replay: rules, probes, `harrow diff`, `--watch` and HTML pages use it, and
 tests/scenarios/test_every_moment.py compares it with the model after every step.
 """
 
@@ -20,12 +20,13 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 @dataclass(slots=True)
 class BrokerState:
-    """The process of a broker, or of a server of the control plane, which runs from the start.
+    """The process of a broker, or of a server of the control plane.
 
-    ``is_registered``: the control plane has a session of it. ``stopped_by`` is ``process``,
-    ``power_loss`` or ``shutdown`` while it is down, otherwise empty. ``is_stopping``: it has been
-    asked to stop and still runs. ``is_active_controller``: it considers itself the controller
-    (``KafkaController.isActive``), whatever the control plane has.
+    ``is_registered`` says whether the control plane has a session of the broker. ``stopped_by`` is
+    ``process``, ``power_loss`` or ``shutdown`` while the process is down, otherwise empty.
+    ``is_stopping`` says whether it was asked to stop and still runs. ``is_active_controller`` says
+    whether it considers itself the controller (``KafkaController.isActive``), even if the control
+    plane has another.
     """
 
     broker: int
@@ -41,9 +42,9 @@ class BrokerState:
 class ClusterState:
     """A cluster at one moment.
 
-    ``number`` is the line of the last event in ``trace.jsonl``, 0 before the first; ``at_us`` is
-    its time. ``controller`` is the control plane's controller, `NO_CONTROLLER` if it has none;
-    ``controller_epoch`` is that of the last one.
+    ``number`` is the line of the last event in ``trace.jsonl``, 0 before the first event, and
+    ``at_us`` is its time. ``controller`` is the controller according to the control plane,
+    `NO_CONTROLLER` if there is none. ``controller_epoch`` is the epoch of the last controller.
     """
 
     __slots__ = (
@@ -63,7 +64,7 @@ class ClusterState:
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Begin before the first event, with the assignments and the known processes."""
+        """Start before the first event, with the assignments and the processes of the plan."""
         self.at_us = 0
         self.number = 0
         self.controller = NO_CONTROLLER
@@ -145,7 +146,7 @@ class ClusterState:
         self.broker(event.broker).is_registered = True
 
     def expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
-        """End the registration, or the znodes, with the session, even if its broker is unaware."""
+        """End the registration with its session, even if the broker does not know that yet."""
         if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 

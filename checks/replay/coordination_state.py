@@ -23,11 +23,11 @@ class TransactionalIdState:
 
 @dataclass(slots=True, kw_only=True)
 class GroupState:
-    """A group as its coordinator has it.
+    """A group, according to its coordinator.
 
     ``assignments`` has the partitions of each member in the last stable generation, ``committed``
-    the committed position of each partition. ``reading`` has the partitions of members by client
-    name; former members may still read theirs.
+    the committed position of each partition. ``reading`` has the partitions that each client reads,
+    by its name; former members may still read theirs.
     """
 
     coordinator: int = -1

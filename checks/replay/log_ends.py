@@ -1,4 +1,4 @@
-"""Follows the transactions and high watermarks of logs event by event, at little cost."""
+"""Follows the transactions and high watermarks of logs, event by event and at little cost."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ class ReadAboveLso(NamedTuple):
     """An answer to a read_committed consumer that went beyond the last stable offset.
 
     ``number`` is the line of the answer, ``row`` the event as the trace stores it. ``holding`` is
-    the transaction that held the last stable offset back, None if the high watermark did.
+    the transaction at the last stable offset, None if the high watermark limits that offset.
     """
 
     number: int
@@ -25,9 +25,9 @@ class LogEnds:
     """The transactions and high watermarks of logs, without their records.
 
     `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run did. This
-    class is for the rules that examine every run. It reads the events once. ``partitions`` are
-    those that had transactions, in the order of the trace. ``reads`` are the answers to *readers*
-    above the last stable offset.
+    class is for rules that examine every run; it reads the events once. ``partitions`` are the
+    partitions that had transactions, in the order of the trace. ``reads`` are the answers to
+    *readers* that went beyond the last stable offset.
     """
 
     __slots__ = ("_replicas", "partitions", "reads")

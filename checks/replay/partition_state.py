@@ -1,6 +1,7 @@
-"""The state of one partition at a moment of a run: its replicas' logs, and what its clients know.
+"""Replays one partition: the logs of its replicas, and what its clients sent and read.
 
-`harrow.checks.replay.cluster_state` has the cluster around it, and passes it the events one by one.
+`harrow.checks.replay.cluster_state` has the rest of the cluster, and passes the events of the
+partition to it one by one.
 """
 
 from bisect import bisect_left
@@ -42,14 +43,15 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(slots=True, unsafe_hash=True)
 class LogEntry:
-    """A record in a replica's log. ``producer_id`` and ``sequence`` are -1 without idempotence.
+    """A copy of a record in a replica's log.
 
-    Two entries are equal if they are the same record, wherever and however they were stored.
-    ``broker`` has this copy, ``is_copy``: it was fetched from a leader, ``number`` and ``at_us``:
-    when it was stored. ``committed`` is the event with which this replica's high watermark first
-    passed it, 0 for never. ``removed`` says how it was removed, None while it is in the log.
-    ``damaged`` is the event with which its batch lost its CRC, None while it is intact. ``batch``
-    is the number of the event that stored its batch.
+    ``producer_id`` and ``sequence`` are -1 without idempotence. Two entries are equal if they are
+    copies of the same record. ``broker`` stores this copy; ``is_copy`` says whether it was fetched
+    from a leader. ``number`` and ``at_us`` are the line and the time at which it was stored.
+    ``committed`` is the line at which this replica's high watermark first passed it, 0 if it never
+    did. ``removed`` says how it was removed, None while it is in the log. ``damaged`` is the line
+    at which its batch was damaged, None while it is intact. ``batch`` is the line at which its
+    batch was stored.
     """
 
     offset: int
@@ -101,10 +103,10 @@ class RemovedEntry:
     """A record that a replica no longer has.
 
     ``cause`` is one of `REMOVAL_CAUSES`. ``reason`` is the rule of a truncation ("high watermark",
-    "leader epoch", "out of range"), or why the log start was raised. ``committed``: the replica's
-    own high watermark had passed the record. ``leo`` and ``high_watermark`` are the replica's
-    before the removal, ``to_offset`` is its LEO afterwards, ``leader`` the broker that it followed.
-    ``number`` is the event's in ``trace.jsonl``, from 1.
+    "leader epoch", "out of range"), or why the log start was raised. ``committed`` says whether the
+    replica's own high watermark had passed the record. ``leo`` and ``high_watermark`` are those of
+    the replica before the removal, ``to_offset`` is its LEO afterwards, ``leader`` the broker that
+    it followed. ``number`` is the line of the event in ``trace.jsonl``, counted from 1.
     """
 
     entry: LogEntry
@@ -154,7 +156,7 @@ class Read:
 
 @dataclass(slots=True)
 class SendState:
-    """What a producer's application knows of a record that it sent.
+    """The state of a record that was sent, according to its producer's application.
 
     ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` comes from
     the answer, None without one (acks=0, or a lost answer).
@@ -171,7 +173,7 @@ class SendState:
 
 @dataclass(slots=True)
 class LogTransaction:
-    """A transaction in a log: its producer, its first offset, and its marker's, once it has one."""
+    """A transaction in a log: its producer, its first offset, and the offset of its marker."""
 
     producer_id: int
     producer_epoch: int
@@ -184,16 +186,18 @@ class LogTransaction:
 class ReplicaState:
     """A replica of a partition on one broker.
 
-    ``log`` has the records by offset. ``leo``, the log end offset, is that of the next record.
-    While the log is not ``is_open`` (its broker is down, or has not learned of the partition since
-    it started), ``high_watermark`` and ``role`` are meaningless. The records are still on the disk,
-    and the replica will begin with ``checkpointed_high_watermark``. A power loss takes nothing
-    below ``flushed``. ``leader`` is the broker that the replica follows, ``isr`` the ISR that it
-    knows while it leads. ``removed`` are the records that it has lost, in the order of their
-    removal. ``transactions`` are the transactions in its log, in order. ``stable_offset`` is the
-    highest high watermark since the log was opened or cut. A marker below it is committed, even if
-    the high watermark then went back, as a follower's does when it learns its leader's. ``remote``
-    has the remote LEOs while the replica leads: each follower's log end, from its last fetch.
+    ``log`` has the records by offset. ``leo``, the log end offset, is the offset of the next
+    record. A log that is not ``is_open`` belongs to a broker that is down, or has not learned of
+    the partition since it started. Then ``high_watermark`` and ``role`` mean nothing; the records
+    are still on the disk, and the replica will start with ``checkpointed_high_watermark``. A power
+    loss removes no record below ``flushed``.
+
+    ``leader`` is the broker that the replica follows. While it leads, ``isr`` is the ISR that it
+    knows, and ``remote`` has the log end of each follower, from its last fetch. ``removed`` are the
+    records that it no longer has, in the order of their removal. ``transactions`` are the
+    transactions in its log, in order. ``stable_offset`` is the highest high watermark since the log
+    was opened or truncated. A marker below it is committed, even if the high watermark then fell,
+    as a follower's does when it learns that of its leader.
     """
 
     broker: int
@@ -214,7 +218,7 @@ class ReplicaState:
     transactions: list[LogTransaction] = field(default_factory=list)
     _committed: int = 0
     # Deleted records by offset. They are still on the disk until their segment is deleted.
-    _given_up: list[LogEntry] = field(default_factory=list)
+    _deleted: list[LogEntry] = field(default_factory=list)
     # When its high watermark was last checkpointed.
     _checkpointed: int = 0
     # Records that a high watermark has passed without vouching for them: stored after the
@@ -224,7 +228,7 @@ class ReplicaState:
 
     @property
     def known_high_watermark(self) -> int:
-        """The high watermark, or, if the log is not open, the one that it will begin with."""
+        """The high watermark, or, if the log is not open, the one that it will start with."""
         return self.high_watermark if self.is_open else self.checkpointed_high_watermark
 
     @property
@@ -263,15 +267,15 @@ class ReplicaState:
         )
 
     def checkpoint(self, high_watermark: int, number: int) -> None:
-        """Record the checkpoint that the replica will begin with; *number* 0 is an old file."""
+        """Note the checkpoint with which the replica will start; *number* is 0 for an old file."""
         self.checkpointed_high_watermark = high_watermark
         self._checkpointed = number
 
     def open(self, high_watermark: int, number: int) -> None:
-        """Begin with the checkpoint's high watermark, which vouches only for earlier records.
+        """Start with the checkpointed high watermark, which vouches only for earlier records.
 
-        A log that lost its end with its power, or was truncated, may have got other records below
-        the checkpoint since. Ended transactions are read again, and no marker above the checkpoint
+        If the log lost its end in a power loss, or was truncated, it may have other records below
+        the checkpoint now. Ended transactions are read again, and no marker above the checkpoint
         counts as committed.
         """
         self.is_open = True
@@ -288,10 +292,10 @@ class ReplicaState:
     def raise_high_watermark(self, high_watermark: int, number: int, leader_log_start: int = 0) -> None:
         """Set the high watermark, and mark the records that it has passed.
 
-        A high watermark reported by a leader is about the leader's log, so it vouches for nothing
-        below *leader_log_start*. A deposed follower may still have records of its own there. A
-        leader that has deleted its records cannot tell where the logs diverged, and the follower
-        truncates no further than its log start.
+        A leader's high watermark vouches only for records in the leader's log, so for nothing below
+        *leader_log_start*. A former leader may still have other records there: a leader that
+        deleted its records cannot tell where the logs diverged, and the follower truncates no
+        further than the leader's log start.
         """
         self.pass_to(high_watermark)
         if self._unvouched:
@@ -300,13 +304,13 @@ class ReplicaState:
             self.commit(number, leader_log_start)
 
     def pass_to(self, high_watermark: int) -> None:
-        """Set the high watermark, but mark no records, for code that follows none."""
+        """Set the high watermark, but mark no records as committed."""
         self.high_watermark = high_watermark
         if high_watermark > self.stable_offset:  # noqa: PLR1730 - `max` is a slow call when compiled
             self.stable_offset = high_watermark
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
-        """Commit unvouched records below the high watermark: a leader vouches for them."""
+        """Mark unvouched records below the high watermark as committed: a leader has them."""
         remaining: list[LogEntry] = []
         for entry in self._unvouched:
             if entry.removed is not None:
@@ -334,11 +338,11 @@ class ReplicaState:
         del self.log[kept:]
         self.leo = leo
         self.log_start = min(self.log_start, leo)
-        del self._given_up[bisect_left(self._given_up, leo, key=_offset_of) :]
+        del self._deleted[bisect_left(self._deleted, leo, key=_offset_of) :]
         if self.transactions:
             self._cut_transactions(leo)
         if cause == TRUNCATED:
-            # A log lost with power or disk has no process, so the watermark keeps its value.
+            # After a loss of power or disk no process runs, so the watermark keeps its value.
             self.high_watermark = min(self.high_watermark, leo)
         # The rest of the log is read again (``ProducerStateManager.truncateAndReload``).
         self.stable_offset = min(self.high_watermark, leo)
@@ -371,17 +375,17 @@ class ReplicaState:
             if transaction.marker_offset is not None and transaction.marker_offset >= leo:
                 transaction.marker_offset, transaction.is_committed = None, False
 
-    def begin_at(self, log_start: int, number: int, at_us: int, reason: str) -> None:
+    def delete_below(self, log_start: int, number: int, at_us: int, reason: str) -> None:
         """Remove the records below *log_start*, and add them to ``removed``."""
         self.log_start = log_start
         kept = bisect_left(self.log, log_start, key=_offset_of)
         self._remove(self.log[:kept], log_start, number, at_us, RETENTION, reason)
-        self._given_up += self.log[:kept]
+        self._deleted += self.log[:kept]
         del self.log[:kept]
         self._committed = max(0, self._committed - kept)
 
     def compact(self, offsets: Iterable[int], to_offset: int, number: int, at_us: int) -> None:
-        """Remove the records at some offsets; the others stay where they are."""
+        """Remove the records at some offsets; the others keep their offsets."""
         compacted = set(offsets)
         removed = [entry for entry in self.log if entry.offset in compacted]
         committed = sum(entry.offset in compacted for entry in self.log[: self._committed])
@@ -389,23 +393,23 @@ class ReplicaState:
         self.log[:] = [entry for entry in self.log if entry.offset not in compacted]
         self._committed -= committed
 
-    def forget_given_up(self) -> None:
+    def forget_deleted(self) -> None:
         """Forget deleted records, because the log was dropped with them."""
-        self._given_up.clear()
+        self._deleted.clear()
 
-    def begin_again_at(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
+    def restore_from(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
         """Restore the deleted records from *log_start* on that are still on the disk.
 
         Return these copies.
         """
         again = [
             replace(entry, number=number, at_us=at_us, is_copy=True, removed=None)
-            for entry in self._given_up
+            for entry in self._deleted
             if entry.offset >= log_start
         ]
         self.log[:0] = again
         self.log_start = log_start
-        self._given_up.clear()
+        self._deleted.clear()
         self._committed += len(again)
         self._unvouched += [entry for entry in again if not entry.is_committed]
         return again
@@ -425,15 +429,15 @@ _offset_of: Final = attrgetter("offset")
 
 @dataclass(slots=True, eq=False)
 class PartitionState:
-    """A partition: its state in the control plane, its replicas, and its sends, acks, reads.
+    """A partition: its state in the control plane, its replicas, and its sends, acks and reads.
 
-    ``leader``, ``leader_epoch`` and ``isr`` are as in the state znode. ``assigned`` are the brokers
-    that should have a replica, in the order of the assignment. ``acks`` and ``sends`` are by value,
-    in the order of sending. ``by_value`` has every copy that was ever in a log, in the order of
-    storing. ``reads`` are by (offset, value), then by the consumer's name. ``keys`` has the key of
-    each record with one, and ``by_key`` the records of each key. ``reelection_forgets_remote``: a
-    leader that is elected again without having followed forgets how far its followers are, which no
-    release does.
+    ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. ``assigned`` are the
+    brokers that should have a replica, in the order of the assignment. ``acks`` and ``sends`` are
+    by value, in the order of sending. ``by_value`` has every copy that was ever in a log, in the
+    order of storing. ``reads`` are by (offset, value), then by the name of the consumer. ``keys``
+    has the keys of records, and ``by_key`` the records of each key. With
+    ``reelection_forgets_remote``, which no release does, a leader that is elected again without
+    having followed forgets the log ends of its followers.
     """
 
     name: str
@@ -455,14 +459,14 @@ class PartitionState:
         self.replicas = {broker: ReplicaState(broker) for broker in self.assigned}
 
     def replica(self, broker: int) -> ReplicaState:
-        """Return a broker's replica; an unknown one begins empty."""
+        """Return a broker's replica, which is empty if it is new."""
         replica = self.replicas.get(broker)
         if replica is None:
             replica = self.replicas[broker] = ReplicaState(broker)
         return replica
 
     def leading(self) -> ReplicaState | None:
-        """Return the elected leader once it knows, until then the last self-declared leader."""
+        """Return the elected leader; until it knows, the last broker that led."""
         elected = self.replicas.get(self.leader)
         if elected is not None and elected.role == LEADER:
             return elected
@@ -470,7 +474,7 @@ class PartitionState:
         return max(leaders, key=attrgetter("leader_epoch"), default=None)
 
     def remote_leo(self, broker: int) -> int | None:
-        """Return the leader's view of a follower's log end, None if it has none."""
+        """Return a follower's log end according to the leader, None if the leader has none."""
         leading = self.leading()
         return None if leading is None else leading.remote.get(broker)
 
@@ -542,31 +546,31 @@ class PartitionState:
 
     def raise_log_start(self, number: int, event: events.LogStartRaised) -> None:
         replica = self.replica(event.broker)
-        replica.begin_at(event.offset, number, event.at_us, event.reason)
+        replica.delete_below(event.offset, number, event.at_us, event.reason)
         if event.offset > replica.leo:
             # Only the checkpoint has this start: the log was opened without the records before it.
-            replica.forget_given_up()
+            replica.forget_deleted()
             replica.leo = replica.flushed = event.offset
 
     def revert_log_start(self, number: int, event: events.LogStartReverted) -> None:
-        for entry in self.replica(event.broker).begin_again_at(event.to_offset, number, event.at_us):
+        for entry in self.replica(event.broker).restore_from(event.to_offset, number, event.at_us):
             self.by_value.setdefault(entry.value, []).append(entry)
 
     def compact(self, number: int, event: events.LogCleaned) -> None:
         self.replica(event.broker).compact(event.removed, event.to_offset, number, event.at_us)
 
-    def take_hole(self, _: int, event: events.HoleReplicated) -> None:
+    def replicate_hole(self, _: int, event: events.HoleReplicated) -> None:
         replica = self.replica(event.broker)
         replica.leo = max(replica.leo, event.to_offset)
 
-    def learn_key(self, _: int, event: events.KeyedRecordSent) -> None:
+    def note_key(self, _: int, event: events.KeyedRecordSent) -> None:
         self.keys[event.value] = RecordKey(event.key, event.tombstone)
         self.by_key.setdefault(event.key, {})[event.value] = None
 
-    def start_anew(self, number: int, event: events.LogStartedAnew) -> None:
+    def restart_log(self, number: int, event: events.LogStartedAnew) -> None:
         replica = self.replica(event.broker)
-        replica.begin_at(event.offset, number, event.at_us, LEADER_LOG_START)
-        replica.forget_given_up()
+        replica.delete_below(event.offset, number, event.at_us, LEADER_LOG_START)
+        replica.forget_deleted()
         replica.transactions.clear()
         replica.leo = replica.flushed = replica.high_watermark = replica.stable_offset = event.offset
 
@@ -660,10 +664,10 @@ PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.BatchDamaged: PartitionState.damage,
     events.LogStartRaised: PartitionState.raise_log_start,
     events.LogStartReverted: PartitionState.revert_log_start,
-    events.LogStartedAnew: PartitionState.start_anew,
+    events.LogStartedAnew: PartitionState.restart_log,
     events.LogCleaned: PartitionState.compact,
-    events.HoleReplicated: PartitionState.take_hole,
-    events.KeyedRecordSent: PartitionState.learn_key,
+    events.HoleReplicated: PartitionState.replicate_hole,
+    events.KeyedRecordSent: PartitionState.note_key,
     events.LogOpened: PartitionState.open,
     events.LogFlushed: PartitionState.flush,
     events.HighWatermarkSet: PartitionState.set_high_watermark,

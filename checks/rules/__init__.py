@@ -1,1 +1,1 @@
-"""The rules: one file for each anomaly."""
+"""Contains the rules, with one file for each anomaly."""

@@ -56,22 +56,22 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 class _Leader:
     """A broker as leader of a partition: its ISR, and the batches that it appended and committed.
 
-    ``thin`` is the event that made its ISR too small, None while the ISR is large enough.
-    ``may_suffice``: the maximal ISR is large enough nevertheless (KIP-497). ``appended`` has, by
-    base offset, the value of ``thin`` at the append, ``ends`` the end of each uncommitted batch,
-    and ``committed`` the line at which the high watermark passed a batch.
+    ``small_isr`` is the event that made its ISR too small, None while the ISR is large enough.
+    ``may_suffice`` says whether the maximal ISR is large enough nevertheless (KIP-497).
+    ``appended`` has, by base offset, the value of ``small_isr`` at the append, ``ends`` the end of
+    each uncommitted batch, and ``committed`` the line at which the high watermark passed a batch.
     """
 
-    thin: _Isr | None = None
+    small_isr: _Isr | None = None
     may_suffice: bool = False
     appended: dict[int, _Isr | None] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)
 
-    def isr_is(
+    def change_isr(
         self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
     ) -> None:
-        """Apply a change of the ISR, or a requested member, which has what is committed later.
+        """Apply a change of the ISR, or the request for a member.
 
         A requested member (KIP-497) counts for an answer but not yet for an append:
         ``appendRecordsToLeader`` uses the ISR, ``checkEnoughReplicasReachOffset`` the maximal ISR.
@@ -80,14 +80,14 @@ class _Leader:
             self.may_suffice = self.may_suffice or len(event.isr) >= minimum
             return
         if len(event.isr) >= minimum:
-            self.thin = None
-        elif self.thin is None or self.may_suffice:
-            self.thin = TraceLine(number, event)
+            self.small_isr = None
+        elif self.small_isr is None or self.may_suffice:
+            self.small_isr = TraceLine(number, event)
         self.may_suffice = False
 
     def append(self, base_offset: int, records: int) -> None:
-        """Apply the append of a batch, new or already in the log."""
-        self.appended[base_offset] = self.thin
+        """Apply the append of a batch, which is new or already in the log."""
+        self.appended[base_offset] = self.small_isr
         self.ends[base_offset] = base_offset + records
         self.committed.pop(base_offset, None)
 
@@ -96,17 +96,16 @@ class _Leader:
             del self.ends[base_offset]
             self.committed[base_offset] = number
 
-    def too_thin_for(self, base_offset: int) -> _Isr | None:
+    def small_isr_for(self, base_offset: int) -> _Isr | None:
         """Return the event that made the ISR too small for a batch that is acknowledged now.
 
         The ISR has to be large enough at the append, and at some moment between the commit and the
-        answer. A leader looks at its ISR when the high watermark has risen, but not necessarily at
-        once.
+        answer: a leader checks its ISR some time after the high watermark has risen.
         """
         at_append = self.appended.get(base_offset)
-        if at_append is not None or self.thin is None or self.may_suffice:
+        if at_append is not None or self.small_isr is None or self.may_suffice:
             return at_append
-        return self.thin if self.committed.get(base_offset, 0) > self.thin.number else None
+        return self.small_isr if self.committed.get(base_offset, 0) > self.small_isr.number else None
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -123,7 +122,7 @@ def find(index: Index) -> Iterator[Finding]:
         event = decode(raw)
         match event:
             case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
-                leader.isr_is(number, event, _minimum(index, number, event))
+                leader.change_isr(number, event, _minimum(index, number, event))
             case events.BatchAppended():
                 leader.append(event.base_offset, record_count(event.values))
             case events.BatchDeduplicated():
@@ -132,7 +131,7 @@ def find(index: Index) -> Iterator[Finding]:
             case events.HighWatermarkSet():
                 leader.commit(number, event.hw)
             case events.BatchAcknowledged() if event.acks == _ACKS_ALL:
-                isr = leader.too_thin_for(event.base_offset)
+                isr = leader.small_isr_for(event.base_offset)
                 if isr is not None:
                     yield _finding(index, isr, TraceLine(number, event))
 
@@ -145,8 +144,8 @@ def _minimum(
     """Return the ``min.insync.replicas`` of a leader, 0 for an unknown partition.
 
     Since 3.7 it is at most the number of replicas (KAFKA-15583). A leader may learn late of a
-    reassignment, so the number before it counts as well, and that of the remaining replicas before
-    the control plane has written that the others are removed.
+    reassignment, so the smaller of the numbers before and after the last reassignment counts, and
+    replicas that are being removed do not count.
     """
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)

@@ -1,9 +1,9 @@
-"""The invariants as rules: what broke inside the cluster, and what permits it.
+"""Turns each invariant into a rule: a finding for each break, with its cause and its permission.
 
-The trace has each break (`invariant_broken`). The cause in the trace decides the verdict. An
-unclean election chooses a leader that lacks committed records, and a power loss takes records that
-were not flushed. Both break what replicas know of each other, and Kafka promises nothing else. Any
-other broken invariant is a flaw.
+The trace has an event for each break (`invariant_broken`), and the cause in the trace decides the
+verdict. After an unclean election the leader may lack committed records, and after a power loss a
+replica may lack records that it had not flushed. Then Kafka does not promise that replicas agree.
+Any other broken invariant is a flaw.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from typing import Final
 from harrow.checks import prevention, promise
 from harrow.checks.causes import catalogue, links
 from harrow.checks.causes.background import tell_forgotten_change, tell_written, written_isr
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.places import explain_lost_place, loss_link
 from harrow.checks.causes.story import Story
@@ -31,16 +31,16 @@ from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
-"""A replica that lacks the others' records breaks these."""
+"""A replica that lacks records of the others breaks these invariants."""
 
 _LEAVING_PLACE: Final = (COMPACTION, RETENTION)
-"""These remove a record without moving the end of the log."""
+"""These causes remove a record without moving the end of the log."""
 
-_RECORDS_TOLD: Final = 3
+_RECORDS_SHOWN: Final = 3
 _NO_BROKER: Final = -1
 _NO_EPOCH: Final = -1
 _WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
-"""A log that combines two histories breaks these."""
+"""A log with records of two leaders that did not know of each other breaks these invariants."""
 
 _Broken = TraceLine[events.InvariantBroken]
 
@@ -64,9 +64,9 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     for number in lines:
         story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=True)
     if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
-        _tell_standing(story, broken)
+        _tell_stored_records(story, broken)
     if event.invariant == invariants.ISR_HOLDS_COMMITTED:
-        _tell_joining(story, broken)
+        _tell_joined_isr(story, broken)
     breach = invariant_broken(
         event.at_us, event.broker, broker_id=event.broker, details=event.details, offset=event.offset
     )
@@ -101,14 +101,17 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
 
 
 def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:
-    """Return what permits that replicas differ in committed records, and the line of its event."""
-    for group in _concerned(story, broken):
+    """Return what permits that replicas differ in committed records, and the line of its event.
+
+    None if nothing does.
+    """
+    for group in _committed_records(story, broken):
         election = _unclean_election(story, broken, group)
         if election is not None:
             because = catalogue.unclean_election_broke_invariant.conclude()
             prevented_by = (prevention.CLEAN_ELECTIONS,)
             return Cause((because,), promise.UNCLEAN_ELECTION, prevented_by), election
-        loss = _loss(story, broken, group)
+        loss = _lost_copy(story, broken, group)
         if loss is not None and loss.lost_with_disk:
             because = catalogue.disk_loss_in_isr.conclude()
             return Cause((because,), promise.DISK_FAILURE), _line_of(loss)
@@ -123,7 +126,7 @@ def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | N
     """Return what permits the loss of an offset without a record: a marker, or a hole.
 
     Several leaders may have written at the offset, one of them without knowing of its successor. A
-    member of the ISR lacks what the latest leader wrote, except what that leader alone has.
+    member of the ISR lacks the latest leader's record there, unless only that leader has it.
     """
     number, event = broken
     histories = [stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True)]
@@ -164,12 +167,12 @@ def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritt
     return _NO_EPOCH
 
 
-def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
+def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     """Return the committed records at the offset before the break, each as its copies.
 
-    For a member of the ISR only the latest record that it lacks counts, because the lack of an
-    earlier history does not explain the lack of the present one. If a leader has just committed the
-    record, perhaps a deposed one, its history counts.
+    For a member of the ISR only the latest record that it lacks counts, because the loss of an
+    earlier record at the offset does not explain why it lacks the present one. If a leader has just
+    committed a record there, even a deposed leader, that record counts.
     """
     number, event = broken
     groups: dict[tuple[str, int], list[LogEntry]] = {}
@@ -182,7 +185,7 @@ def _concerned(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     lacking = [group for group in committed if not has_copy(group, event.broker, number)]
     committer = _committer(story, broken)
     of_committer = [group for group in lacking if has_copy(group, committer, number)]
-    # A later history may have ended while the one before it continued.
+    # A later record may have been truncated while an earlier record is still in a log.
     present = [group for group in lacking if any(copy.is_there(number) for copy in group)]
     return sorted(of_committer or present or lacking, key=lambda group: group[0].leader_epoch)[-1:]
 
@@ -209,26 +212,26 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
     return None
 
 
-def _loss(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
+def _lost_copy(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
     """Return a copy that was lost with power or disk, and that its broker did not regain."""
     for copy in {copy.broker: copy for copy in group}.values():
         if (
             copy.lost_with_machine
             and copy.removed is not None
             and copy.removed.number < broken.number
-            and not _rejoined(story, broken, copy.broker, copy.removed.number)
+            and not _joined_after_restart(story, broken, copy.broker, copy.removed.number)
         ):
             return copy
     return None
 
 
-def _rejoined(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
-    """Return whether the ISR member without a record joined in a later incarnation than it lost it.
+def _joined_after_restart(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
+    """Return whether an ISR member lost a record, restarted, and then joined the ISR without it.
 
-    With KIP-903 (`isr_expansion_checks_broker_epoch`) a replica joins only by a fetch of its
-    present incarnation, so it has all committed records, and its loss permits nothing. A replica
-    that was a member when it lost the record, or joined before it registered again, does not join
-    again, so its loss counts.
+    With KIP-903 (`isr_expansion_checks_broker_epoch`) a replica joins only with a fetch of its
+    present incarnation, so it must have all committed records, and its earlier loss permits
+    nothing. If the replica was a member when it lost the record, or joined before it registered
+    again, the loss counts.
     """
     evidence = story.evidence
     is_promised = (
@@ -273,18 +276,18 @@ def _last_cut(story: Story, broken: _Broken) -> int | None:
     return max(cuts, default=None)
 
 
-def _tell_standing(story: Story, broken: _Broken) -> None:
-    """Tell who stored which records at the offset, each record once, and only the last ones."""
+def _tell_stored_records(story: Story, broken: _Broken) -> None:
+    """Tell which records are at the offset, each record once, and only the last ones."""
     stored: dict[tuple[str, int], LogEntry] = {}
     for copy in story.copies_at(broken.event.offset):
         if copy.is_there(broken.number):
             stored.setdefault((copy.value, copy.leader_epoch), copy)
-    last = sorted(stored.values(), key=lambda copy: copy.number)[-_RECORDS_TOLD:]
+    last = sorted(stored.values(), key=lambda copy: copy.number)[-_RECORDS_SHOWN:]
     for copy in last:
         tell_stored(story, copy)
 
 
-def _tell_joining(story: Story, broken: _Broken) -> None:
+def _tell_joined_isr(story: Story, broken: _Broken) -> None:
     """Tell the change that let a broker into the ISR after the record that it lacks was stored."""
     number, event = broken
     stored = min((copy.number for copy in story.copies_at(event.offset)), default=number)

@@ -1,6 +1,6 @@
 """Registers every rule, in the order in which rules are judged and listed."""
 
-# Plain Python: a table that is read once.
+# Plain Python: this table is read only once, so compiling it gains nothing.
 
 from collections.abc import Collection
 from typing import Final
@@ -79,7 +79,7 @@ _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVA
 def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True) -> dict[str, Rule]:
     """Return the rules that can be judged in a run that watched these invariants.
 
-    *core*: a core was healed; *in_order*: the trace is in order
+    *core* says whether a core was healed, *in_order* whether the trace is in order
     (`harrow.checks.evidence.Evidence`).
     """
     return {
@@ -92,9 +92,9 @@ def rules_for(invariants: Collection[str], *, core: bool, in_order: bool = True)
 
 
 def watched_in(invariants: Collection[str], release: str, demand: Collection[str]) -> tuple[str, ...]:
-    """Return the invariants that are worth watching in a run of *release*.
+    """Return the invariants to check in a run of *release*.
 
-    An invariant of a later release was not promised. It counts only if its rule is in *demand*.
+    An invariant that only a later release promises is checked only if its rule is in *demand*.
     """
     return tuple(
         name for name in invariants if is_promised(name, release) or RULE_OF_INVARIANT.get(name) in demand

@@ -95,7 +95,7 @@ RULE: Final = Rule(
             *effects.BY_LOST_LOG,
         ),
         releases="in a transaction since 0.11 (KIP-98), where groups assign partitions since 2.5 (KIP-447)",
-        in_run=effects.held_to(_DOUBLES),
+        in_run=effects.application_promises(_DOUBLES),
     ),
     find=find,
     verb="with several effects:",

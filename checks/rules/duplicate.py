@@ -6,8 +6,8 @@ from typing import Final
 
 from harrow.checks import promise
 from harrow.checks.causes import catalogue, compaction, links
+from harrow.checks.causes.copies import tell_elections, tell_given_up, tell_stops, tell_stored
 from harrow.checks.causes.links import seen
-from harrow.checks.causes.lives import tell_elections, tell_given_up, tell_stops, tell_stored
 from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced, unclean_election_without
 from harrow.checks.causes.requests import tell_client_stop, tell_retry, tell_sent
 from harrow.checks.causes.story import AFTER, END, Story
@@ -29,7 +29,7 @@ from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERROR
 from harrow.cluster_model.history import INFO
 from harrow.cluster_model.settings import DELIVERY_TIMEOUT
 
-_GAPS_TOLD: Final = 2
+_GAPS_SHOWN: Final = 2
 
 _Pair = tuple[LogEntry, LogEntry]
 """Two appends of one record, one after the other."""
@@ -82,8 +82,8 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
         assert send is not None, "every pair ends with a send"
         tell_sent(story, send, story.evidence.producers[send.process].name, before)
     pairs = list(pairwise(appended.values()))
-    # For a record with twenty copies, the second and the last one explain enough.
-    gaps = pairs if len(pairs) <= _GAPS_TOLD else [pairs[0], pairs[-1]]
+    # If a record has twenty copies, the second and the last explain enough.
+    gaps = pairs if len(pairs) <= _GAPS_SHOWN else [pairs[0], pairs[-1]]
     stored = {copy.number: copy for pair in gaps for copy in pair} or {
         copy.number: copy for copy in appended.values()
     }
@@ -138,24 +138,24 @@ def _cause(
     return (
         _cause_by_loss(story, value, offsets)
         or _cause_by_renumbering(story, pairs, sends)
-        or _renumbered_for_another(story, pairs, sends)
+        or _cause_by_producer(story, pairs, sends)
         or Cause((catalogue.retry_not_recognised.conclude(value=value),))
     )
 
 
 def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | None:
-    """Explain a record that was read, lost, and appended again elsewhere by a retry.
+    """Explain a record that was read, lost, and appended by a retry at another offset.
 
-    What permits the loss also permits the loss of the producer's state, by which a leader
-    recognises a retry. A copy that compaction removed is lost only if every later record of its key
-    is lost, too.
+    A leader recognises a retry thanks to the producer state in its log. So the permission for the
+    loss of the record also permits the loss of that state. A copy that compaction removed is lost
+    only if every later record of its key is lost, too.
     """
     logs = story.index.logs.get(story.partition, {}).values()
     lost = [
         offset
         for offset in offsets
         if not any(values[offset : offset + 1] == [value] for values in logs)
-        and not compaction.has_stand_in(story.index, story.partition, story.copies(value, offset))
+        and not compaction.is_replaced(story.index, story.partition, story.copies(value, offset))
     ]
     if not lost or len(offsets) - len(lost) > 1:
         return None
@@ -168,20 +168,22 @@ def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | No
 def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
     """Explain a record that its producer sent again with other sequence numbers.
 
-    A leader that lacks the producer's previous records refuses the next one. The producer takes
-    this for a permanent gap, raises its epoch and begins at 0 again
-    (``TransactionManager.canRetry``), even with a batch that a leader has appended without an
-    answer, or may still append. If an unclean election took the previous records, or the producer
-    had given them up in flight, that permits the second copy.
+    A leader that lacks the producer's previous records refuses the next record. The producer takes
+    this for a permanent gap, raises its epoch and starts again at sequence 0
+    (``TransactionManager.canRetry``). It does so even with a batch that a leader has appended
+    without an answer, or may still append. If an unclean election lost the previous records, or the
+    producer had given up on them in flight, that permits the second copy.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
-    if any(_renumbered(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
+    if any(_renumbering_cause(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
         return None
-    causes = [_renumbered(story, *pair, clients) for pair in pairs]
+    causes = [_renumbering_cause(story, *pair, clients) for pair in pairs]
     return causes[-1] if causes else None
 
 
-def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Collection[str]) -> Cause | None:
+def _renumbering_cause(
+    story: Story, earlier: LogEntry, later: LogEntry, clients: Collection[str]
+) -> Cause | None:
     if earlier.producer_id != later.producer_id or earlier.sequence == later.sequence:
         return None
     before = _sent_before(story, earlier)
@@ -194,9 +196,9 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
             and failure.client in clients
             and failure.error in FATAL_SEQUENCE_ERRORS
             and earlier.value in failure.values
-            and _lacked(story, group, number, failure)
+            and _leader_lacked(story, group, number, failure)
         ):
-            cause = _why_lacked(story, group, number, failure, earlier.value)
+            cause = _cause_of_lacking(story, group, number, failure, earlier.value)
             if cause is not None:
                 refused = links.refused(
                     failure.at_us,
@@ -210,7 +212,7 @@ def _renumbered(story: Story, earlier: LogEntry, later: LogEntry, clients: Colle
     return None
 
 
-def _why_lacked(
+def _cause_of_lacking(
     story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed, value: Value
 ) -> Cause | None:
     """Return what permits that a leader lacked the previous record when it refused the next one."""
@@ -233,16 +235,14 @@ def _why_lacked(
     return None
 
 
-def _renumbered_for_another(
-    story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]
-) -> Cause | None:
+def _cause_by_producer(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
     """Accuse a real producer that gave a record a new sequence number each time.
 
-    Nothing permits that. The trace of the model shows how its producer used its answers, which
-    explains more. For real producers the trace has at most the refusals of leaders, and on a
-    cluster that harrow has not started not even those.
+    Nothing permits that. For the model's producer, the trace shows how it used its answers, which
+    explains more. For a real producer, the trace has at most the refusals of leaders; on a cluster
+    that harrow has not started, it has not even these.
     """
-    if not pairs or any(_numbers(earlier) == _numbers(later) for earlier, later in pairs):
+    if not pairs or any(_sequence(earlier) == _sequence(later) for earlier, later in pairs):
         return None
     clients = {story.evidence.producers[send.process].name for send in sends}
     if any(again.client in clients for _, again in story.events(events.SentAgain)):
@@ -265,12 +265,12 @@ def _renumbered_for_another(
     return Cause((conclusion,), prevented_by=(ONE_IN_FLIGHT,))
 
 
-def _numbers(entry: LogEntry) -> tuple[int, int]:
+def _sequence(entry: LogEntry) -> tuple[int, int]:
     return entry.producer_id, entry.sequence
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
-    """Return the producer's record before another's batch, in the log at its append."""
+    """Return the producer's previous record, from another batch, in the log at a copy's append."""
     for offset in range(copy.offset - 1, -1, -1):
         for other in story.copies_at(offset):
             is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch
@@ -279,10 +279,10 @@ def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
     return None
 
 
-def _lacked(story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed) -> bool:
-    """Return whether a leader lacked a record when it refused the next one.
+def _leader_lacked(story: Story, group: Sequence[LogEntry], number: int, failure: events.SendFailed) -> bool:
+    """Return whether a leader lacked a record when it refused the next record.
 
-    It may have copied it since.
+    The leader may have copied the record later.
     """
     refusal = story.last(
         events.RequestRejected,

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
@@ -42,8 +42,7 @@ _Fences = Mapping[int, list[tuple[int, int]]]
 def find(index: Index) -> Iterator[Finding]:
     """Find committed records that were appended after a newer epoch of their producer was written.
 
-    Records between that fence and the marker that belongs to it are aborted by the marker, so they
-    do not count.
+    The marker that belongs to the new epoch aborts the records before it, so these do not count.
     """
     if not index.has(events.TransactionStateChanged):
         return
@@ -57,7 +56,7 @@ def find(index: Index) -> Iterator[Finding]:
         if fate.state == COMMITTED and (fence := _fence_of(fences, fate)) is not None
     }
     if suspects:
-        yield from _late(index, suspects)
+        yield from _late_writes(index, suspects)
 
 
 def _fences(index: Index) -> _Fences:
@@ -77,7 +76,7 @@ def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
     return of_producer[place] if place < len(of_producer) else None
 
 
-def _late(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
+def _late_writes(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
     """Find the suspects that were appended after their fence: the first record of each batch."""
     late: dict[tuple[str, int], int] = {}
     for number, raw in index.raw_events(events.BatchAppended):

@@ -1,6 +1,6 @@
-"""Judges the anomalies of a history in a run, which adds the cause if the trace shows it."""
+"""Judges the anomalies of a history in a run, and adds their causes if the trace shows them."""
 
-# Plain Python: a table that is read once.
+# Plain Python: this table is read only once, so compiling it gains nothing.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from typing import Final
 from harrow.checks import promise as promises
 from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import damaged_on_leader, reset_past_records, tombstone_expired
+from harrow.checks.causes.copies import tell_place
 from harrow.checks.causes.fates import explain_aborted
 from harrow.checks.causes.links import led_without, out_of_range, out_of_range_at_follower
-from harrow.checks.causes.lives import tell_place
 from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.retention import was_deleted
 from harrow.checks.causes.story import Story
@@ -87,11 +87,11 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
 
 
 def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
-    """Explain why a read_committed consumer passed records that the log has as aborted or open.
+    """Explain why a read_committed consumer passed records that are aborted or open in the log.
 
-    If another record is at the offset now, the due record was lost, so its transaction decided
-    nothing. Among such records the decision may only accuse, because the loss needs its own
-    permission.
+    If another record is at a due record's offset now, the due record was lost, and its transaction
+    explains nothing. If there are such records too, the explanation may accuse Kafka, but must not
+    permit the skip, because the loss needs a permission of its own.
     """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
@@ -152,7 +152,7 @@ def _was_missing_at_reset(
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:
     """Permit aborted reads by consumers without read_committed.
 
-    The run's own reads do not count.
+    The reads with which harrow reads everything back do not count.
     """
     assert finding.value is not None, "an aborted read of nothing"
     partition = index.history.partitions[finding.partition]
@@ -208,7 +208,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         cause = lost_marker(index, finding.partition, offset, until_us, position) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
-        # The record before the gap is still there, so the gap and what follows are explained.
+        # The record before the gap is still in the log, so explain the skipped records instead.
         cause = _by_other_log(index, finding) or Cause((), None)
         for skipped in details.get("skipped", ())[:1] if cause.permitted_by is None else ():
             tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
@@ -291,11 +291,11 @@ def _by_damage(index: Index, finding: Finding) -> Cause | None:
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
-    """Explain a consumer ahead of a leader without the record, though that came back later.
+    """Explain a consumer that was ahead of a leader without the record, which came back later.
 
     None unless the leader had lost the record with its power or its disk, or was elected uncleanly.
-    A leader that came back before a controller noticed was not elected. It continues to lead, in a
-    new leader epoch if another replica is missed.
+    A leader that returns before the controller notices its stop is not elected. It continues to
+    lead, in a new leader epoch if the controller notices that another replica is down.
     """
     offset, value = last
     group = story.copies(value, offset)
@@ -335,8 +335,8 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
 def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cause | None:
     """Explain a consumer whose position a deposed leader rejected as out of range.
 
-    Such a leader never had the records of its successors. Nothing is lost: the consumer went where
-    ``auto.offset.reset`` sends it, because its metadata was outdated as well.
+    Such a leader never had the records of its successors. Nothing is lost: the consumer's metadata
+    was outdated as well, and it moved to the offset that ``auto.offset.reset`` says.
     """
     consumer = story.evidence.process_names[process]
     since = min((copy.number for copy in story.copies(last)), default=0)
@@ -358,7 +358,7 @@ def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cau
                 setting=AUTO_OFFSET_RESET,
             )
             return Cause((replace(rejected, decides=True),), AUTO_OFFSET_RESET, (NO_OFFSET_RESET,))
-        if _was_left(story, consumer, event.broker, number, until_us):
+        if _had_left_follower(story, consumer, event.broker, number, until_us):
             rejected = out_of_range_at_follower(
                 event.at_us, event.broker, client=consumer, setting=AUTO_OFFSET_RESET
             )
@@ -366,11 +366,11 @@ def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cau
     return None
 
 
-def _was_left(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
-    """Return whether a consumer took a follower's rejection for the leader's (``Fetcher``).
+def _had_left_follower(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
+    """Return whether a consumer took a follower's rejection for a leader's (``Fetcher``).
 
-    A consumer that still reads from the follower asks its leader instead (KIP-392). A consumer that
-    has left it meanwhile, for another leader for example, is reset.
+    A consumer that still reads from the follower asks the leader then (KIP-392). A consumer that no
+    longer reads from the follower, for example because of a new leader, is reset.
     """
     role: TraceLine[events.BecameLeader | events.BecameFollower] | None
     role = story.last(events.BecameLeader, events.BecameFollower, before=refused, broker=broker)

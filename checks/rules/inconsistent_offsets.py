@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from harrow.checks import promise
 from harrow.checks.causes import compaction
 from harrow.checks.causes.catalogue import acked_before_commit, acked_before_replication, by_excuse
-from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.copies import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement, tell_lost_send, tell_replaced
 from harrow.checks.causes.places import explain_lost_place
 from harrow.checks.causes.story import END, Story
@@ -30,7 +30,7 @@ _Claims = Annotated[tuple[tuple[RecordValue, Brokers, Flag, Flag], ...], FieldKi
 
 @declare_claim("claimed")
 def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
-    """The values at one offset: the logs that have each, and whether a poll or an ack named it."""
+    """The values at one offset: which logs have each value, and whether polls or acks name it."""
     texts = []
     for value, in_logs, polled, acked in claims:
         sources = [f"broker {broker}'s log" for broker in in_logs]
@@ -41,7 +41,7 @@ def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Claim:
-    """A value at an offset, by acks, by polls, or by final logs."""
+    """A value at an offset, according to acks, polls, or final logs."""
 
     value: Value
     polled: bool
@@ -132,7 +132,7 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         for send in claim.sends:
             tell_acknowledgement(story, send)
     if sum(bool(claim.brokers) for claim in claims) > 1 or not causes:
-        # After healing all replicas are equal. Only a replica that forgets excuses a difference.
+        # After healing all replicas are equal, except after a replica lost part of its log.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
         prevented += excuse.prevented_by if excuse else ()
@@ -158,12 +158,12 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
 def _lost(
     story: Story, offset: int, claims: list[_Claim], standing: Value | None
 ) -> tuple[list[_Claim], list[_Claim]]:
-    """Return the lost values, and the compacted ones whose offset was assigned again.
+    """Return the lost values, and the compacted values whose offset was assigned again.
 
-    A value is gone if no log has it at its offset, or, while the logs are not settled, if it is not
-    *standing* there. If all are gone, the values that consumers did not read are lost. A value that
-    a later record of its key replaces is not lost. It may have been the last value at the offset,
-    which needs no explanation, or another replaced it.
+    A value is missing if no log has it at its offset; while the partition is not read back, if it
+    is not the *standing* value, the one in the leader's log. If all values are missing, those that
+    consumers did not read are lost. A value that a later record of its key replaced is not lost. If
+    it was the last value at the offset, it needs no explanation.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [
@@ -220,9 +220,9 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
 
 
 def _causes_of_uncommitted(story: Story, claim: _Claim, reassigned_at: int) -> Iterator[Cause]:
-    """Yield why a value was acked before its commit, if its offset was assigned again by then.
+    """Yield why a value was acked before it was committed, if its offset was then assigned again.
 
-    The next leader did not need the value. Its later commit is due to the loss of the other value.
+    The next leader did not need to have the value.
     """
     until_us = story.evidence.trace[reassigned_at - 1][0] if reassigned_at < END else END
     for send in claim.sends:

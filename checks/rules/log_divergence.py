@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 from harrow.checks.causes.catalogue import by_excuse
-from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.copies import tell_place
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import Finding
@@ -22,7 +22,7 @@ _Holders = Annotated[tuple[tuple[RecordValue, Epoch, Brokers], ...], FieldKind.O
 
 @claim("logs-differ")
 def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
-    """The holders of each record at the first of some offsets, with its leader epoch."""
+    """The brokers that have each record at the first differing offset, with its leader epoch."""
     records = " and ".join(
         f"{value} (epoch {epoch}) on {brokers(having)}" for value, epoch, having in holders
     )
@@ -75,7 +75,7 @@ def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
 
 
 def _extents(records: Mapping[int, list[_Record | None]], start: int) -> list[tuple[int, int]]:
-    """Return the runs of differing offsets, as (first, last); the records begin at *start*."""
+    """Return the ranges of differing offsets, as (first, last); the records begin at *start*."""
     extents: list[tuple[int, int]] = []
     for offset, column in enumerate(zip(*records.values(), strict=False), start):
         if len({record for record in column if record is not None}) <= 1:

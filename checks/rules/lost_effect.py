@@ -1,4 +1,4 @@
-"""lost-effect: an application has passed a record without a result of it."""
+"""lost-effect: an application has passed a record, but no result of the record counts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -91,7 +91,7 @@ RULE: Final = Rule(
             *effects.BY_LOST_LOG,
         ),
         releases="in a transaction since 0.11 (KIP-98)",
-        in_run=effects.held_to(_LOSES),
+        in_run=effects.application_promises(_LOSES),
     ),
     find=find,
     verb="without effect:",

@@ -19,11 +19,11 @@ from harrow.checks.rule import LOST, Rule
 def find(index: Index) -> Iterable[Finding]:
     """Find acked records that are missing from the last leader's log.
 
-    A record that only a diverged follower kept is lost to consumers as well. A partition that was
+    A record that only a diverged follower has is lost to consumers as well. A partition that was
     not read back is not judged, because a missing record may come back. A record is not lost if it
-    was read before retention deleted it on time, or if compaction removed it for a later record of
-    its key. An application learns that its transaction is committed once its coordinator has
-    written PrepareCommit, which decides (KIP-98). A record that the log aborts after that is lost.
+    was read before retention deleted it on time, or if compaction removed it in favour of a later
+    record of its key. A transaction is acknowledged once its coordinator has written PrepareCommit
+    (KIP-98). If a log aborts a record of the transaction after that, the record is lost.
     """
     losses: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():

@@ -19,7 +19,10 @@ from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 @cause("held-up-at", free_because=NOTHING_HAPPENED)
 def held_up_at(*, lso: Offset, leo: Offset, is_open: Flag, producer_id: Number = -1) -> str:
-    """A read_committed reader made no progress; ``is_open``: the transaction there never ends."""
+    """A read_committed reader made no progress.
+
+    ``is_open`` says whether a transaction that never ends begins there.
+    """
     why = (
         f"the transaction of producer id {producer_id} that begins there has no end"
         if is_open

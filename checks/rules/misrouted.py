@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.requests import tell_sent
 from harrow.checks.causes.story import Story
 from harrow.checks.finding import Finding
@@ -19,7 +19,9 @@ from harrow.checks.rule import Rule
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records, polled or in the last leader's log, in a partition to which no send went.
+    """Find records that are in a partition to which they were not sent.
+
+    They were polled there, or are in the last leader's log.
 
     The history of a run has all sends, so a value identifies a record even if it was also sent to
     other partitions.
@@ -32,13 +34,13 @@ def find(index: Index) -> Iterator[Finding]:
     for partition in index.logs:
         partition_history = index.history.partitions.get(partition)
         values = {} if partition_history is None else partition_history.rows
-        strangers = [
+        unsent = [
             (offset, value)
             for offset, value in enumerate(index.last_log(partition))
             if value is not None and value not in values
         ]
-        senders = first_sends(index.history, {value for _, value in strangers}) if strangers else {}
-        for offset, value in strangers:
+        senders = first_sends(index.history, {value for _, value in unsent}) if unsent else {}
+        for offset, value in unsent:
             if value in senders:
                 sent_to = senders[value][0]
                 yield Finding(
@@ -72,4 +74,4 @@ RULE: Final = Rule(
     find=find,
     verb="delivered to the wrong partition",
 )
-"""A run adds to the history which leader appended the record, and what is in unread logs."""
+"""In a run, a finding also shows which leader appended the record, and unread logs count too."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from harrow.checks import prevention
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.requests import tell_retry, tell_sent
 from harrow.checks.causes.story import Story
 from harrow.checks.evidence import ProducerSettings
@@ -53,7 +53,7 @@ def find(index: Index) -> Iterator[Finding]:
 def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int]) -> Iterator[Finding]:
     records, sends = index.history.records, session.sends
     sent_again = index.history.partitions[session.partition].sent_again
-    # A value that was sent again may owe its first offset to the other send.
+    # If a value was sent again, its first offset may come from either send.
     standing = [
         (first[value], place)
         for place, row in enumerate(sends.rows)
@@ -66,7 +66,10 @@ def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int])
 
 
 def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
-    """Return the first offset of each value in the last leader's log, or as read if none exists."""
+    """Return the first offset of each value in the last leader's log.
+
+    Without a log, return the first offset at which consumers read the value.
+    """
     logs = index.logs.get(partition)
     if not logs:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}

@@ -103,10 +103,10 @@ def commits_had_expired(*, setting: events.Text) -> str:
 class _Commit(NamedTuple):
     """A group's commit for a partition.
 
-    ``is_owners``: the coordinator has not assigned the partition to another member, as it may with
-    KIP-848. ``is_members``: the coordinator has a member of that epoch, from which it accepts
-    commits for any partition. ``owned_since`` is the epoch in which the coordinator assigned the
-    partition to its owner, None for other members.
+    ``is_owners`` is false if the coordinator has assigned the partition to another member, which
+    can happen with KIP-848. ``is_members`` says whether the coordinator has a member of that epoch,
+    from which it accepts commits for any partition. ``owned_since`` is the epoch in which the
+    coordinator assigned the partition to this member, None if the member does not own it.
     """
 
     position: int
@@ -121,10 +121,10 @@ class _Commit(NamedTuple):
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the commits of groups with the positions that consumers get when they begin to read.
+    """Compare the commits of groups with the positions that consumers get when they start to read.
 
-    A position is compared with the last commit before the consumer was assigned the partition,
-    because it asks after that.
+    A position is compared with the last commit before the partition was assigned to the consumer,
+    because the consumer asks for its position after that.
     """
     if not index.has(events.OffsetsCommitted):
         return
@@ -209,7 +209,7 @@ class _Groups:
         events.OffsetReset: _reset,
         events.GroupOffsetFound: _find,
     }
-    """What each kind of event tells: called with its line and the event."""
+    """The method that handles each kind of event, which takes its line and the event."""
 
 
 def _offsets_partition(index: Index, group: str) -> str:
@@ -259,9 +259,9 @@ def _why_committed(
         return _why_without_generation(index, group)
     if commit.member == earlier.member and _is_unordered(index, earlier, commit):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
-    # If a commit by a former owner moved the group ahead, it is the owner's commit that moves it
-    # back. Each member has its own epoch, which may lag behind another's. A coordinator compares a
-    # commit with the epoch of its member.
+    # If a former owner's commit moved the group ahead, the present owner's commit moves it back.
+    # Each member has an epoch of its own, which may lag behind those of others. A coordinator
+    # compares a commit with the epoch of its member.
     stray = (
         commit if not commit.is_owners else None if earlier.is_owners or not earlier.is_members else earlier
     )

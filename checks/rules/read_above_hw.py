@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.links import isr_text
-from harrow.checks.causes.lives import tell_stored
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
@@ -37,9 +37,9 @@ def read_before_replication(
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a consumer with the broker's high watermark at that moment.
 
-    The high watermark comes from the trace, not from the answer. A follower's own high watermark
-    counts for its answers. It is never ahead of what is committed, and it falls when the log is
-    truncated.
+    The high watermark comes from the trace, not from the answer. For an answer of a follower, the
+    follower's own high watermark counts. It is never above the committed records, and it falls when
+    the log is truncated.
     """
     high_watermarks: dict[tuple[int, str], int] = {}
     for number, event in index.raw_events(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from harrow.checks import promise
-from harrow.checks.causes.lives import tell_stored
+from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.story import AFTER, Story
 from harrow.checks.causes.transactions import tell_states
 from harrow.checks.finding import Finding

@@ -55,7 +55,7 @@ def find(index: Index) -> Iterator[Finding]:
         for partition in dict.fromkeys((*done, *(event.partition for event in resets))):
             topic = _topic(partition)
             if topic not in begun_us:
-                begun_us[topic] = _begun_us(index, group, topic, resets)
+                begun_us[topic] = _start_of_reading_us(index, group, topic, resets)
             if partition in index.evidence.read_back:
                 here = done.get(partition, GroupPartition())
                 yield from _skipped(index, group, partition, here, begun_us[topic])
@@ -64,12 +64,12 @@ def find(index: Index) -> Iterator[Finding]:
 def _skipped(
     index: Index, group: str, partition: str, done: GroupPartition, begun_us: int | None
 ) -> Iterator[Finding]:
-    begin = _begin(index, group, partition, done)
+    begin = _first_position(index, group, partition, done)
     gaps = list(_gaps(done, begin))
     records = index.group_work.records_of(partition) if begin or gaps else {}
     for offset in range(begin):
         value = records.get(offset)
-        if value is not None and _was_owed(index, partition, offset, value, done, begun_us):
+        if value is not None and _should_be_read(index, partition, offset, value, done, begun_us):
             yield _finding(index, group, partition, offset, value, done)
     for first, end in gaps:
         for offset in range(first, end):
@@ -85,20 +85,21 @@ def _resets(index: Index, group: str, partition: str | None = None) -> Iterator[
             yield line
 
 
-def _begun_us(index: Index, group: str, topic: str, resets: Sequence[OffsetReset]) -> int | None:
-    """Return when a group began to read a topic, None if it never did."""
+def _start_of_reading_us(index: Index, group: str, topic: str, resets: Sequence[OffsetReset]) -> int | None:
+    """Return when a group started to read a topic, None if it never did."""
     since_us = index.group_work.reading_since(group, topic)
     reset_us = (event.at_us for event in resets if _topic(event.partition) == topic)
     return min((at_us for at_us in (since_us, *reset_us) if at_us is not None), default=None)
 
 
-def _was_owed(
+def _should_be_read(
     index: Index, partition: str, offset: int, value: Value, done: GroupPartition, begun_us: int | None
 ) -> bool:
-    """Return whether a record before the group's start was sent while the group read the topic.
+    """Return whether a record before the group's first position was sent while it read the topic.
 
-    Producers may learn of an added partition before the group does. Records from before the group
-    read the topic at all are not owed, because ``auto.offset.reset=latest`` starts behind them.
+    This happens if producers learn of an added partition before the group does. The group need not
+    read records from before it read the topic at all, because ``auto.offset.reset=latest`` starts
+    behind them.
     """
     sends = index.sends_of(partition, value)
     return (
@@ -114,10 +115,10 @@ def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-def _begin(index: Index, group: str, partition: str, done: GroupPartition) -> int:
-    """Return where a group without commits began: with ``latest``, at the end of the partition.
+def _first_position(index: Index, group: str, partition: str, done: GroupPartition) -> int:
+    """Return where a group without commits started: with ``latest``, at the end of the partition.
 
-    Real clients do not report that end. For them it is the first offset that a member polled or
+    Real clients do not report that end. For them, return the first offset that a member polled or
     committed.
     """
     for _, event in _resets(index, group, partition):
@@ -165,7 +166,7 @@ def _finding(
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
-    """Return why a record was passed; ``next_offset``: where the next member began."""
+    """Return why the group passed a record; the next member started at *next_offset*."""
     index = story.index
     cause = by_reset(story, index.group_work.members(group), offset, twice=False)
     if cause is None and not any(_resets(index, group, story.partition)):
@@ -180,14 +181,14 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:
     """Explain a record before the first position of a group whose clients report no resets."""
     done = index.group_work.partitions.get(group, {}).get(partition)
-    if done is None or offset >= _begin(index, group, partition, done):
+    if done is None or offset >= _first_position(index, group, partition, done):
         return None
     conclusion = position_was_reset.conclude(policy=LATEST)
     setting = f"{AUTO_OFFSET_RESET}={LATEST}"
     return Cause((conclusion,), setting, promise.prevention(promise.RESETTING, setting))
 
 
-def _held_to(evidence: Evidence) -> str:
+def _promise_in_run(evidence: Evidence) -> str:
     groups = [settings for settings in evidence.consumers.values() if settings.group]
     if not groups:
         return "nothing (no group)"
@@ -212,7 +213,7 @@ RULE: Final = Rule(
                 promise.LOSSES_OF_LOGS,
             ),
         ),
-        in_run=_held_to,
+        in_run=_promise_in_run,
     ),
     find=find,
     verb="passed over",

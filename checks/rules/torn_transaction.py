@@ -35,7 +35,8 @@ def ended_both_ways(
 def find(index: Index) -> Iterator[Finding]:
     """Compare the markers after the records of each transaction, and after its committed offsets.
 
-    A transaction is what its application saw as one, whatever the coordinators made of it.
+    The application decides which records belong to one transaction, even if coordinators see
+    several transactions.
     """
     for transaction in index.history.transactions:
         parts = parts_of(index, transaction)

@@ -24,13 +24,13 @@ def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
 def find(index: Index) -> Iterable[Finding]:
     """Find leader epochs with two leaders; a leader that restarts in its epoch is one leader."""
     leaders: dict[tuple[str, int], BecameLeader] = {}
-    found: dict[tuple[str, int, int], Finding] = {}
+    findings: dict[tuple[str, int, int], Finding] = {}
     for _, second in index.events(BecameLeader):
         partition, epoch = second.partition, second.leader_epoch
         first = leaders.setdefault((partition, epoch), second)
-        if first.broker != second.broker and (partition, epoch, second.broker) not in found:
-            found[partition, epoch, second.broker] = _finding(index, first, second)
-    return found.values()
+        if first.broker != second.broker and (partition, epoch, second.broker) not in findings:
+            findings[partition, epoch, second.broker] = _finding(index, first, second)
+    return findings.values()
 
 
 def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding:

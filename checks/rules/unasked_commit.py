@@ -49,7 +49,7 @@ def find(index: Index) -> Iterator[Finding]:
     A commit belongs to the last transaction that began with the producer's id, in the same or an
     older epoch: with transactions v2, the commit is written with the next epoch. Two sessions of an
     application may run at once, and a request of one counts for both. A deposed coordinator may
-    report late what it decided before.
+    report an earlier decision late.
     """
     if not index.has(events.TransactionStateChanged):
         return

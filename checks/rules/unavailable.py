@@ -1,18 +1,18 @@
-"""unavailable: a sufficient core of the brokers was healed, but a partition did not serve.
+"""unavailable: a sufficient core of the brokers was healed, but a partition did not serve clients.
 
 A partition can have a leader while a member of its ISR is alive, and with unclean elections while
 any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and an unclean shutdown
-disqualifies a member. `PartitionService.recovery_sets` says what a leader takes then. A core with
-such a replica for every partition has to be enough. Within the sum of Kafka's timeouts, every
-partition is led by a broker that knows it, and the high watermark has passed what the leader had in
-its log at first, acked or not: its followers fetch that, or leave the ISR after
-``replica.lag.time.max.ms``. Records that are no longer in the leader's log are judged by
-lost-write.
+disqualifies a member; `PartitionService.recovery_sets` lists the brokers that an election needs
+then. A core that has such a replica of every partition must be sufficient: within the sum of
+Kafka's timeouts, a broker that knows it leads every partition, and the high watermark passes all
+records that the leader had in its log when it was first observed. Its followers fetch these
+records, or leave the ISR after ``replica.lag.time.max.ms``. The rule lost-write judges records that
+are no longer in the leader's log.
 
 Kafka removes a broker from ISRs, leadership and control when its session ends, in ZooKeeper or with
-the KRaft controller. An impaired broker, which keeps its session but cannot reach others, stays.
-Nothing is demanded of the partitions that it leads, nor, if it is the controller, of those that
-wait for a controller.
+the KRaft controller. An impaired broker keeps its session although it cannot reach others, so it
+stays. This rule demands nothing of the partitions that such a broker leads; if it is the
+controller, nothing of partitions without a leader either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,7 +70,7 @@ def broker_paused() -> str:
     events.LeaderElected,
     events.BecameLeader,
     is_turn=True,
-    free_because="it tells the state at the end of the core's time",
+    free_because="it shows the state at the end of the core's time",
 )
 def isr_changed(*, isr: events.Brokers) -> str:
     return f"changed the ISR to {isr_text(isr)}"
@@ -177,9 +177,9 @@ def demanded_lack(
 def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.PartitionSettings) -> bool:
     """Return whether the ISR has all unread records, and another replica held back the watermark.
 
-    A replica that has just left the ISR still counts for ``replica.lag.time.max.ms``. When that
-    time is over, nothing checks again: the leader raises its high watermark when it appends or when
-    a follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
+    A replica that has just left the ISR still counts for ``replica.lag.time.max.ms``. The end of
+    that time triggers no check: the leader raises its high watermark only when it appends or when a
+    follower's LEO moves (`Partition.maybeIncrementLeaderHW` and `updateFollowerFetchState`, 2.4).
     """
     held_back = set(settings.replicas) - set(service.isr)
     return bool(held_back) and all(offset < service.isr_end for offset, _ in service.unread)
@@ -253,10 +253,9 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
 
 
 def _damage(story: Story, core: evidence.HealedCore, leader: int, first_unread: int) -> Link | None:
-    """Return that the leader has a damaged batch up to the first unread record.
+    """Return the link about a damaged batch of the leader, up to the first unread record, or None.
 
-    None if it has none. The leader sends the batch as it is. A reader finds the wrong CRC, and
-    stays before the batch.
+    The leader sends the batch with its wrong CRC. A reader notices that, and cannot pass the batch.
     """
     state, trace = story.index.partition(story.partition), story.evidence.trace
     damaged = [

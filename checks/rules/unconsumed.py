@@ -1,16 +1,16 @@
-"""unconsumed: a group with running members leaves acked records unread for no good reason.
+"""unconsumed: a group with running members leaves acked records unread, and nothing explains that.
 
-This is for groups what `unavailable` is for brokers. The cluster is whole and the group is stable,
-but a partition of a subscribed topic has acked records beyond the group's position. Either no
-member has the partition, or the member that has it waits in poll. KAFKA-13435 is such a flaw: a
-static member that led its group comes back, and no member looks for new partitions any more.
+This rule is for groups what `unavailable` is for brokers. The cluster is healthy and the group is
+stable, but a partition of a subscribed topic has acked records beyond the group's position. Either
+no member has the partition, or the member that has it polls nothing. KAFKA-13435 is such a flaw: a
+static member that led its group returns, and after that no member looks for new partitions.
 
-A group gets time after the last event that may have disturbed it: a fault or its end, any event of
-a broker or a leader, a rebalance, a poll of the member that has the partition. After that it has to
-read on within the timeouts of its members, which `ConsumerSettings.patience_us` adds up. After a
-poll that returned records, the member may also stay away for ``max.poll.interval.ms``. That time
-comes first, because histories do not show when the next poll began. A run that ends earlier accuses
-no group.
+The time of a group starts with the last event that may have disturbed it: a fault or its end, any
+event of a broker or a leader, a rebalance, a poll of the member that has the partition. From then
+on the group has to read the records within the timeouts of its members, whose sum is
+`ConsumerSettings.patience_us`. After a poll that returned records, the member may first stay away
+for ``max.poll.interval.ms``, because histories do not show when the next poll began. A run that
+ends earlier accuses no group.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,7 +70,7 @@ def not_consumed(
     *, group: events.Text, records: events.Number, offset: events.Offset, after_us: events.Number
 ) -> str:
     count = f"{records} acked records" if records > 1 else "1 acked record"
-    return f"{seconds(after_us)} later group {group} had not read {count} from offset {offset} on"
+    return f"{seconds(after_us)} later, group {group} had still not read {count}, at offset {offset} or above"
 
 
 @cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
@@ -113,7 +113,7 @@ class _Group:
 
 def find(index: Index) -> Iterator[Finding]:
     """Check each partition that groups with running members are to read."""
-    groups = _running(index)
+    groups = _running_groups(index)
     if not groups:
         return
     end_us = index.history.times_us[-1]
@@ -127,7 +127,7 @@ def find(index: Index) -> Iterator[Finding]:
                     yield finding
 
 
-def _running(index: Index) -> list[_Group]:
+def _running_groups(index: Index) -> list[_Group]:
     settings = {
         process: member
         for process, member in index.evidence.consumers.items()
@@ -175,12 +175,12 @@ def _last_disturbance(index: Index) -> int:
 
 
 def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us: int) -> Finding | None:
-    """Return a finding if a group has left records unread for longer than it may take."""
+    """Return a finding if a group has left records unread for longer than its timeouts allow."""
     done = index.group_work.partitions.get(group.name, {}).get(partition) or GroupPartition()
     position = _position(index, group, partition, done)
     if position is None:
         return None
-    owed = _owed(index, partition, position)
+    owed = _unread_sends(index, partition, position)
     if not owed:
         return None
     owner = group.owner(partition)
@@ -191,7 +191,7 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
         *(poll.at_us for poll in done.polls[-1:]),
         0 if owner is None else last_polls.get(owner, 0),
     )
-    # Without an owner, the leader of the group has to come back, which may be any member.
+    # Without an owner, the leader of the group has to return, and it may be any member.
     return_us = (
         min(at_us, since_us) + group.may_be_away_us(process)
         for process, at_us in last_polls.items()
@@ -216,7 +216,7 @@ def _position(index: Index, group: _Group, partition: str, done: GroupPartition)
     return None if LATEST in policies else 0
 
 
-def _owed(index: Index, partition: str, position: int) -> list[SendRecord]:
+def _unread_sends(index: Index, partition: str, position: int) -> list[SendRecord]:
     """Return the acked sends that consumers can read from a position on, by ascending offset."""
     history = index.history.partitions[partition]
     records, readable = index.history.records, index.group_work.records_of(partition)
@@ -317,15 +317,15 @@ def _cause(story: Story, group: _Group, offset: int) -> Cause:
 
 
 def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:
-    """Return that a consumer is stuck before a batch that the leader's disk has damaged."""
-    whole = [
+    """Return the cause for a consumer that cannot pass a batch damaged on the leader's disk."""
+    intact = [
         copy for copy in story.copies_at(corrupt.offset) if copy.removed is None and copy.damaged is None
     ]
     value = story.index.standing_at(story.partition, corrupt.offset)
     because = damaged_on_leader.conclude(
         leader=corrupt.broker,
         value="" if value is None else value,
-        having=tuple(sorted({copy.broker for copy in whole if copy.broker != corrupt.broker})),
+        having=tuple(sorted({copy.broker for copy in intact if copy.broker != corrupt.broker})),
     )
     return Cause((because,), promise.DISK_FAILURE)
 
@@ -341,7 +341,7 @@ def _has_no_position(story: Story, member: str) -> bool:
     )
 
 
-def _held_to(evidence: Evidence) -> str:
+def _promise_in_run(evidence: Evidence) -> str:
     has_group = any(settings.group for settings in evidence.consumers.values())
     return promise.SUBSCRIBED if has_group else "nothing (no group)"
 
@@ -367,7 +367,7 @@ RULE: Final = Rule(
             ),
             promise.BY_DAMAGED_LEADER,
         ),
-        in_run=_held_to,
+        in_run=_promise_in_run,
     ),
     find=find,
     verb="left unread",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.checks.causes import compaction
-from harrow.checks.causes.lives import tell_place
+from harrow.checks.causes.copies import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision, partitions_deciding
@@ -27,18 +27,18 @@ from harrow.cluster_model.events import Offset, Pairs
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 
-def _stands(places: Pairs) -> str:
+def _places_text(places: Pairs) -> str:
     return " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
 
 
 @cause("stands-above-lso", free_because=NOTHING_HAPPENED)
 def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
-    return f"it is {_stands(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
+    return f"it is {_places_text(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
 @cause("stands-unread", free_because=NOTHING_HAPPENED)
 def stands_unread(*, places: Pairs) -> str:
-    return f"it is {_stands(places)}, but no poll returned it although the partition was read to its end"
+    return f"it is {_places_text(places)}, but no poll returned it although the partition was read to its end"
 
 
 def find(index: Index) -> Iterable[Finding]:
@@ -56,13 +56,16 @@ def find(index: Index) -> Iterable[Finding]:
                     unread.setdefault((partition, send.value), _finding(index, send, held_up_at))
         for send in map(sends.__getitem__, _unread(index, partition, sends.rows)):
             is_new = (partition, send.value) not in unread and send.value in index.readable(partition)
-            if is_new and not compaction.was_let_go(index, partition, send.value):
+            if is_new and not compaction.was_compacted_away(index, partition, send.value):
                 unread[partition, send.value] = _finding(index, send)
     return unread.values()
 
 
 def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
-    """Return the places of sends that no poll returned, or, for transactions, no committed read."""
+    """Return the indices in *rows* of sends that no poll returned.
+
+    A record of a transaction needs the poll of a read_committed consumer.
+    """
     history, records = index.history, index.history.records
     polled_by, values = records.polled_by, records.values
     # Most records were read in the order of their rows, so their values need no lookup.

@@ -1,1 +1,1 @@
-"""How well clients were served: sends and answers, latencies, outages, lag."""
+"""Measures how well the cluster served its clients: acks, latencies, outages, lag."""

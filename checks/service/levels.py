@@ -1,8 +1,8 @@
-"""Measures the service levels of a run: what clients got from the cluster, whatever was promised.
+"""Measures the service levels of a run: what clients got from the cluster, promised or not.
 
-Everything is counted from the history. Only the reasons for the begin and end of an outage come
-from the trace. The consumers that read everything back after healing do not belong to the workload,
-so they are excluded.
+Everything is counted in the history. Only the reasons why an outage began and ended come from the
+trace. The consumers that read everything back after healing do not belong to the workload, so they
+are excluded.
 """
 
 from array import array
@@ -27,15 +27,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 BUCKETS_MAX: Final = 120
 """The maximal number of points of a series over time."""
 _STEPS: Final = (1, 2, 5)
-_UNDER_WAY: Final = frozenset({PREPARING_REBALANCE, ASSIGNING, RECONCILING})
+_REBALANCING: Final = frozenset({PREPARING_REBALANCE, ASSIGNING, RECONCILING})
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something took in microseconds: half within ``p50_us``, 99% within ``p99_us``.
+    """The distribution of durations: half are within ``p50_us``, 99% within ``p99_us``.
 
-    A percentile is the smallest latency that so many did not exceed (nearest rank), so it is always
-    one that occurred.
+    A percentile is the smallest duration that so many others do not exceed (nearest rank), so it
+    always occurred.
     """
 
     count: int
@@ -48,7 +48,7 @@ class Latency:
 class Sends:
     """The outcomes of sends: ``acked``, ``failed`` (in no log), or ``unknown``.
 
-    The rest had not ended. With ``acks=0`` the producer acknowledges by itself, at once.
+    The other sends had not ended. With ``acks=0`` the producer itself acknowledges at once.
     """
 
     sent: int = 0
@@ -82,12 +82,13 @@ class PartitionLevel(Sends):
 
 @dataclass(slots=True)
 class ConsumerLevel:
-    """What a consumer of the workload read.
+    """The service level of a consumer of the workload.
 
-    ``records`` counts each return of a record by a poll. The end-to-end latency is from the first
-    send of a value to its first return. ``lag`` is the number of acked records that it had not read
-    at the end, in its worst partition, and ``lag_max`` the maximum during the run. A partition that
-    a member of a group has given up no longer counts for it.
+    ``records`` counts a record each time that a poll returns it. The end-to-end latency is from the
+    first send of a value to the first poll that returns it. ``lag`` is the number of acked records
+    that the consumer had not read at the end, in its worst partition, and ``lag_max`` is the
+    maximum during the run. A partition that was revoked from a member of a group no longer counts
+    for that member.
     """
 
     records: int = 0
@@ -133,7 +134,7 @@ class ServiceLevels:
 
     @property
     def outages(self) -> list[Outage]:
-        """The outages of all partitions, in the order of their beginnings."""
+        """The outages of all partitions, in the order of their starts."""
         outages = [outage for level in self.partitions.values() for outage in level.outages]
         return sorted(outages, key=lambda outage: (outage.start_us, outage.partition))
 
@@ -150,7 +151,7 @@ class ServiceLevels:
 
 
 def latency_of(latencies_us: Iterable[int]) -> Latency | None:
-    """Return how long something took, None if it never happened."""
+    """Return the distribution of durations, None if there are none."""
     ordered = sorted(latencies_us)
     if not ordered:
         return None
@@ -167,8 +168,8 @@ def service_levels(
 ) -> ServiceLevels:
     """Return the service levels of a run; *left_out* names the consumers outside the workload.
 
-    Explaining the begin and end of each outage takes half of the time. Outages that are not
-    *explained* have the same number and length, from the history alone.
+    It takes half of the time to find out why each outage began and ended. If outages are not
+    *explained*, their number and lengths are the same.
     """
     names = index.evidence.process_names
     records, times_us = index.history.records, index.history.times_us
@@ -226,9 +227,9 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, exp
 
 
 def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
-    """Return what each consumer of the workload read, and what all of them read of each partition.
+    """Return the reads of each consumer of the workload, and the reads of each partition.
 
-    A partition that one of them should read has an entry, even if nothing of it was read.
+    A partition that one of the consumers should read has an entry, even if none read it.
     """
     names = index.evidence.process_names
     walk = _Readings(index, left_out)
@@ -242,7 +243,7 @@ def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Readi
 
 
 class _Readings:
-    """What consumers read, operation by operation, and finally what else they should read."""
+    """Collects the reads of consumers, operation by operation, and what else they should read."""
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
         self._index = index
@@ -271,7 +272,7 @@ class _Readings:
             self._reads_of(partition).add(position, at_us, end)
 
     def finish(self) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
-        """Add what was skipped, and what consumers should have read but never did."""
+        """Add the resets of positions, and the partitions that consumers failed to read."""
         for event in self._groups.resets:
             if event.partition in self._acks:
                 position = bisect_left(self._index.history.times_us, event.at_us)
@@ -300,8 +301,8 @@ class _Readings:
 class _GroupReads:
     """The partitions that consumers should read, and the positions of groups and single consumers.
 
-    A position is the last one, even if it comes from a commit. A partition without an owner
-    concerns all members of the group that subscribe to its topic.
+    The last position counts, even if it comes from a commit. A partition without an owner counts
+    for all members of the group that subscribe to its topic.
     """
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
@@ -321,7 +322,7 @@ class _GroupReads:
         ]
         for event in self.resets:
             self._ends[self._reader(clients[event.client]), event.partition] = event.offset
-        # A restarted client is a new process, and the former one has nothing more to read.
+        # A restarted client is a new process, and its former process need not read anything.
         self._last = frozenset(clients.values())
 
     def _reader(self, process: int) -> str:
@@ -336,7 +337,7 @@ class _GroupReads:
         self._assigned[process] = tuple(partitions)
 
     def not_read(self, acks: Mapping[str, "_Acks"]) -> Iterator[tuple[int, str, int | None]]:
-        """Yield consumers with the partitions that they should read, and known positions."""
+        """Yield consumers with the partitions that they should read, and their positions."""
         owned = {
             (settings.group, partition)
             for process, settings in self._settings.items()
@@ -439,7 +440,7 @@ def _rebalance_times(index: Index) -> Iterator[int]:
     """
     since_us: dict[str, int] = {}
     for _, event in index.events(GroupStateChanged):
-        if event.state in _UNDER_WAY:
+        if event.state in _REBALANCING:
             since_us.setdefault(event.group, event.at_us)
         elif event.state == STABLE:
             if event.group in since_us:
@@ -467,7 +468,7 @@ class _Acks:
 
 
 class _Reading:
-    """The positions of a consumer, and how far it was behind."""
+    """The positions of a consumer, its latencies and its lag."""
 
     def __init__(self, index: Index, acks: Mapping[str, _Acks]) -> None:
         self.latencies_us: array[int] = array("q")
@@ -481,7 +482,7 @@ class _Reading:
     def read(self, partition: str, pairs: Sequence[tuple[int, str]], position: int, at_us: int) -> None:
         """Add the records of a partition that a poll returned."""
         self._records += len(pairs)
-        # Before its first read, it was at the beginning of that read.
+        # Before its first read, the consumer's position was the first offset of that read.
         end = self._ends.get(partition, pairs[0][0])
         if partition in self._acks:
             self._lag_max = max(self._lag_max, self._acks[partition].end(position) - end)
@@ -495,7 +496,7 @@ class _Reading:
             read_rows[row] = True
 
     def is_at(self, partition: str, end: int) -> None:
-        """Set the position of a partition that it should read but never polled, or has given up."""
+        """Set the position in a partition that the consumer should read but never polled."""
         self._ends.setdefault(partition, end)
 
     def keep(self, partitions: Iterable[str]) -> None:
@@ -510,7 +511,7 @@ class _Reading:
 
 
 def bucket_of(end_us: int) -> int:
-    """Return a round bucket length (1s, 2s, 5s, 10s, ...) of which `BUCKETS_MAX` cover a time."""
+    """Return a round bucket length (1s, 2s, 5s, 10s, ...); `BUCKETS_MAX` buckets cover a time."""
     decade_us = US_PER_SECOND
     while True:
         for step in _STEPS:

@@ -20,9 +20,9 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 E = TypeVar("E", bound=events.Event)
 
 OUTAGE_MIN_US: Final = US_PER_SECOND
-"""A shorter time is latency."""
+"""A shorter time without an ack is latency, not an outage."""
 IDLE_US: Final = US_PER_SECOND
-"""After a send that was given up, a longer pause of the senders ends an outage."""
+"""If a send failed and no producer sends for longer than this, the outage ends."""
 
 # What caused an outage
 NO_LEADER_KNOWN: Final = "no leader"
@@ -57,8 +57,8 @@ NOT_OVER: Final = "not over"
 class Outage:
     """A time without an ack while some producer was sending, in virtual microseconds.
 
-    ``began`` and ``ended`` name its cause and its end, in the words above. ``began_broker`` and
-    ``ended_broker`` are the brokers concerned, -1 for no particular broker.
+    ``began`` and ``ended`` say why it began and ended, with the constants above. ``began_broker``
+    and ``ended_broker`` are the brokers that caused this, -1 for no particular broker.
     """
 
     partition: str
@@ -79,10 +79,10 @@ def outages_of(
 ) -> tuple[list[Outage], Outage | None]:
     """Return the outages of a partition, and the longest time without an ack.
 
-    A time without an ack begins with a send if none is in flight, otherwise with the ack before it.
-    It ends with the next ack. Senders that get only errors are still without an ack, unless they
-    pause for longer than `IDLE_US`. The history ends at *end_us*, and a time that is not over then
-    is counted up to there.
+    A time without an ack starts with a send if no other send is in flight, otherwise with the
+    previous ack. It ends with the next ack. Errors are not acks, so they do not end it, unless the
+    producers pause for longer than `IDLE_US` after an error. The history ends at *end_us*, and a
+    time that is not over then ends there.
     """
     spans = _without_ack(sends, end_us)
 
@@ -141,7 +141,7 @@ class _Standstill:
 
 
 class Disturbances:
-    """The events of a trace that can cause and end outages, grouped on first use."""
+    """Finds the events of a trace that caused and ended an outage."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -151,10 +151,10 @@ class Disturbances:
         """Return an outage with its cause and its end, as far as the trace shows them."""
         elected = _before(outage, self._events(outage.partition, *_ELECTIONS))
         leader = NO_LEADER if elected is None else elected.leader
-        began, began_broker = self._began(outage, leader)
+        began, began_broker = self._cause_of(outage, leader)
         ended, ended_broker = outage.ended, -1
         if ended == ANSWERED:
-            ended, ended_broker = self._ended(outage, leader, began, began_broker)
+            ended, ended_broker = self._end_of(outage, leader, began, began_broker)
         return replace(outage, began=began, began_broker=began_broker, ended=ended, ended_broker=ended_broker)
 
     def _events(self, owner: str | int, *kinds: type[events.Event]) -> Sequence[Any]:
@@ -173,8 +173,8 @@ class Disturbances:
         changed = _before(outage, self._events(outage.partition, *_ELECTIONS, events.IsrChanged))
         return () if changed is None else changed.isr
 
-    def _told(self, outage: Outage, leader: int) -> Sequence[events.BecameLeader]:
-        """Return when a leader learned that it led, after the outage had begun."""
+    def _learned_to_lead(self, outage: Outage, leader: int) -> Sequence[events.BecameLeader]:
+        """Return the events in which a leader learned, during the outage, that it leads."""
         led = _within(outage, self._events(outage.partition, events.BecameLeader))
         return [event for event in led if event.broker == leader and event.at_us > outage.start_us]
 
@@ -192,16 +192,16 @@ class Disturbances:
                 return stood
         return None
 
-    def _began(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return the first event that can prevent acks, if soon enough to cause the outage."""
+    def _cause_of(self, outage: Outage, leader: int) -> tuple[str, int]:
+        """Return the first event that can have prevented acks, if it was early enough."""
         candidates = sorted(self._candidates(outage, leader), key=itemgetter(0))
         if candidates and candidates[0][0] <= outage.start_us + _SOON_US:
             return candidates[0][1:]
-        waited = self._where_it_waited(outage, leader)
+        waited = self._place_of_waiting(outage, leader)
         return candidates[0][1:] if waited[0] == UNKNOWN and candidates else waited
 
     def _candidates(self, outage: Outage, leader: int) -> Iterator[tuple[int, str, int]]:
-        """Yield events that can prevent acks: when, what, and which broker; likelier ones first."""
+        """Yield the events that can prevent acks, likelier ones first: time, cause and broker."""
         stood = self._standstill(leader, outage)
         if stood is not None:
             yield max(stood.start_us, outage.start_us), stood.began, leader
@@ -223,8 +223,8 @@ class Disturbances:
         acked = self._during(outage, events.BatchAcknowledged)
         return not acked or acked[-1].acks == _ACKS_ALL
 
-    def _where_it_waited(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return how far the first batch of an outage got: the leader, the ISR, or its answer."""
+    def _place_of_waiting(self, outage: Outage, leader: int) -> tuple[str, int]:
+        """Return where the first batch of an outage waited: at the leader, the ISR, or after that."""
         held_up = self._held_up(outage, leader)
         if held_up is not None:
             return held_up, leader
@@ -256,7 +256,7 @@ class Disturbances:
 
     def _held_up(self, outage: Outage, leader: int) -> str | None:
         """Return why a leader did not append the first batch: unaware, or throttling the client."""
-        if self._told(outage, leader):
+        if self._learned_to_lead(outage, leader):
             return UNAWARE
         return THROTTLED if 2 * self._throttled_us(outage, leader) >= outage.length_us else None
 
@@ -270,7 +270,7 @@ class Disturbances:
                 since_us = max(since_us, end_us)
         return throttled_us
 
-    def _ended(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
+    def _end_of(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
         """Return the last change before the ack that can have caused it."""
         changes: list[tuple[int, str, int]] = []
         for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
@@ -286,7 +286,7 @@ class Disturbances:
                 if stood.end_us is not None and outage.start_us <= stood.end_us <= outage.end_us:
                     changes.append((stood.end_us, stood.ended, broker))
         if began == UNAWARE:
-            changes += [(event.at_us, TOLD, leader) for event in self._told(outage, leader)]
+            changes += [(event.at_us, TOLD, leader) for event in self._learned_to_lead(outage, leader)]
         if changes:
             return max(changes, key=itemgetter(0))[1:]
         # The end of a fault counts only if the ack follows it.
@@ -302,8 +302,8 @@ _STANDSTILL: Final = {
     events.BrokerStopped: (LEADER_DOWN, STARTED),
     events.BrokerPaused: (LEADER_PAUSED, RESUMED),
 }
-"""What begins a standstill of a broker's process, and what ends it, which is the next of
-`_PROCESS`."""
+"""How a standstill of a broker's process begins and ends, by the event that begins it. The next
+event of `_PROCESS` ends it."""
 _MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
 _MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {

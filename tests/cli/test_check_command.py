@@ -28,7 +28,7 @@ def text_of(*operations: Operation) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def send(process: int, key: str, value: str, offset: int) -> tuple[Operation, Operation]:
+def send(process: int, key: str | int, value: str | int, offset: int) -> tuple[Operation, Operation]:
     return (
         (process, "invoke", "send", [["send", key, value]]),
         (process, "ok", "send", [["send", key, [offset, value]]]),
@@ -65,6 +65,16 @@ def history(folder: Path) -> Callable[[str], str]:
         return "history.jsonl"
 
     return write
+
+
+def test_a_finding_of_a_jepsen_history_says_which_number_is_the_value_and_which_the_partition(
+    harrow: Harrow, history: Callable[[str], str]
+) -> None:
+    lost = text_of(*send(0, 1, 5, 0), *send(0, 1, 6, 1), *poll(1, **{"1": [[1, 6]]}))
+    lines = harrow("check", history(lost)).stdout.splitlines()
+    assert "value 5, partition 1 offset 0:" in map(str.strip, lines)
+    assert any("value 6 polled at offset 1 (operation 5 of process 1)" in line for line in lines)
+    assert any("no ok poll returned value 5" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_partition_without_an_owner_is_a_violation() -> None:
     assert [sentence(link) for link in finding.chain] == [
         "c was assigned u-0 (generation 1)",
         "no member of group g had t-0, although they subscribe to its topic",
-        "117.400s later group g had not read 1 acked record from offset 0 on",
+        "117.400s later, group g had still not read 1 acked record at offset 0 or above",
     ]
 
 

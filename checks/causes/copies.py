@@ -1,4 +1,4 @@
-"""Tells the lives of a record's copies: where each was stored, and what removed it."""
+"""Explains where the copies of a record were stored, who led meanwhile, and what removed them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
-"""Within how many lines of a fetch the trace shows the commit that it caused."""
+"""The trace shows the commit that a fetch caused within so many lines of the fetch."""
 _EXPAND: Final = "expand"
 _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
@@ -42,7 +42,7 @@ def disk_link(event: events.Event) -> LinkKind[...] | None:
     return _DISK_LINKS.get(type(event))
 
 
-def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
+def tell_copies_and_leaders(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of a record came about, who led meanwhile, and how each was removed."""
     if not group:
         tell_given_up(story, 0, END)
@@ -60,7 +60,7 @@ def tell_lives(story: Story, group: Sequence[LogEntry]) -> None:
             story.tell_event(opened, links.recovered, value=group[0].value)
     for copy in group:
         if copy.removed is None and copy.damaged is None:
-            _tell_kept(story, copy, group)
+            _tell_copy_kept(story, copy, group)
 
 
 def tell_given_up(story: Story, begin: float, end: float, client: str | None = None) -> None:
@@ -217,7 +217,7 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
             events.BecameLeader, events.IsrChanged, events.LeaderElected, events.IsrReduced, before=number
         )
         isr = None if change is None else change.event.isr
-        # An unclean leader from within the ISR, or a clean one from outside, needs no ISR.
+        # Show the ISR if it is known, and is the one from or against which the leader was elected.
         is_plain = isr is None or event.unclean != (event.leader not in isr)
         has_it = has_copy(same_value, event.leader, number)
         tell_election(
@@ -231,7 +231,7 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
 
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
-    """Tell which replicas a leader took for equal although only one of the two had the record."""
+    """Tell where a leader took a follower's log for its own, though only one had the record."""
     begin, does = group[0].number, story.evidence.does().replication
     if not does.isr_expansion_checks_epoch_start:
         for number, event in story.events(events.IsrChanged):
@@ -243,12 +243,12 @@ def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float)
             pair = fetch.broker, fetch.replica
             if begin < number < end and fetch.offset > group[0].offset and pair not in pairs_told:
                 leader_has_it, follower_has_it = (has_copy(group, broker, number) for broker in pair)
-                is_counted = leader_has_it and _commits(story, number, group[0].offset)
+                is_counted = leader_has_it and _commits_offset(story, number, group[0].offset)
                 if leader_has_it != follower_has_it and (is_counted or follower_has_it):
                     pairs_told |= {pair} if _tell_unfenced_fetch(story, group, number, fetch) else set()
 
 
-def _commits(story: Story, number: int, offset: int) -> bool:
+def _commits_offset(story: Story, number: int, offset: int) -> bool:
     """Return whether the fetch at a line moved the leader's high watermark past an offset."""
     fetch, *after = map(decode, story.evidence.trace[number - 1 : number + _LINES_OF_A_FETCH])
     return any(
@@ -361,7 +361,10 @@ def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> 
 
 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
-    """Tell how a broker acted as controller after its successor's election, and return that."""
+    """Tell how a broker acted as controller after its successor's election.
+
+    Return the successor, or -1 if there was none.
+    """
     others = [
         line
         for line in story.events(events.ControllerElected)
@@ -382,39 +385,41 @@ def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
 def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
     """Tell which brokers stopped before a line while they had the only copy of the record."""
     for number, event in story.events(events.BrokerStopped):
-        here = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
-        # A power loss that took the copy is told with the copy.
-        is_of_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(here) and here[0].lost_with_power
-        if here and number < end and not is_of_copy:
-            stop = _stop(story, group, number, event)
+        copies = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
+        # `tell_copies` tells a power loss that removed the copy.
+        removed_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(copies) and copies[0].lost_with_power
+        if copies and number < end and not removed_copy:
+            stop = _stop_link_of_copy(story, group, number, event)
             if stop is not None:
                 story.tell(number, stop, decides=True)
 
 
-def _stop(story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped) -> Link | None:
-    """Return a stop that left no copy of the record on a running broker."""
+def _stop_link_of_copy(
+    story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped
+) -> Link | None:
+    """Return the link for a stop that left no copy of the record on a running broker."""
     others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
     if any(copy.is_there(number) for copy in others):
         return None
-    back = set()
+    without_copy = set()
     for copy in others:
         if copy.removed is not None:
             start = story.last(events.BrokerStarted, before=number, broker=copy.broker)
             is_back = start is not None and start.number > copy.removed.number
             if is_back or copy.removed.cause == TRUNCATED:
-                back.add(copy.broker)
+                without_copy.add(copy.broker)
     return links.stopped(
         event.at_us,
         event.broker,
         cause=event.cause,
         value=group[0].value,
-        before_fetching=tuple(sorted(back)),
+        before_fetching=tuple(sorted(without_copy)),
         is_only=not others,
         is_last=bool(others),
     )
 
 
-def _tell_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
+def _tell_copy_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
     """Tell why a replica still has a record that its leader lacks."""
     followed = [
         line
@@ -440,12 +445,15 @@ def _tell_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> None:
 
 
 def tell_place(story: Story, offset: int, value: Value, epoch: int | None = None) -> None:
-    """Tell how a value got to an offset, in each log that had it there (in *epoch*, if given)."""
+    """Tell how a value got to an offset, in each log that had it there.
+
+    With *epoch*, only copies that were appended in that leader epoch count.
+    """
     group = [copy for copy in story.copies(value, offset) if epoch in (None, copy.leader_epoch)]
     if not group:
         return
     if all(copy.removed is not None for copy in group) or _was_deposed(story, group):
-        tell_lives(story, group)
+        tell_copies_and_leaders(story, group)
         return
     # For a record that the last leader still has, only its append matters.
     for copy in group:
