@@ -8,7 +8,7 @@ def term_table() -> str:
     """Return each term with its meaning."""
     rows = ["| term | meaning | see |", "|---|---|---|"]
     for term in TERMS.values():
-        name = ", ".join([term.name, *term.also])
+        name = ", ".join([term.name, *term.synonyms])
         see = ", ".join(f"`{name}`" for name in term.see)
         rows.append(f"| {name} | {term.doc} | {see} |")
     return "\n".join(rows)

@@ -1,1 +1,1 @@
-"""Campaign files: reading, checking and writing them."""
+"""Reads, checks and writes campaign files."""

@@ -1,7 +1,7 @@
-"""The sections that follow from catalogues: settings, behaviours, faults, actions, events, facts.
+"""Builds the sections that list a catalogue: settings, behaviours, faults, actions, events, facts.
 
-They are built from the catalogues when they are first needed, so a new fault, setting, switch or
-trace event gets its syntax without a change here.
+Each is built from its catalogue when it is first needed, so a new fault, setting, switch or trace
+event gets its syntax without a change here.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,16 @@ from typing import Any, Final
 from harrow.campaigns.language import declared_shapes, literals, shapes
 from harrow.campaigns.language.declared_shapes import Keys, keys_of, section_of, shape_of
 from harrow.campaigns.language.literals import LiteralError
-from harrow.campaigns.language.shapes import NAME, Key, Later, Leaf, Listed, Mapped, SectionShape, Shape
+from harrow.campaigns.language.shapes import (
+    NAME,
+    Key,
+    LazyShape,
+    ListShape,
+    MapShape,
+    SectionShape,
+    Shape,
+    ValueShape,
+)
 from harrow.campaigns.language.yaml_positions import ListNode, Node, Scalar
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
@@ -41,7 +50,9 @@ def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
 def open_settings_section() -> SectionShape:
     """Return the section of a swarm's settings: a list of values for each."""
     settings = settings_section()
-    keys = {name: Key(Listed(key.shape, one_will_do=True), key.doc) for name, key in settings.keys.items()}
+    keys = {
+        name: Key(ListShape(key.shape, accepts_single=True), key.doc) for name, key in settings.keys.items()
+    }
     doc = "Settings under Kafka's names, with the values to draw from."
     return replace(settings, title="OpenSettings", doc=doc, keys=keys)
 
@@ -52,10 +63,10 @@ def _settings_of(scopes: tuple[str, ...]) -> Iterator[Setting]:
 
 
 def _setting_shape(setting: Setting) -> Shape:
-    return Later(partial(_setting_leaf, setting))
+    return LazyShape(partial(_setting_leaf, setting))
 
 
-def _setting_leaf(setting: Setting) -> Leaf:
+def _setting_leaf(setting: Setting) -> ValueShape:
     number = shapes.number_schema(setting.minimum, setting.maximum)
     time = {"type": "string", "pattern": f"^{literals.DURATION_PATTERN}$"}
     schema: dict[str, Any] = {
@@ -68,7 +79,7 @@ def _setting_leaf(setting: Setting) -> Leaf:
         "text": {"type": "string", "pattern": f"^{literals.SETTING_TEXT_PATTERN}$"},
         "replicas": {"type": "string", "pattern": f"^{literals.REPLICAS_PATTERN}$"},
     }[setting.kind]
-    return Leaf(partial(literals.setting_value, setting), schema)
+    return ValueShape(partial(literals.setting_value, setting), schema)
 
 
 def _choices_in_yaml(setting: Setting) -> list[str | int]:
@@ -85,7 +96,7 @@ def behaviours_section() -> SectionShape:
         title="Behaviours",
         doc="Single switches of a release (see `harrow list releases`).",
         keys={
-            name: Key(Later(partial(_switch_leaf, switch.choices)), f"{switch.doc} ({switch.source})")
+            name: Key(LazyShape(partial(_switch_leaf, switch.choices)), f"{switch.doc} ({switch.source})")
             for name, switch in SWITCHES.items()
         },
         noun="behaviour",
@@ -93,12 +104,12 @@ def behaviours_section() -> SectionShape:
     )
 
 
-def _switch_leaf(choices: tuple[Any, ...]) -> Leaf:
+def _switch_leaf(choices: tuple[Any, ...]) -> ValueShape:
     if all(isinstance(option, bool) for option in choices):
-        return Leaf(literals.boolean, {"type": "boolean"})
+        return ValueShape(literals.boolean, {"type": "boolean"})
     by_word = {str(option): option for option in choices}
     read_word = literals.choice(by_word)
-    return Leaf(lambda text: by_word[read_word(text)], {"enum": list(choices)})
+    return ValueShape(lambda text: by_word[read_word(text)], {"enum": list(choices)})
 
 
 # Faults and actions
@@ -124,7 +135,9 @@ def _is_emptiable(declared: type[Any]) -> bool:
 
 
 def _faults() -> Keys:
-    return {name: Key(Later(partial(fault_section, name)), summary(fault)) for name, fault in FAULTS.items()}
+    return {
+        name: Key(LazyShape(partial(fault_section, name)), summary(fault)) for name, fault in FAULTS.items()
+    }
 
 
 def summary(declared: type[Any]) -> str:
@@ -140,7 +153,7 @@ def one_fault_section() -> SectionShape:
         keys=_faults(),
         noun="fault",
         catalogue="faults",
-        named_alone=True,
+        accepts_name_alone=True,
         single=True,
     )
 
@@ -153,7 +166,7 @@ def action_section() -> SectionShape:
         doc="One action: a record to send, a condition to assert, a fault ...",
         keys={**actions, **_faults()},
         noun="action or fault",
-        named_alone=True,
+        accepts_name_alone=True,
         single=True,
     )
 
@@ -161,7 +174,7 @@ def action_section() -> SectionShape:
 def _action_shape(action: type[Action]) -> Shape:
     items = fields_of(action)
     if not items:
-        return Later(_nothing_section)
+        return LazyShape(_nothing_section)
     if action.sole_field is not None:
         return shape_of(items[0])
     return replace(section_of(action, emptiable=_is_emptiable(action)), short=action.shorthand_field)
@@ -177,13 +190,13 @@ def _nothing_section() -> SectionShape:
 _NUMBERS: Final = frozenset(
     (FieldKind.BROKER, FieldKind.BROKERS, FieldKind.OFFSET, FieldKind.EPOCH, FieldKind.NUMBER)
 )
-_MIXED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
-"""Kinds of fields that take numbers, true and false, and otherwise text."""
+_UNTYPED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
+"""Kinds of fields whose values are numbers, true, false or text."""
 
 _EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
 
 
-class EventValue(Leaf):
+class EventValue(ValueShape):
     """The value of a trace event's field: a single value, or a list, which is read as a tuple."""
 
     def value(self, node: Node) -> Any:
@@ -211,9 +224,9 @@ def events_section() -> SectionShape:
     return SectionShape(
         title="Events",
         doc="Trace events by name, as in trace.jsonl.",
-        keys={event: Key(Later(partial(_event_section, event)), "") for event in EVENTS},
+        keys={event: Key(LazyShape(partial(_event_section, event)), "") for event in EVENTS},
         noun="event",
-        named_alone=True,
+        accepts_name_alone=True,
     )
 
 
@@ -232,16 +245,16 @@ def _event_section(event: str) -> SectionShape:
 
 
 def _event_reader(kind: FieldKind) -> Callable[[str], Any]:
-    if kind in _MIXED:
+    if kind in _UNTYPED:
         return _any_scalar
     return _read_number if kind in _NUMBERS else str
 
 
 # Conditions
 
-_BROKER_KEY: Final = Leaf(literals.broker_id, NAME.says)
-_KEYS: Final[dict[type[Any], Leaf]] = {kinds.BrokerIdMarker: _BROKER_KEY, object: NAME}
-_OR_UNKNOWN: Final = shapes.whole(-1)
+_BROKER_KEY: Final = ValueShape(literals.broker_id, NAME.json_schema)
+_KEYS: Final[dict[type[Any], ValueShape]] = {kinds.BrokerIdMarker: _BROKER_KEY, object: NAME}
+_OFFSET_OR_UNKNOWN: Final = shapes.whole(-1)
 
 
 @derived
@@ -265,15 +278,15 @@ def is_value(items: list[DeclaredField]) -> bool:
 
 def _fact_shape(fact: type[Fact]) -> Shape:
     items = unkeyed_fields(fact)
-    shape = shape_of(items[0]) if is_value(items) else _row(fact, items)
+    shape = shape_of(items[0]) if is_value(items) else _fact_section(fact, items)
     declared = {item.attribute: item for item in fields_of(fact)}
     for attribute in reversed(fact.keyed_by):
-        shape = Mapped(by_kind(_KEYS, declared[attribute].kind) or NAME, shape)
+        shape = MapShape(by_kind(_KEYS, declared[attribute].kind) or NAME, shape)
     is_list = fact.repeats or not (fact.keyed_by or fact.is_single)
-    return Listed(shape, one_will_do=True) if is_list else shape
+    return ListShape(shape, accepts_single=True) if is_list else shape
 
 
-def _row(fact: type[Fact], items: list[DeclaredField]) -> SectionShape:
+def _fact_section(fact: type[Fact], items: list[DeclaredField]) -> SectionShape:
     return SectionShape(
         title=f"{fact.__name__.removesuffix('Is')}Section",
         doc=fact.__doc__ or "",
@@ -283,8 +296,8 @@ def _row(fact: type[Fact], items: list[DeclaredField]) -> SectionShape:
 
 declared_shapes.SHAPES.update(
     {
-        kinds.OffsetsByBrokerMarker: Mapped(_BROKER_KEY, _OR_UNKNOWN),
-        kinds.EpochStartsMarker: Listed(Listed(_OR_UNKNOWN)),
+        kinds.OffsetsByBrokerMarker: MapShape(_BROKER_KEY, _OFFSET_OR_UNKNOWN),
+        kinds.EpochStartsMarker: ListShape(ListShape(_OFFSET_OR_UNKNOWN)),
     }
 )
 declared_shapes.SECTIONS.update(

@@ -1,4 +1,4 @@
-"""The shapes of the fields that dataclasses declare (`harrow.cluster_model.fields`)."""
+"""Derives shapes from the fields that dataclasses declare (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -8,13 +8,13 @@ from typing import Any, Final
 from harrow.campaigns.language import literals, shapes
 from harrow.campaigns.language.shapes import (
     Key,
-    Later,
-    Leaf,
-    Listed,
-    Numbered,
-    OneOrSeveral,
+    LazyShape,
+    ListShape,
+    NumberedShape,
+    OneOrListShape,
     SectionShape,
     Shape,
+    ValueShape,
 )
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.apis import APIS
@@ -42,54 +42,56 @@ _RELEASES: Final = [*RELEASES, literals.LATEST_RELEASE]
 _RELEASE: Final = {"anyOf": [{"enum": _RELEASES}, {"type": "number"}], "examples": _RELEASES}
 
 
-def _bound(read: Callable[[str], int], pattern: str, example: str) -> Leaf:
+def _bound(read: Callable[[str], int], pattern: str, example: str) -> ValueShape:
     schema = shapes.spelling_schema(f"{literals.BOUND_PATTERN}{pattern}", example)
-    return Leaf(literals.bound_of(read), schema)
+    return ValueShape(literals.bound_of(read), schema)
 
 
 SHAPES: Final[dict[type[Any], Shape]] = {
-    kinds.DurationMarker: Leaf(literals.duration, _DURATION),
-    kinds.DurationRangeMarker: Leaf(literals.duration_range, _DURATIONS),
-    kinds.DurationOrNeverMarker: Leaf(literals.duration_or_never, {"anyOf": [{"const": "never"}, _DURATION]}),
-    kinds.RateMarker: Leaf(literals.rate, _RATE),
-    kinds.RateRangeMarker: Leaf(literals.rate_range, _RATES),
-    kinds.BandwidthMarker: Leaf(
+    kinds.DurationMarker: ValueShape(literals.duration, _DURATION),
+    kinds.DurationRangeMarker: ValueShape(literals.duration_range, _DURATIONS),
+    kinds.DurationOrNeverMarker: ValueShape(
+        literals.duration_or_never, {"anyOf": [{"const": "never"}, _DURATION]}
+    ),
+    kinds.RateMarker: ValueShape(literals.rate, _RATE),
+    kinds.RateRangeMarker: ValueShape(literals.rate_range, _RATES),
+    kinds.BandwidthMarker: ValueShape(
         literals.bandwidth, shapes.spelling_schema(literals.BANDWIDTH_PATTERN, "64KB/s", "1MB/s")
     ),
-    kinds.BrokerMarker: OneOrSeveral(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
-    kinds.BrokerIdMarker: Leaf(literals.broker_id, _BROKER_ID),
-    kinds.ControllerIdMarker: Leaf(literals.controller_id, {"anyOf": [_BROKER_ID, _SERVER]}),
+    kinds.BrokerMarker: OneOrListShape(literals.broker_reference, {"anyOf": [_BROKER_ID, _BROKER]}),
+    kinds.BrokerIdMarker: ValueShape(literals.broker_id, _BROKER_ID),
+    kinds.ControllerIdMarker: ValueShape(literals.controller_id, {"anyOf": [_BROKER_ID, _SERVER]}),
     kinds.BrokerOrNoneMarker: shapes.whole(-1, BROKER_ID_MAX),
-    kinds.EndpointMarker: Leaf(literals.endpoint, {"type": ["integer", "string"]}),
-    kinds.LinkEndMarker: Leaf(literals.link_end, {"type": ["integer", "string"]}),
+    kinds.EndpointMarker: ValueShape(literals.endpoint, {"type": ["integer", "string"]}),
+    kinds.LinkEndMarker: ValueShape(literals.link_end, {"type": ["integer", "string"]}),
     kinds.ClientMarker: shapes.TEXT,
-    kinds.PartitionMarker: Leaf(str, {"type": "string", "examples": ["t-0"]}),
+    kinds.PartitionMarker: ValueShape(str, {"type": "string", "examples": ["t-0"]}),
     kinds.MessageRuleNameMarker: shapes.TEXT,
     kinds.MessageRuleMarker: shapes.TEXT,
     kinds.DurationBoundMarker: _bound(literals.duration, literals.DURATION_PATTERN, "< 500ms"),
     kinds.CountBoundMarker: _bound(literals.whole_number(0), "[0-9]+", "<= 10"),
     kinds.ShareBoundMarker: _bound(literals.share, "[0-9]+([.][0-9]+)?%", "> 99.9%"),
-    kinds.ProbabilityMarker: Leaf(literals.probability, {"type": "number", "minimum": 0, "maximum": 1}),
+    kinds.ProbabilityMarker: ValueShape(literals.probability, {"type": "number", "minimum": 0, "maximum": 1}),
     kinds.ApiMarker: shapes.one_of(*APIS),
-    kinds.ZnodePathMarker: Leaf(
+    kinds.ZnodePathMarker: ValueShape(
         literals.znode_path, shapes.spelling_schema(literals.ZNODE_PATH_PATTERN, "/controller")
     ),
-    kinds.ReleaseMarker: Leaf(literals.release, _RELEASE),
-    kinds.TopicNameMarker: Leaf(literals.topic_name, shapes.TEXT.says),
-    kinds.ClientNameMarker: Leaf(literals.client_name, shapes.NAME.says),
-    bool: Leaf(literals.boolean, {"type": "boolean"}),
+    kinds.ReleaseMarker: ValueShape(literals.release, _RELEASE),
+    kinds.TopicNameMarker: ValueShape(literals.topic_name, shapes.TEXT.json_schema),
+    kinds.ClientNameMarker: ValueShape(literals.client_name, shapes.NAME.json_schema),
+    bool: ValueShape(literals.boolean, {"type": "boolean"}),
     str: shapes.TEXT,
 }
-"""The shapes of kinds of values that do not depend on the bounds or choices of a field.
+"""The shapes of those kinds of values that do not depend on the bounds or choices of a field.
 
 Other modules add the kinds that they define.
 """
 
-NAMES: Final[dict[type[Any], Callable[[], Leaf]]] = {}
-"""Shapes that list the names in a catalogue, built late because the catalogue may grow."""
+NAMES: Final[dict[type[Any], Callable[[], ValueShape]]] = {}
+"""Functions that build a shape from the names in a catalogue; a plugin may add names before that."""
 
 SECTIONS: Final[dict[type[Any], Callable[[DeclaredField], SectionShape]]] = {}
-"""Sections that are derived from catalogues, and are built when they are first needed."""
+"""Functions that build a section from a catalogue when it is first needed."""
 
 
 @derived
@@ -103,10 +105,10 @@ def section_of(declared: type[Any], *, emptiable: bool = False) -> SectionShape:
     )
 
 
-def keys_of(declared: type[Any], **more: Keys) -> Keys:
+def keys_of(declared: type[Any], **inner_keys: Keys) -> Keys:
     """Return a key for each field of *declared*.
 
-    A key with a dot becomes a section with an inner key; *more* are further inner keys, by section.
+    A key with a dot becomes a section with an inner key. *inner_keys* adds keys to such sections.
     """
     docs: Mapping[str, str] = getattr(declared, "SECTIONS", {})
     keys: Keys = {}
@@ -122,8 +124,8 @@ def keys_of(declared: type[Any], **more: Keys) -> Keys:
             section = SectionShape(title=title, doc=docs[head], keys=inner[head])
             keys[head] = Key(section, docs[head])
         inner[head][key] = key_of(item)
-    for head, further in more.items():
-        inner[head] |= further
+    for head, added in inner_keys.items():
+        inner[head] |= added
     return keys
 
 
@@ -135,12 +137,12 @@ def shape_of(item: DeclaredField) -> Shape:
     """Return the shape of a field's values."""
     shape = _single(item)
     for _ in range(item.depth - 1):
-        shape = Listed(shape)
+        shape = ListShape(shape)
     if not item.many:
         return shape
     if item.options.numbered:
-        return Numbered(shape, maximum=item.options.maximum or LONG_MAX)
-    return Listed(shape, one_will_do=not is_dataclass(item.kind) and item.depth == 1)
+        return NumberedShape(shape, maximum=item.options.maximum or LONG_MAX)
+    return ListShape(shape, accepts_single=not is_dataclass(item.kind) and item.depth == 1)
 
 
 def _single(item: DeclaredField) -> Shape:
@@ -150,13 +152,13 @@ def _single(item: DeclaredField) -> Shape:
     if (names := by_kind(NAMES, item.kind)) is not None:
         return names()
     if (section := by_kind(SECTIONS, item.kind)) is not None:
-        return Later(partial(section, item))
+        return LazyShape(partial(section, item))
     if is_dataclass(item.kind):
-        return Later(partial(section_of, item.kind, emptiable=item.options.emptiable))
+        return LazyShape(partial(section_of, item.kind, emptiable=item.options.emptiable))
     raise TypeError(f"a campaign has no syntax for {item.kind}")
 
 
-def _leaf(item: DeclaredField) -> Leaf | None:
+def _leaf(item: DeclaredField) -> ValueShape | None:
     """Return the shape of a field whose bounds or choices matter; None for other fields."""
     maximum = LONG_MAX if item.options.maximum is None else item.options.maximum
     if item.choices:
@@ -166,5 +168,5 @@ def _leaf(item: DeclaredField) -> Leaf | None:
     if item.kind is kinds.NumberRangeMarker:
         return shapes.whole_range(item.minimum or 0, maximum)
     if item.kind is kinds.DurationMarker and item.minimum:
-        return Leaf(literals.positive_duration, _DURATION)
+        return ValueShape(literals.positive_duration, _DURATION)
     return None

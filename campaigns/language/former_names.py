@@ -1,4 +1,4 @@
-"""Hints for settings that Kafka renamed, or for which a campaign has a key of its own."""
+"""Gives hints about settings that Kafka renamed, or that a campaign replaces by another key."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass

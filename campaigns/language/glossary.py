@@ -1,4 +1,4 @@
-"""The glossary: the terms of Kafka and of harrow that output and documentation use."""
+"""Defines the terms of Kafka and of harrow that output and documentation use."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ class Term:
     """A term and its synonyms; ``see`` names related terms, settings, rules or campaigns."""
 
     name: str
-    also: tuple[str, ...] = ()
+    synonyms: tuple[str, ...] = ()
     doc: str
     see: tuple[str, ...] = ()
 
@@ -18,13 +18,13 @@ class Term:
 _KAFKA: Final = (
     Term(
         name="LEO",
-        also=("log end offset",),
+        synonyms=("log end offset",),
         doc="The offset of the next record in a replica's log: one above its last record. Each replica has its own.",
         see=("HW", "remote LEO"),
     ),
     Term(
         name="HW",
-        also=("high watermark",),
+        synonyms=("high watermark",),
         doc=(
             "The offset below which all records are committed. The leader sets it to the smallest LEO that it knows in the ISR; "
             "followers learn it with their next fetch, so theirs lags. Consumers read below it."
@@ -38,7 +38,7 @@ _KAFKA: Final = (
     ),
     Term(
         name="LSO",
-        also=("last stable offset",),
+        synonyms=("last stable offset",),
         doc="The offset of the first record whose transaction is still open, or else the HW. Consumers with read_committed read below it.",
         see=("isolation.level", "open-transaction-holds-the-lso"),
     ),
@@ -49,7 +49,7 @@ _KAFKA: Final = (
     ),
     Term(
         name="ISR",
-        also=("in-sync replicas",),
+        synonyms=("in-sync replicas",),
         doc=(
             "The leader and the followers that keep up with it. A record is committed when all of them have it, "
             "and clean elections choose among them. A follower that stays behind for replica.lag.time.max.ms is removed."
@@ -63,7 +63,7 @@ _KAFKA: Final = (
     ),
     Term(
         name="ELR",
-        also=("eligible leader replicas",),
+        synonyms=("eligible leader replicas",),
         doc=(
             "In KRaft, replicas that left the ISR while it was smaller than min.insync.replicas. They have all committed records, "
             "so one of them may lead when no member of the ISR can (KIP-966)."
@@ -80,7 +80,7 @@ _KAFKA: Final = (
     ),
     Term(
         name="epoch cache",
-        also=("leader-epoch-checkpoint",),
+        synonyms=("leader-epoch-checkpoint",),
         doc="A replica's list of leader epochs and their start offsets, stored in the file leader-epoch-checkpoint.",
         see=("leader epoch",),
     ),
@@ -91,7 +91,7 @@ _KAFKA: Final = (
     ),
     Term(
         name="broker epoch",
-        doc="A number that a broker gets each time it registers. It distinguishes requests for one life of a broker from those for the next.",
+        doc="A number that a broker gets each time it registers. It distinguishes requests for one incarnation of a broker from those for the next.",
         see=("KIP-380", "control_requests_carry_broker_epoch"),
     ),
     Term(
@@ -154,8 +154,8 @@ _KAFKA: Final = (
     ),
     Term(
         name="transaction marker",
-        also=("control record",),
-        doc="The record that ends a transaction in a partition, as committed or aborted. The coordinator has it written.",
+        synonyms=("control record",),
+        doc="The record that ends a transaction in a partition, as committed or aborted. The coordinator asks the leader to write it.",
         see=("LSO", "exactly-once"),
     ),
     Term(
@@ -217,7 +217,7 @@ _HARROW: Final = (
     ),
     Term(
         name="probe",
-        also=("rare state",),
+        synonyms=("rare state",),
         doc=(
             "A rare state of a cluster that runs should reach, such as an unclean election. harrow counts how often each run reached it, and a "
             "campaign can require it. `harrow list probes` shows all."
@@ -225,7 +225,7 @@ _HARROW: Final = (
     ),
     Term(
         name="behaviour",
-        also=("switch",),
+        synonyms=("switch",),
         doc="One difference between releases of Kafka. A campaign can set it alone: `--set behaviours.NAME=VALUE`.",
     ),
     Term(
@@ -239,7 +239,7 @@ _HARROW: Final = (
     ),
     Term(
         name="outage",
-        doc="A period in which a partition acknowledged nothing while a producer was sending to it. The longest one is a cost of the run.",
+        doc="A period in which a partition acknowledged nothing while a producer was sending to it.",
     ),
     Term(
         name="healing",
@@ -266,7 +266,9 @@ TERMS: Final[dict[str, Term]] = {term.name: term for term in (*_KAFKA, *_HARROW)
 def term_of(word: str) -> Term | None:
     """Return the term with a name or synonym; case, hyphens and underscores do not matter."""
     folded = _folded(word)
-    return next((term for term in TERMS.values() if folded in map(_folded, (term.name, *term.also))), None)
+    return next(
+        (term for term in TERMS.values() if folded in map(_folded, (term.name, *term.synonyms))), None
+    )
 
 
 def _folded(word: str) -> str:

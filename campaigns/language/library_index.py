@@ -58,7 +58,10 @@ def _is_campaign(path: Path) -> bool:
 
 @cache
 def _library() -> dict[str, Path]:
-    """Return the campaigns of the library by name; a zip file is unpacked until the exit."""
+    """Return the campaigns of the library by name.
+
+    If harrow runs from a zip file, the library is unpacked until the process exits.
+    """
     folder = files("harrow.campaigns") / "library"
     if not folder.is_dir():
         return {}

@@ -1,7 +1,7 @@
-"""The notation of single values in a campaign: durations, rates, numbers, brokers.
+"""Parses and formats single values of a campaign: durations, rates, numbers, brokers.
 
 A function with the name of a kind of value parses text from the file. It raises `LiteralError`,
-whose message says what would be right. A function whose name ends in ``_text`` is the inverse.
+whose message says what would be right. A function whose name ends in ``_text`` formats a value.
 """
 
 import re
@@ -67,7 +67,7 @@ _VERSION_CHARACTERS_MAX: Final = 60
 LATEST_RELEASE: Final = "latest"
 """A campaign's name for the newest release of the model."""
 QUORUM: Final = "quorum"
-"""Another word for ``zookeeper``, for clusters that have none."""
+"""Another word for ``zookeeper``, for clusters without ZooKeeper."""
 _QUORUM_ROLES: Final = ("leader of", "follower of", "followers of")
 _RESERVED_CLIENT: Final = re.compile(
     rf"zookeeper|quorum|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
@@ -480,7 +480,7 @@ def _in_unit(text: str, unit: str) -> str:
 _MINUTE_US: Final = _US_PER_UNIT["m"]
 _HOUR_US: Final = _US_PER_UNIT["h"]
 
-# Above these counts another form is easier to read: 1/3.7s rather than 973/h.
+# Above these counts another notation is easier to read: 1/3.7s rather than 973/h.
 _PLAIN_COUNT_MAX: Final = {"s": 10_000, "m": 120, "h": 120}
 
 
@@ -556,7 +556,7 @@ def setting_text(name: str, value: Value) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and kind in _US_PER_SETTING_UNIT:
         us = value * _US_PER_SETTING_UNIT[kind]
         least_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
-        # More than a day stands for never, as Kafka's largest number does.
+        # More than a day means never, as Kafka's largest number does.
         if least_us <= us <= LONGEST_US:
             text = duration_text(us)
             return text if kind == "ms" or not text.endswith("s") else str(value)

@@ -8,7 +8,13 @@ from typing import Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
-from harrow.campaigns.language.overlay import Override, OverrideError, merged, overridden, parse_override
+from harrow.campaigns.language.overlay import (
+    Override,
+    OverrideError,
+    apply_override,
+    merge_variant,
+    parse_override,
+)
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem, UnsuitedError
 from harrow.campaigns.language.readers.draft import Draft, Report
@@ -39,11 +45,10 @@ _FOR_EDITORS: Final = "yaml-language-server:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A loaded campaign file: its plans are the base, then each variant.
+    """A loaded campaign file. Its plans are the base, then each variant.
 
-    ``text`` is the content when it was read; the file may have changed since. ``notes`` report keys
-    that have no effect, and plans that were left out because an option names a release that does
-    not suit them.
+    ``text`` is the content of the file when it was read. ``notes`` report keys without effect, and
+    plans that were left out because they do not suit the release that an option names.
     """
 
     name: str
@@ -53,7 +58,7 @@ class Campaign:
     text: str = ""
     notes: tuple[Problem, ...] = ()
     brokers: BrokerRelease | None = None
-    """The release of these brokers was used for plans that name no release."""
+    """The release that was used for plans that name no release."""
 
     def heading(self) -> str:
         """Return the comment lines above the first key."""
@@ -89,11 +94,11 @@ def load_text(
 
     Options need not suit every variant. If *variants* are named (``base`` is the campaign itself),
     other variants that the options do not suit are left out: Kafka 0.10.2, for example, has no
-    idempotence for a variant that needs it. If an option names a release, plans that it does not
-    suit are left out in any case. If it does not suit the aims of a swarm, only these aims are left
-    out. The notes report both.
+    idempotence for a variant that needs it. If an option names a release, plans that do not suit
+    the release are left out in any case. If only some aims of a swarm do not suit it, only these
+    aims are left out. The notes report both.
 
-    A plan that names neither a release nor a control plane depends on none. With *brokers* it is
+    A plan that names neither a release nor a control plane suits any release. With *brokers* it is
     read for their release, unless it needs something that they lack; then it keeps the default
     release.
 
@@ -150,11 +155,11 @@ def _load(
     if read is None:
         return None
     options = _options(overrides, report)
-    root = _overridden(read, options, None, report)
+    root = _apply_options(read, options, None, report)
     name = _name(root, path, report)
     variants = _variants(root, report)
     base = _without_names(root)
-    if _is_too_much(base, variants, report):
+    if _has_too_many_nodes(base, variants, report):
         return None
     plans = _Plans(
         name=name,
@@ -199,9 +204,9 @@ class _Plans:
     unsuited: Report = field(default_factory=Report)
     """Mistakes of plans that are correct without the release of an option."""
     _reasons: dict[nodes.Mistake, list[str]] = field(default_factory=dict)
-    """The first such mistake of each plan, with the names of all plans that have it."""
+    """The first mistake of each unsuited plan, with the names of all plans that have it."""
     _aims: dict[nodes.Mistake, str] = field(default_factory=dict)
-    """The first such mistake of each swarm aim that was left out, with the aim's probe."""
+    """The first mistake of each swarm aim that was left out, with the aim's probe."""
     _others: dict[str, nodes.Mark] = field(default_factory=dict)
     """The places where variants name a release of their own."""
 
@@ -212,8 +217,8 @@ class _Plans:
             if name not in others:
                 self._read(name, over)
         if self._is_base_left_out() and not self.report.mistakes and not self.only:
-            # The base does not suit the release that the user asked for. A variant that is the same
-            # campaign for that control plane runs in its place, even if other variants suit the
+            # The base does not suit the release that the user asked for. A variant that is written
+            # for the control plane of that release runs instead, even if other variants suit the
             # release as well.
             for name in [name for name, over in others.items() if self._is_counterpart(over)]:
                 self._read(name, others.pop(name))
@@ -229,24 +234,24 @@ class _Plans:
         for (mark, message), probe in self._aims.items():
             notes.add(mark, f"the aim {quoted(probe)} is left out: {message}", None)
         for (mark, message), names in self._reasons.items():
-            notes.add(mark, f"{listed(names)} {_be(names)} left out: {message}", None)
+            notes.add(mark, f"{listed(names)} {_verb_for(names)} left out: {message}", None)
         if self._others:
             names = list(self._others)
             several = len(names) > 1
             own = "name releases of their own" if several else "names a release of its own"
             which, one = ("NAME", "one") if several else (names[0], "it")
             hint = f"`--variant {which} {in_words(self._release_options())}` runs {one} anyway"
-            message = f"{listed(names)} {own} and {_be(names)} left out; {hint}"
+            message = f"{listed(names)} {own} and {_verb_for(names)} left out; {hint}"
             notes.add(next(iter(self._others.values())), message, None)
         return notes
 
     def _read(self, variant: str | None, over: nodes.MapNode | None) -> None:
         is_wanted = not self.only or (variant or BASE) in self.only
-        attempt = self.report.beside()
+        attempt = self.report.new_attempt()
         tree = (
             self.base
             if over is None
-            else _overridden(merged(self.base, over), self.options, variant, attempt)
+            else _apply_options(merge_variant(self.base, over), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
         plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
@@ -260,31 +265,31 @@ class _Plans:
             self.report.notes |= attempt.notes if is_wanted else {}
             self.plans.append(self._as_written(plan, tree, over))
         elif is_unsuited:
-            self.unsuited.take(attempt)
+            self.unsuited.add_all(attempt)
             first = min(attempt.mistakes, key=lambda mistake: mistake.mark[:2])
             self._reasons.setdefault(first, []).append(variant or BASE)
         elif is_wanted:
-            self.report.take(attempt)
+            self.report.add_all(attempt)
 
     def _read_for_brokers(self, tree: nodes.MapNode, variant: str | None) -> tuple[Plan, Report] | None:
-        """Read a plan without a release for that of the brokers; None if that is impossible."""
+        """Read a plan that names no release for the release of the brokers, or return None."""
         if self.brokers is None or written_release(tree).is_named:
             return None
-        attempt = self.report.beside()
+        attempt = self.report.new_attempt()
         options = _options(self.brokers.options(), attempt)
         plan = read_plan(
-            Draft(_overridden(tree, options, variant, attempt), variant, attempt), self.name, self.names
+            Draft(_apply_options(tree, options, variant, attempt), variant, attempt), self.name, self.names
         )
         return None if attempt.mistakes else (plan, attempt)
 
     def _without_aims(
         self, attempt: Report, variant: str | None, tree: nodes.MapNode
     ) -> tuple[Plan, Report] | None:
-        """Read a plan without the aims that do not suit the release; None if more is wrong."""
+        """Read a plan without the aims that do not suit the release; None if that is no help."""
         aims = _aims_with(attempt, tree)
         if not aims:
             return None
-        rest = self.report.beside()
+        rest = self.report.new_attempt()
         plan = read_plan(Draft(_without_aims(tree, aims), variant, rest), self.name, self.names)
         if rest.mistakes:
             return None
@@ -297,13 +302,13 @@ class _Plans:
     def _written(self, over: nodes.MapNode | None) -> nodes.MapNode:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
-        base = _without_names(_overridden(self.read, others, None, Report()))
-        return base if over is None else _overridden(merged(base, over), others, BASE, Report())
+        base = _without_names(_apply_options(self.read, others, None, Report()))
+        return base if over is None else _apply_options(merge_variant(base, over), others, BASE, Report())
 
     def _is_of_another_release(self, name: str, over: nodes.MapNode) -> bool:
         if not self._release_options() or name in self.only or release_mark(over) is None:
             return False
-        now = _overridden(merged(self.base, over), self.options, name, Report())
+        now = _apply_options(merge_variant(self.base, over), self.options, name, Report())
         return written_release(self._written(over)).differs_from(written_release(now))
 
     def _is_counterpart(self, over: nodes.MapNode) -> bool:
@@ -349,7 +354,7 @@ def _aims_with(attempt: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mi
 
 
 def _without_aims(tree: nodes.MapNode, aims: Collection[int]) -> nodes.MapNode:
-    # An empty list of aims would be a mistake, so then the whole key goes.
+    # An empty list of aims would be a mistake, so the whole key is removed then.
     is_all = len(aims) == len(_aims_of(tree))
     return nodes.without(tree, [_AIMS] if is_all else [(*_AIMS, "any_of", index) for index in aims])
 
@@ -359,7 +364,7 @@ def _aims_of(tree: nodes.MapNode) -> tuple[nodes.Node, ...]:
     return node.items if len(path) > len(_AIMS) and isinstance(node, nodes.ListNode) else ()
 
 
-def _be(names: Sequence[str]) -> str:
+def _verb_for(names: Sequence[str]) -> str:
     return "are" if len(names) > 1 else "is"
 
 
@@ -368,7 +373,7 @@ def _without_names(root: nodes.MapNode) -> nodes.MapNode:
 
 
 def _root(text: str, report: Report) -> nodes.MapNode | None:
-    """Return the document's mapping; None if the text cannot be read any further."""
+    """Return the document's mapping; None if the text is not a mapping."""
     if len(text) > nodes.MAX_BYTES or len(text.encode("utf-8", errors="replace")) > nodes.MAX_BYTES:
         report.add(nodes.Mark(1, 1), "the file is larger than 1 MiB", None)
         return None
@@ -400,14 +405,14 @@ def _options(overrides: Sequence[str], report: Report) -> list[Override]:
     return options
 
 
-def _overridden(
+def _apply_options(
     tree: nodes.MapNode, options: Sequence[Override], variant: str | None, report: Report
 ) -> nodes.MapNode:
     for option in options:
         if variant is not None and option.parts[0] == "name":
             continue
         try:
-            tree = overridden(tree, option)
+            tree = apply_override(tree, option)
         except OverrideError as error:
             report.add(*error.mistake, variant)
     return tree
@@ -460,7 +465,7 @@ def _variants(root: nodes.MapNode, report: Report) -> dict[str, nodes.MapNode]:
     return overlays
 
 
-def _is_too_much(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], report: Report) -> bool:
+def _has_too_many_nodes(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], report: Report) -> bool:
     if not variants:
         return False
     total = nodes.size(base) + sum(nodes.size(base) + nodes.size(over) for over in variants.values())

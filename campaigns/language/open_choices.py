@@ -1,4 +1,4 @@
-"""The choices that a swarm may leave open; an option such as ``--set acks=1`` closes one."""
+"""Finds the choices that a swarm leaves open, and closes one for an option (``--set acks=1``)."""
 
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -49,20 +49,20 @@ def _fields(declared: type[Any], above: str) -> Iterator[tuple[str, DeclaredFiel
 
 @derived
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the places of a campaign that close each choice; the first is the one drawn."""
+    """Return the places of a campaign that close each choice; a seed draws the first of them."""
     choices = {item.key: item.options.closed_by for item in fields_of(Swarm)}
     choices |= {key: (f"workload.{key}",) for key, _ in application_kinds()}
     return choices | {choice.key: (choice.path, *choice.field.options.closed_by) for choice in open_fields()}
 
 
 @derived
-def _lists() -> frozenset[str]:
-    """Return the places of a campaign that hold lists of sections."""
+def _section_lists() -> frozenset[str]:
+    """Return the places of a campaign whose values are lists of sections."""
     declared = {path for path, item in _fields(Plan, "") if item.many and is_dataclass(item.kind)}
     return frozenset(declared | {f"workload.{key}" for key, _ in application_kinds()})
 
 
-def _closed(place: str) -> set[str]:
+def _choices_closed_by(place: str) -> set[str]:
     """Return the choices that an option for *place*, or for a part of it, closes.
 
     An option that sets a whole list closes the choices inside its items as well.
@@ -72,7 +72,7 @@ def _closed(place: str) -> set[str]:
         for key, places in _choices().items()
         for number, closed_by in enumerate(places)
         if f"{place}.".startswith(f"{closed_by}.")
-        or (number == 0 and place in _lists() and closed_by.startswith(f"{place}."))
+        or (number == 0 and place in _section_lists() and closed_by.startswith(f"{place}."))
     }
 
 
@@ -86,12 +86,12 @@ def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNod
         if _SETTINGS in place:
             closed.append((_SWARM, _SETTINGS, place[-1]))
         else:
-            keys = _closed(".".join(part for part in place if not part.isdigit()))
+            keys = _choices_closed_by(".".join(part for part in place if not part.isdigit()))
             closed += [(_SWARM, key) for key in keys]
-    return without(root, [*closed, *_in_aims(entry.value, closed)])
+    return without(root, [*closed, *_closed_in_aims(entry.value, closed)])
 
 
-def _in_aims(swarm: MapNode, closed: list[Path]) -> Iterator[Path]:
+def _closed_in_aims(swarm: MapNode, closed: list[Path]) -> Iterator[Path]:
     """Yield the places in aims of the choices that are closed in the swarm."""
     aims = swarm.entries.get(_AIMS)
     listed = aims.value.entries.get(_LISTED) if aims is not None and isinstance(aims.value, MapNode) else None

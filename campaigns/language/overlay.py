@@ -21,16 +21,16 @@ _OWNERS: Final[tuple[nodes.Path, ...]] = (
 """The lists whose items can have settings of their own."""
 
 
-def merged(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
-    """Merge a variant into a campaign; its ``expect`` replaces that of the campaign."""
+def merge_variant(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
+    """Merge a variant into a campaign; the variant's ``expect`` replaces the campaign's."""
     expect = variant.entries.get("expect")
-    result = _merged(base, variant)
+    result = _merge(base, variant)
     if expect is not None:
         result.entries["expect"] = expect
     return result
 
 
-def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
+def _merge(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
     entries = dict(base.entries)
     for key, entry in over.entries.items():
         below = entries.get(key)
@@ -39,7 +39,7 @@ def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
             and isinstance(below.value, nodes.MapNode)
             and isinstance(entry.value, nodes.MapNode)
         ):
-            entries[key] = nodes.MapEntry(entry.key_mark, _merged(below.value, entry.value))
+            entries[key] = nodes.MapEntry(entry.key_mark, _merge(below.value, entry.value))
         else:
             entries[key] = entry
     return nodes.MapNode(entries, base.mark)
@@ -49,8 +49,8 @@ def _merged(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
 class Override:
     """One option ``--set key=value``: the path of its key, and the value.
 
-    A bare setting (``acks=all``) holds everywhere, and removes the setting from more specific
-    places.
+    With ``everywhere``, a setting without a path (``acks=all``) is also removed from brokers,
+    topics and clients that have their own value of it.
     """
 
     parts: tuple[str, ...]
@@ -116,21 +116,21 @@ def _value(text: str, mark: nodes.Mark) -> nodes.Node:
         raise OverrideError(mark, error.mistakes[0].message) from None
     if document.mistakes:
         raise OverrideError(mark, document.mistakes[0].message)
-    return _marked(document.root, mark)
+    return _with_mark(document.root, mark)
 
 
-def _marked(node: nodes.Node, mark: nodes.Mark) -> nodes.Node:
+def _with_mark(node: nodes.Node, mark: nodes.Mark) -> nodes.Node:
     if isinstance(node, nodes.MapNode):
         return nodes.MapNode(
-            {key: nodes.MapEntry(mark, _marked(entry.value, mark)) for key, entry in node.entries.items()},
+            {key: nodes.MapEntry(mark, _with_mark(entry.value, mark)) for key, entry in node.entries.items()},
             mark,
         )
     if isinstance(node, nodes.ListNode):
-        return nodes.ListNode(tuple(_marked(item, mark) for item in node.items), mark)
+        return nodes.ListNode(tuple(_with_mark(item, mark) for item in node.items), mark)
     return nodes.Scalar(node.text, mark, node.plain)
 
 
-def overridden(root: nodes.MapNode, override: Override) -> nodes.MapNode:
+def apply_override(root: nodes.MapNode, override: Override) -> nodes.MapNode:
     """Apply an option to a campaign, and close the swarm's choice that it decides.
 
     Raises:
@@ -139,30 +139,30 @@ def overridden(root: nodes.MapNode, override: Override) -> nodes.MapNode:
     """
     if override.everywhere:
         root = _without_setting(root, override.parts[1])
-    root = _put_into_mapping(root, override.parts, override)
+    root = _set_in_mapping(root, override.parts, override)
     return without_choice(root, override.parts, override.value)
 
 
-def _put(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
+def _set_value(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
     if not parts:
         return override.value
     if isinstance(node, nodes.Scalar) and node.is_null():
         node = None
     if isinstance(node, nodes.ListNode) or (node is None and parts[0] == "0"):
-        return _put_into_list(node or nodes.ListNode((), override.mark), parts, override)
+        return _set_in_list(node or nodes.ListNode((), override.mark), parts, override)
     if node is None or isinstance(node, nodes.MapNode):
-        return _put_into_mapping(node or nodes.MapNode({}, override.mark), parts, override)
+        return _set_in_mapping(node or nodes.MapNode({}, override.mark), parts, override)
     where = ".".join(override.parts[: len(override.parts) - len(parts)])
     raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here, and has no `{parts[0]}`")
 
 
-def _put_into_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:
+def _set_in_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:
     below = node.entries.get(parts[0])
-    value = _put(below.value if below else None, parts[1:], override)
+    value = _set_value(below.value if below else None, parts[1:], override)
     return nodes.MapNode({**node.entries, parts[0]: nodes.MapEntry(override.mark, value)}, node.mark)
 
 
-def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Override) -> nodes.ListNode:
+def _set_in_list(node: nodes.ListNode, parts: Sequence[str], override: Override) -> nodes.ListNode:
     length = len(node.items)
     if not (parts[0].isascii() and parts[0].isdigit() and len(parts[0]) < 7 and int(parts[0]) <= length):
         where = ".".join(override.parts[: len(override.parts) - len(parts)])
@@ -172,9 +172,9 @@ def _put_into_list(node: nodes.ListNode, parts: Sequence[str], override: Overrid
     index = int(parts[0])
     items = list(node.items)
     if index == length:
-        items.append(_put(None, parts[1:], override))
+        items.append(_set_value(None, parts[1:], override))
     else:
-        items[index] = _put(items[index], parts[1:], override)
+        items[index] = _set_value(items[index], parts[1:], override)
     return nodes.ListNode(tuple(items), node.mark)
 
 

@@ -1,4 +1,4 @@
-"""A part of a file as read: its value, its position and its inner parts."""
+"""A part of a file that has been read: its value, its position and its inner parts."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,9 +14,9 @@ _LONGEST_KEY: Final = 60
 class Part:
     """A single value, a list or a mapping.
 
-    ``parts`` are its inner parts by key or index. ``rejected`` are the inner keys and indices that
-    had mistakes, which have been reported; they are not among the parts. ``is_whole`` says whether
-    nothing in it, at any depth, was rejected.
+    ``parts`` has its inner parts by key or index. ``rejected`` lists the inner keys and indices
+    whose mistakes have been reported; they are not among the parts. ``is_whole`` is true if nothing
+    was rejected at any depth.
     """
 
     __slots__ = ("is_whole", "key_mark", "mark", "parts", "rejected", "value")
@@ -69,7 +69,7 @@ class Part:
         return self.key_mark.option is not None
 
     def place(self) -> str:
-        """Return the position of this part, for a message about another."""
+        """Return the position of this part, for a message about another part."""
         option = self.key_mark.option
         return f"line {self.key_mark.line}" if option is None else f"--set {printable(option)}"
 
@@ -98,7 +98,7 @@ class Part:
 
 
 class Section(Part):
-    """A mapping with declared keys; its value is itself."""
+    """A mapping with declared keys; ``value`` is the section itself."""
 
     __slots__ = ()
 

@@ -34,7 +34,7 @@ class ActionMarker(markers.Marker):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of the script. It waits for all of its conditions, and then acts."""
+    """A step of the script. It waits for all of its conditions, and then takes its actions."""
 
     note: str = described("A comment for readers.", default="")
     at_us: markers.Duration | None = described("Wait until this virtual time.", default=None, key="at")
@@ -48,7 +48,7 @@ class Step:
     line: int = described("The line in the file.", default=0, key="")
 
     def __post_init__(self) -> None:
-        """Split actions into single ones; a step without actions is one that waits."""
+        """Split actions into single actions; a step without any gets the action `Wait`."""
         actions = tuple(single for action in self.actions for single in action.single_actions())
         object.__setattr__(self, "actions", actions or (Wait(),))
 
@@ -242,11 +242,11 @@ class SwarmActions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """A rare state, and the choices of a seed that aims at it; they replace those of the swarm."""
+    """A rare state, and choices with which a seed aims at it; they replace those of the swarm."""
 
     probe: Annotated[str, ProbeMarker] = described("The rare state (`harrow list probes`).")
-    # In a campaign these keys are beside the probe. Choices that it does not name are as in the
-    # swarm.
+    # In a campaign these keys are beside `probe`. Choices that an aim does not name are those of
+    # the swarm.
     instead: "Swarm" = described("The choices of a seed with this aim.", key="")
 
 
@@ -328,7 +328,7 @@ class Swarm:
     )
 
     def aimed(self, aim: Aim) -> "Swarm":
-        """Return the choices of a seed with an aim, whose settings and values are merged in."""
+        """Return the choices of a seed with an aim: those of the aim merged over the swarm's."""
         changes = {
             item.name: value
             for item in fields(Swarm)
@@ -339,16 +339,16 @@ class Swarm:
                 changes[name] = tuple({**dict(getattr(self, name)), **dict(changes[name])}.items())
         return replace(self, **changes)
 
-    def struck(self) -> tuple[Action, ...]:
+    def all_actions(self) -> tuple[Action, ...]:
         """Return all faults and actions that a seed may draw."""
         own = (*(self.faults.kinds if self.faults else ()), *(self.actions.kinds if self.actions else ()))
         aims = self.aims.kinds if self.aims else ()
-        return (*own, *(action for aim in aims for action in aim.instead.struck()))
+        return (*own, *(action for aim in aims for action in aim.instead.all_actions()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The content of a campaign or a variant: all that determines a run, except choices."""
+    """The content of a campaign or a variant: all that determines a run, except its seed."""
 
     SECTIONS: ClassVar[Mapping[str, str]] = {
         "workload": "The clients, and how long they work.",
@@ -358,7 +358,7 @@ class Plan:
     campaign: str = described("The campaign's name.", key="")
     variant: str | None = described("The variant's name.", default=None, key="")
     description: str = described("What happens and why.", default="", shrinks=False)
-    # The expectations are not about the release of the run, so missing them is not a failure.
+    # The expectations are about this release, so a run on another release may miss them.
     written_for: str | None = described(
         "The release that the campaign names, if an option names another one.",
         default=None,

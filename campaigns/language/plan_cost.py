@@ -1,8 +1,8 @@
-"""Estimates the cost of a plan before it runs: its memory, and faults at one moment.
+"""Estimates what a plan costs before it runs: its memory, and its faults at one moment.
 
-The estimates are arithmetic on the plan, so a refused plan costs nothing. ``limits.events`` bounds
-the steps of a run while it runs; this module bounds the objects that exist from the start, or that
-one step may create. The sizes were measured with CPython 3.11 on clusters of 3 to 100 brokers with
+The estimates are arithmetic on the plan, so refusing a plan costs nothing. ``limits.events`` bounds
+the events of a run while it runs; this module bounds the objects that exist from the start, or that
+one event may create. The sizes were measured with CPython 3.11 on clusters of 3 to 100 brokers with
 500 to 10 000 partitions, 1 to 100 replicas, and up to 100 clients; the estimates were within 50 %
 of the measured memory.
 """
@@ -46,7 +46,7 @@ _DRAWN_TOPIC_SETTINGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """Part of a plan's memory: its cause in words, and the place in the file."""
+    """A part of a plan's memory: what needs it, in words, and the place of that in the file."""
 
     path: Path
     cause: str
@@ -55,7 +55,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """The largest number of clients, and the place in the file of most of them."""
+    """The largest number of clients, and the section of the file that has most of them."""
 
     count: int
     path: Path
@@ -78,8 +78,8 @@ def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[
         return None
     largest = max(shares, key=lambda share: share.size_bytes)
     return largest.path, (
-        f"a run would take about {_in_words(needed)} of memory, most of it for {largest.cause}, and may take "
-        f"{_in_words(plan.memory_limit_mib * _MIB)}; `limits.memory` raises that"
+        f"a run would take about {_size_text(needed)} of memory, most of it for {largest.cause}, and may take "
+        f"{_size_text(plan.memory_limit_mib * _MIB)}; `limits.memory` raises that"
     )
 
 
@@ -90,7 +90,7 @@ def refusal(plan: Plan) -> str | None:
 
 
 def records_max(memory_limit_mib: int | None) -> int:
-    """Return the most records that a script may send; the reader makes an action for each."""
+    """Return how many records a script may send, because each record becomes an action."""
     return (memory_limit_mib or MEMORY_DEFAULT_MIB) * _MIB // _RECORD_BYTES
 
 
@@ -106,7 +106,7 @@ def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
     clients = _clients(plan, draws)
     added = _partitions_added(plan, draws)
     total = 0
-    for index, topic in enumerate(_largest(plan, draws, brokers)):
+    for index, topic in enumerate(_largest_topics(plan, draws, brokers)):
         path: Path = ("cluster", "topics", index) if index < len(plan.cluster.topics) else ("settings",)
         partitions = max(topic.partitions, added.get(topic.name, 0))
         factor = min(topic.replication_factor, brokers)
@@ -145,7 +145,7 @@ def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
 
 
 def _strikes_at_once(plan: Plan, entries: Sequence[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield the number of faults that may strike at one moment, by entry, and its place."""
+    """Yield, for each entry of faults, its place and how many faults may strike at one moment."""
     for entry, injection in zip(entries, plan.faults, strict=True):
         one_round = len(injection.faults) if injection.serial else injection.together
         yield (*entry, "together" if injection.together > 1 else "repeat"), one_round * injection.repeat
@@ -181,7 +181,7 @@ def _clients(plan: Plan, draws: list[Swarm]) -> _Clients:
     )
 
 
-def _largest(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, ...]:
+def _largest_topics(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, ...]:
     """Return the topics of the running cluster, with internal ones, at their largest draws."""
     settings: dict[str, Any] = dict(plan.cluster.settings)
     for name, values in (pair for draw in draws for pair in draw.settings):
@@ -216,6 +216,6 @@ def _records_of(action: object) -> int:
     return (action.count or 1) if isinstance(action, Send) else 0
 
 
-def _in_words(size_bytes: int) -> str:
+def _size_text(size_bytes: int) -> str:
     mib = size_bytes / _MIB
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"

@@ -6,7 +6,7 @@ from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.loader import CampaignError, load_text
-from harrow.campaigns.language.overlay import OverrideError, overridden, parse_override
+from harrow.campaigns.language.overlay import OverrideError, apply_override, parse_override
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.readers.draft import Draft, Report
@@ -50,7 +50,7 @@ def campaign_text(plan: Plan, *, comments: Sequence[str] = (), name: str | None 
 
 
 class WrittenPlan:
-    """A plan to which options (``--set key=value``) can be applied, as on a command line.
+    """A plan to which options (``--set key=value``) can be applied as on a command line.
 
     Raises:
         UnwritablePlanError: no campaign file can express this plan.
@@ -90,7 +90,7 @@ class WrittenPlan:
         root, report = self._root, Report()
         for option in options:
             try:
-                root = overridden(root, parse_override(option))
+                root = apply_override(root, parse_override(option))
             except OverrideError as error:
                 report.add(*error.mistake, None)
         return self._read(root, report), report

@@ -1,7 +1,7 @@
-"""The reach of a plan's runs.
+"""Computes which rare states the runs of a plan can reach.
 
-Runs never reach rare states of another control plane or release, nor states of groups or
-transactions if no client uses them.
+Runs never reach states of another control plane or release. Without a client that uses groups or
+transactions, they never reach states of these.
 """
 
 from collections.abc import Iterable

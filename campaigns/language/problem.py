@@ -1,4 +1,4 @@
-"""Mistakes in a file, with their positions, and the errors that carry them."""
+"""Defines mistakes in a file, with their positions, and the errors that carry them."""
 
 from collections.abc import Iterable
 

@@ -1,9 +1,9 @@
-"""The effect of ``--set kafka=...`` and ``--set cluster.metadata=...`` on campaigns.
+"""Decides which variants ``--set kafka=...`` and ``--set cluster.metadata=...`` leave out.
 
-A variant that names its own release is about that release; on another its name would be
-misleading. So it is left out, unless the user names it (``--variant``), or the campaign itself does
-not suit the new release and the variant is written for the same control plane. Other variants run
-beside it. The expectations of a campaign are about the release that it names
+If a variant names its own release, its name would be misleading on another release. So an option
+that names a release leaves such a variant out, unless the user names the variant (``--variant``),
+or the campaign itself does not suit the new release and the variant is written for the same control
+plane. The expectations of a campaign are about the release that it names
 (`harrow.campaigns.language.plan.Plan.written_for`).
 """
 
@@ -27,7 +27,7 @@ def names_release(option: Override) -> bool:
 
 
 class BrokerRelease(NamedTuple):
-    """The release of the model that stands for real brokers, and their control plane."""
+    """The release of the model that is closest to real brokers, and their control plane."""
 
     kafka: str
     metadata: str
@@ -51,7 +51,7 @@ class WrittenRelease(NamedTuple):
         return (self.kafka, self.metadata) != (other.kafka, other.metadata)
 
     def in_words(self, other: "WrittenRelease") -> str:
-        """Return its name, to contrast with the *other* one that is used instead."""
+        """Return its name, in contrast to the *other* release that is used instead."""
         plane = (
             f" with {CONTROL_PLANES.get(self.metadata, self.metadata)}" if self.kafka == other.kafka else ""
         )

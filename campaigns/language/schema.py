@@ -1,7 +1,7 @@
-"""The sections of a campaign file, and its JSON Schema.
+"""Defines the sections of a campaign file, and its JSON Schema.
 
-This module knows the shape of each section. `harrow.campaigns.language.readers` checks that the
-sections fit together: that brokers exist, or that the release has a setting.
+This module has the shape of each section. `harrow.campaigns.language.readers` checks that the
+sections fit together: for example, that brokers exist, or that the release has a setting.
 """
 
 from itertools import takewhile
@@ -16,11 +16,11 @@ from harrow.campaigns.language.shapes import (
     NAME,
     TEXT,
     Key,
-    Later,
-    Leaf,
-    Listed,
-    Mapped,
+    LazyShape,
+    ListShape,
+    MapShape,
     SectionShape,
+    ValueShape,
     one_of,
     schema_of,
     whole_range,
@@ -45,7 +45,7 @@ ALL_RULES: Final = "all"
 
 @derived
 def step_section() -> SectionShape:
-    return _for_variants(Step, keys_of(Step))
+    return _list_item_section(Step, keys_of(Step))
 
 
 @derived
@@ -54,42 +54,42 @@ def injection_section() -> SectionShape:
     timings = {
         item.key: key_of(item, optional=True) for timing in TIMINGS.values() for item in fields_of(timing)
     }
-    faults = Listed(Later(catalogue_shapes.one_fault_section), one_will_do=True)
+    faults = ListShape(LazyShape(catalogue_shapes.one_fault_section), accepts_single=True)
     keys = {
         "do": Key(faults, "The fault, or with `at` and `every` the faults that strike together."),
         "any_of": Key(faults, "Faults; one of them is chosen at random each time."),
         "serial": Key(faults, "Faults that strike in sequence, each when the previous one is over."),
     }
-    return _for_variants(Injection, {**timings, **keys, **keys_of(Injection)})
+    return _list_item_section(Injection, {**timings, **keys, **keys_of(Injection)})
 
 
-def _for_variants(declared: type[Any], keys: Keys) -> SectionShape:
-    """Return an item of a list, with the keys for a note and for the variants that have it."""
+def _list_item_section(declared: type[Any], keys: Keys) -> SectionShape:
+    """Return the section of a list item, with the keys `note` and `only`."""
     noun = "step" if declared is Step else "entry"
     only = f"The variants that have this {noun}; `base` is the campaign itself."
     common = {
         "note": Key(TEXT, "A comment for readers."),
-        "only": Key(Listed(TEXT, one_will_do=True), only),
+        "only": Key(ListShape(TEXT, accepts_single=True), only),
     }
     return SectionShape(
         title=f"{declared.__name__}Section", doc=declared.__doc__ or "", keys={**common, **keys}
     )
 
 
-# The whole
+# The whole file
 
 
 @derived
 def body_section() -> SectionShape:
     """Return the keys that campaigns and variants share."""
     applications = {
-        key: Key(Listed(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
+        key: Key(ListShape(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
         for key, kind in application_kinds()
     }
     declared = keys_of(Plan, workload=applications)
     before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
     doc = "Settings under Kafka's names; each applies where Kafka has it: brokers, topics, clients."
-    settings = Key(Later(catalogue_shapes.settings_section), doc)
+    settings = Key(LazyShape(catalogue_shapes.settings_section), doc)
     return SectionShape(
         title="Body", doc=Plan.__doc__ or "", keys={**before, "settings": settings, **declared}
     )
@@ -103,8 +103,8 @@ def file_section() -> SectionShape:
         doc="Keys that are merged over those of the campaign; `expect` replaces its whole `expect`.",
         keys=body.keys,
     )
-    name = Leaf(literals.campaign_name, TEXT.says)
-    variants = Mapped(Leaf(literals.variant_name, NAME.says), variant)
+    name = ValueShape(literals.campaign_name, TEXT.json_schema)
+    variants = MapShape(ValueShape(literals.variant_name, NAME.json_schema), variant)
     return SectionShape(
         title="CampaignFile",
         doc="A campaign for harrow: a cluster, a workload, faults, and the expected outcome.",
@@ -136,7 +136,7 @@ _NOT_AIMED: Final = ("kafka", "aims", "core")
 def _open_keys() -> Keys:
     keys = keys_of(Swarm)
     for choice in open_fields():
-        values = Listed(shape_of(choice.field), one_will_do=True)
+        values = ListShape(shape_of(choice.field), accepts_single=True)
         keys[choice.key] = Key(values, f"The values to draw `{choice.path}` from.")
     for key, kind in application_kinds():
         doc = f"The number of {key}, each like the first of `workload.{key}`. {catalogue_shapes.summary(kind.spec)}"
@@ -153,10 +153,10 @@ _VERSION: Final = {
 declared_shapes.SHAPES.update(
     {
         plan.StatusMarker: _STATUS,
-        plan.StatusesMarker: Mapped(NAME, _STATUS),
+        plan.StatusesMarker: MapShape(NAME, _STATUS),
         plan.RuleMarker: TEXT,
         plan.InvariantMarker: one_of(ALL_INVARIANTS, NO_INVARIANTS, *INVARIANTS),
-        plan.VersionMarker: Leaf(literals.version, _VERSION),
+        plan.VersionMarker: ValueShape(literals.version, _VERSION),
     }
 )
 declared_shapes.NAMES[plan.ProbeMarker] = lambda: one_of(*PROBES)

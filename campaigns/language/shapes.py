@@ -1,4 +1,4 @@
-"""The shapes that parts of a file can have: how each is read, and its JSON Schema.
+"""Defines the shapes that parts of a file can have: how each is read, and its JSON Schema.
 
 One pass over the positioned nodes (`harrow.campaigns.language.yaml_positions`) returns the values
 with their positions, and reports the mistakes. Parts with mistakes are left out, so that the rest
@@ -22,7 +22,7 @@ from harrow.cluster_model.settings import LONG_MAX
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A pass over a file; ``unknown_key`` makes the message about an unknown key."""
+    """One pass over a file. ``unknown_key`` returns the message about an unknown key."""
 
     unknown_key: Callable[["SectionShape", str], str]
     mistakes: list[Mistake] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Reading:
 
 
 class Definitions:
-    """The definitions of a JSON Schema: one for each section, however many fields use it."""
+    """The definitions of a JSON Schema: one for each section, even if many fields use it."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Any] = {}
@@ -72,18 +72,18 @@ class Shape(ABC):
         """Return its JSON Schema."""
 
     def resolved(self) -> "Shape":
-        """Return the shape itself, or the one that a `Later` stands for."""
+        """Return the shape itself, or the shape that a `LazyShape` builds."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf(Shape):
+class ValueShape(Shape):
     """A single value: the parser of its text, and its JSON Schema."""
 
     takes_lists = False
 
     of_text: Callable[[str], Any]
-    says: Mapping[str, Any]
+    json_schema: Mapping[str, Any]
 
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
         try:
@@ -93,7 +93,7 @@ class Leaf(Shape):
             return None
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        return dict(self.says)
+        return dict(self.json_schema)
 
     def value(self, node: Node) -> Any:
         """Parse a node.
@@ -110,7 +110,7 @@ class Leaf(Shape):
         raise LiteralError(f"expected a single value, not a {kind}")
 
 
-class OneOrSeveral(Leaf):
+class OneOrListShape(ValueShape):
     """A single value, or a list of values, which is read as a tuple."""
 
     takes_lists = True
@@ -121,18 +121,23 @@ class OneOrSeveral(Leaf):
         if not node.items:
             reading.refuse(node.mark, key, "the list is empty")
             return None
-        items = [super(OneOrSeveral, self).read(item, key, item.mark, reading) for item in node.items]
+        items = [super(OneOrListShape, self).read(item, key, item.mark, reading) for item in node.items]
         parts = dict(enumerate(part for part in items if part is not None))
         if len(parts) < len(items):
             return None
         return Part(node.mark, key_mark, tuple(part.value for part in parts.values()), parts)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        return {"anyOf": [dict(self.says), {"type": "array", "items": dict(self.says), "minItems": 1}]}
+        return {
+            "anyOf": [
+                dict(self.json_schema),
+                {"type": "array", "items": dict(self.json_schema), "minItems": 1},
+            ]
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class Later(Shape):
+class LazyShape(Shape):
     """A shape that is built when first needed: it follows from a catalogue, or contains itself."""
 
     make: Callable[[], Shape]
@@ -148,16 +153,16 @@ class Later(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(Shape):
-    """A list of items of one shape. With ``one_will_do`` a single item needs no brackets."""
+class ListShape(Shape):
+    """A list whose items have one shape. With ``accepts_single`` one item needs no brackets."""
 
     item: Shape
-    one_will_do: bool = False
+    accepts_single: bool = False
 
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
         if isinstance(node, ListNode):
             items = [self.item.read(item, key, item.mark, reading) for item in node.items]
-        elif self.one_will_do:
+        elif self.accepts_single:
             one = self.item.read(node, key, key_mark, reading)
             return None if one is None else Part(node.mark, key_mark, [one.value], {0: one})
         else:
@@ -170,12 +175,12 @@ class Listed(Shape):
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         one = self.item.schema(definitions)
         many = {"type": "array", "items": one}
-        return {"anyOf": [one, many]} if self.one_will_do else many
+        return {"anyOf": [one, many]} if self.accepts_single else many
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered(Listed):
-    """A list of sections with ids. A number stands for that many sections with ids from 0 on."""
+class NumberedShape(ListShape):
+    """A list of sections with ids. A number N means N sections with the ids 0 to N - 1."""
 
     maximum: int = LONG_MAX
 
@@ -196,10 +201,10 @@ class Numbered(Listed):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(Shape):
+class MapShape(Shape):
     """A mapping whose keys are names, and whose values have one shape."""
 
-    name: Leaf
+    name: ValueShape
     item: Shape
 
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Part | None:
@@ -234,10 +239,10 @@ class Key:
 class SectionShape(Shape):
     """A mapping with declared keys. Other keys are mistakes.
 
-    Messages call a key by ``noun``; `harrow list` lists them all under ``catalogue``. A section
-    with ``short`` may be written as the value of that key. One that is ``named_alone`` may be
-    written as a key without a value, and one that is ``emptiable`` may be empty. A ``single``
-    section has exactly one key.
+    Messages call a key ``noun``; `harrow list` lists all keys under ``catalogue``. A section with
+    ``short`` may be written as the value of that key alone. With ``accepts_name_alone`` it may be
+    written as the name of a key without a value. With ``emptiable`` it may be empty. With
+    ``single`` it has exactly one key.
     """
 
     title: str
@@ -246,7 +251,7 @@ class SectionShape(Shape):
     noun: str = "key"
     catalogue: str | None = None
     short: str | None = None
-    named_alone: bool = False
+    accepts_name_alone: bool = False
     emptiable: bool = False
     single: bool = False
 
@@ -297,7 +302,7 @@ class SectionShape(Shape):
             return {self.short: MapEntry(key_mark, node)}
         if isinstance(node, ListNode):
             raise LiteralError("expected a mapping (`key: value`), not a list")
-        if self.named_alone:
+        if self.accepts_name_alone:
             return {node.text: MapEntry(key_mark, Scalar("", node.mark))}
         raise LiteralError("expected a mapping (`key: value`), not a single value")
 
@@ -321,7 +326,7 @@ class SectionShape(Shape):
             long |= {"minProperties": 1, "maxProperties": 1}
         if self.short is not None:
             return {"anyOf": [self.keys[self.short].shape.schema(definitions), long]}
-        if self.named_alone:
+        if self.accepts_name_alone:
             return {"anyOf": [{"enum": list(properties)}, long]}
         return {"anyOf": [{"type": "null"}, long]} if self.emptiable else long
 
@@ -353,29 +358,31 @@ def _in_order(schema: Any, *, is_properties: bool = False) -> Any:
 
 
 def number_schema(minimum: int, maximum: int = LONG_MAX) -> dict[str, Any]:
-    """Return the JSON Schema of whole numbers. Kafka's largest number is not written as a bound."""
+    """Return the JSON Schema of whole numbers, without a maximum if it is Kafka's largest."""
     schema: dict[str, Any] = {"type": "integer", "minimum": minimum}
     return schema if maximum == LONG_MAX else {**schema, "maximum": maximum}
 
 
-def whole(minimum: int, maximum: int = LONG_MAX) -> Leaf:
-    return Leaf(literals.whole_number(minimum, maximum), number_schema(minimum, maximum))
+def whole(minimum: int, maximum: int = LONG_MAX) -> ValueShape:
+    return ValueShape(literals.whole_number(minimum, maximum), number_schema(minimum, maximum))
 
 
-def whole_range(minimum: int, maximum: int = LONG_MAX) -> Leaf:
+def whole_range(minimum: int, maximum: int = LONG_MAX) -> ValueShape:
     """Return the shape of whole numbers, or ranges of them such as ``3..5``."""
     span = spelling_schema(literals.range_pattern("[0-9]+"), "3..5")
-    return Leaf(literals.whole_range(minimum, maximum), {"anyOf": [number_schema(minimum, maximum), span]})
+    return ValueShape(
+        literals.whole_range(minimum, maximum), {"anyOf": [number_schema(minimum, maximum), span]}
+    )
 
 
-def one_of(*words: str) -> Leaf:
-    return Leaf(literals.choice(words), {"enum": list(words)})
+def one_of(*words: str) -> ValueShape:
+    return ValueShape(literals.choice(words), {"enum": list(words)})
 
 
 def spelling_schema(pattern: str, *examples: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{pattern}$", "examples": list(examples)}
 
 
-TEXT: Final = Leaf(str, {"type": ["string", "number", "boolean"]})
-NAME: Final = Leaf(str, {"type": "string"})
+TEXT: Final = ValueShape(str, {"type": ["string", "number", "boolean"]})
+NAME: Final = ValueShape(str, {"type": "string"})
 """A key, or another name. JSON allows only strings as keys."""

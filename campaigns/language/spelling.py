@@ -1,4 +1,4 @@
-"""Suggestions for unknown names, and how messages quote, count and list names."""
+"""Suggests names for misspelled ones, and quotes, counts and lists names in messages."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ _MOST_NAMES = 1_000
 _MOST_NAMES_LISTED = 12
 
 LOG_COMMAND: Final = r"##\w{0,20}\["
-"""The start of a command to a CI system that is obeyed anywhere in a line.
+"""The start of a log command, which a CI system executes wherever it is in a line.
 
 GitHub Actions looks for ``##[`` anywhere in a line (``ActionCommand.TryParse``), Azure Pipelines
 for ``##vso[`` (``Command.TryParse``; its log viewer also interprets ``##[group]`` and similar), and
@@ -98,7 +98,7 @@ def printable(text: str) -> str:
 
 
 def in_message(text: str) -> str:
-    """Return printable text with very long words shortened, which would hide the message."""
+    """Return printable text; very long words are shortened, because they would hide the message."""
     return _LONG_WORDS.sub(_shortened, printable(text))
 
 

@@ -43,7 +43,7 @@ def campaigns_about(ticket: str, switches: Iterable[str]) -> list[str]:
     """Return the campaigns of the library whose files mention a ticket, or one of its switches."""
     mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, (ticket, *switches)))})\b")
     texts = {name: resolve(name)[0].read_text(encoding="utf-8") for name in library_names()}
-    # Random campaigns mention the switches of all flaws, to keep them off.
+    # Random campaigns mention the switches of all flaws only to switch them off.
     return [
         name
         for name, text in texts.items()

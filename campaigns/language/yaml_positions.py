@@ -1,4 +1,4 @@
-"""YAML as a tree in which every key and every value has its line and column.
+"""Reads YAML into a tree in which every key and every value has its line and column.
 
 Scalars keep their text: the field that reads one decides what ``2.10``, ``on`` or ``1:30`` means,
 so the surprises of YAML 1.1 cannot happen. The size of a file is limited, and aliases count in
@@ -21,7 +21,7 @@ MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 64
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_NOT_ALLOWED_ASCII: Final = re.compile("[^\t\n\r\x20-\x7e]")
+_FORBIDDEN_ASCII: Final = re.compile("[^\t\n\r\x20-\x7e]")
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
 # libyaml is ten times as fast. If PyYAML was built without it, its own parser gives the same
@@ -190,7 +190,7 @@ def _without(node: N, removals: dict[str | int, Any]) -> N:
 
 
 @cache
-def _not_allowed() -> re.Pattern[str]:
+def _forbidden_characters() -> re.Pattern[str]:
     """Return the pattern of characters that YAML does not allow.
 
     Compiling it takes a tenth of the time of a short run, and few campaigns have more than ASCII.
@@ -205,7 +205,7 @@ def _surrogate() -> re.Pattern[str]:
 
 def _check_characters(text: str) -> None:
     """Raise YamlError for characters that YAML does not allow, and for tabs as indentation."""
-    match = (_NOT_ALLOWED_ASCII if text.isascii() else _not_allowed()).search(text)
+    match = (_FORBIDDEN_ASCII if text.isascii() else _forbidden_characters()).search(text)
     if match:
         name = f"U+{ord(match[0]):04X}"
         raise YamlError([Mistake(_mark_at(text, match.start()), f"YAML does not allow the character {name}")])
@@ -239,7 +239,7 @@ def _fatal(mark: Mark, message: str) -> YamlError:
 
 
 class _Composer:
-    """Builds the tree from the parser's events one at a time, so that a limit stops it early."""
+    """Builds the tree from the parser's events one by one, so that a limit stops it early."""
 
     def __init__(self, text: str) -> None:
         self.mistakes: list[Mistake] = []
@@ -319,7 +319,7 @@ class _Composer:
             value = self._node(self._parser.get_event(), depth + 1)
             name = self._key(key, key_mark, entries)
             if name is not None:
-                entries[name] = MapEntry(key_mark, _placed(value, key_mark))
+                entries[name] = MapEntry(key_mark, _at_key_if_empty(value, key_mark))
         return MapNode(entries, mark)
 
     def _key(self, key: Node, mark: Mark, entries: dict[str, MapEntry]) -> str | None:
@@ -341,7 +341,7 @@ class _Composer:
         return None
 
 
-def _placed(node: Node, key_mark: Mark) -> Node:
+def _at_key_if_empty(node: Node, key_mark: Mark) -> Node:
     """Return a value; an empty value gets the position of its key."""
     if isinstance(node, Scalar) and node.plain and not node.text:
         return Scalar(node.text, key_mark)

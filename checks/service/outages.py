@@ -224,7 +224,7 @@ class Disturbances:
         return not acked or acked[-1].acks == _ACKS_ALL
 
     def _place_of_waiting(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return where the first batch of an outage waited: at the leader, the ISR, or after that."""
+        """Return where the first batch of an outage waited: at the leader or in the ISR."""
         held_up = self._held_up(outage, leader)
         if held_up is not None:
             return held_up, leader

@@ -459,7 +459,7 @@ def _history(by_release: Iterable[tuple[str, str]]) -> str:
 
 def _terms() -> Iterator[CatalogueEntry]:
     for term in TERMS.values():
-        facts = {"also": ", ".join(term.also), "see": ", ".join(term.see)}
+        facts = {"also": ", ".join(term.synonyms), "see": ", ".join(term.see)}
         parts: dict[str, Terms] = {"facts": {fact: names for fact, names in facts.items() if names}}
         yield _entry(_TERM, term.name, term.doc, parts if parts["facts"] else {})
 

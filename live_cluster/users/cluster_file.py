@@ -16,12 +16,12 @@ from harrow.campaigns.language.shapes import (
     NAME,
     TEXT,
     Key,
-    Leaf,
-    Listed,
-    Mapped,
-    OneOrSeveral,
+    ListShape,
+    MapShape,
+    OneOrListShape,
     Reading,
     SectionShape,
+    ValueShape,
     one_of,
     schema_of,
     whole,
@@ -140,7 +140,7 @@ def _name(text: str) -> str:
     return text
 
 
-class _Run(OneOrSeveral):
+class _Run(OneOrListShape):
     """A line for the shell, or a list of arguments."""
 
     def read(self, node: nodes.Node, key: str, key_mark: nodes.Mark, reading: Reading) -> Part | None:
@@ -150,17 +150,19 @@ class _Run(OneOrSeveral):
         return super().read(node, key, key_mark, reading)
 
     def schema(self, _definitions: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, {"type": "array", "items": dict(self.says), "minItems": 1}]}
+        return {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": dict(self.json_schema), "minItems": 1}]
+        }
 
 
-_ARGUMENT: Final = Leaf(_argument, TEXT.says)
-_LIMIT: Final = Leaf(literals.positive_duration, {"type": "string", "examples": ["30s"]})
+_ARGUMENT: Final = ValueShape(_argument, TEXT.json_schema)
+_LIMIT: Final = ValueShape(literals.positive_duration, {"type": "string", "examples": ["30s"]})
 _COMMAND: Final = SectionShape(
     title="CommandSection",
     doc="A command: a program with its arguments, or a line for the shell, and how long it may take.",
     keys={
         "run": Key(
-            _Run(_argument, TEXT.says),
+            _Run(_argument, TEXT.json_schema),
             "The program and its arguments, or a line for the shell, with {broker}, {host}, {port} and {rack}.",
             required=True,
         ),
@@ -187,7 +189,7 @@ _BROKER: Final = SectionShape(
     keys={
         "id": Key(whole(0, _BROKER_MAX), "Its id.", required=True),
         "vars": Key(
-            Mapped(Leaf(_name, NAME.says), Leaf(_word, TEXT.says)),
+            MapShape(ValueShape(_name, NAME.json_schema), ValueShape(_word, TEXT.json_schema)),
             "More placeholders for its commands, by name.",
         ),
         "commands": Key(_COMMANDS, "Commands for this broker alone."),
@@ -198,22 +200,24 @@ _FILE: Final = SectionShape(
     doc="A cluster of your own.",
     keys={
         "bootstrap": Key(
-            Listed(Leaf(_address, {"type": "string", "examples": ["kafka-1:9092"]}), one_will_do=True),
+            ListShape(
+                ValueShape(_address, {"type": "string", "examples": ["kafka-1:9092"]}), accepts_single=True
+            ),
             "Addresses of brokers, as host:port.",
             required=True,
         ),
         "kafka": Key(
-            Leaf(_release, {"type": "string", "examples": ["3.9.2"]}),
+            ValueShape(_release, {"type": "string", "examples": ["3.9.2"]}),
             "The release; by default harrow infers it from the brokers' requests.",
         ),
         "security": Key(
-            Mapped(NAME, _ARGUMENT),
+            MapShape(NAME, _ARGUMENT),
             "Settings of clients by librdkafka's names; ${NAME} is a variable of the environment.",
         ),
-        "brokers": Key(Listed(_BROKER), "The brokers that campaigns may use; by default all."),
+        "brokers": Key(ListShape(_BROKER), "The brokers that campaigns may use; by default all."),
         "commands": Key(_COMMANDS, "Commands for every broker."),
         "timeout": Key(_LIMIT, "How long a command may take; by default 60s."),
-        "allow": Key(Listed(one_of(*ALLOWED), one_will_do=True), "What harrow may do without asking."),
+        "allow": Key(ListShape(one_of(*ALLOWED), accepts_single=True), "What harrow may do without asking."),
     },
 )
 

@@ -115,7 +115,7 @@ def permissions_for(plan: Plan) -> frozenset[str]:
     """Return the permissions that a campaign needs."""
     faults = [
         *faults_of(plan),
-        *(action for action in (plan.swarm.struck() if plan.swarm else ()) if isinstance(action, Fault)),
+        *(action for action in (plan.swarm.all_actions() if plan.swarm else ()) if isinstance(action, Fault)),
     ]
     commands = {_COMMANDS.get(type(effect)) for fault in faults for effect in rehearsed(fault, plan)}
     return frozenset({TOPICS, *(command for command in HEALED_BY if command in commands)})

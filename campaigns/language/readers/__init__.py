@@ -1,1 +1,1 @@
-"""Reads each section of a campaign file into a plan, and checks that all fits together."""
+"""Reads the sections of a campaign file into a plan, and checks that they fit together."""

@@ -1,4 +1,4 @@
-"""Applications of the workload, and checks that the fields of each fit together."""
+"""Reads the applications of the workload, and checks that the fields of each fit together."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ from harrow.cluster_model.topology import (
 )
 
 _DELIVERY: Final = "delivery"
-_OF_DELIVERIES: Final[Mapping[str, tuple[str, ...]]] = {
+_DELIVERIES_OF_KEY: Final[Mapping[str, tuple[str, ...]]] = {
     "to": tuple(delivery for delivery in get_args(Delivery) if delivery != IDEMPOTENT_SINK),
     "workers": (WATERMARK, HIGHEST_FINISHED),
     "group_metadata": (EXACTLY_ONCE,),
@@ -56,7 +56,7 @@ class ApplicationReader:
         spec = self._reader.read(
             ApplicationSpec, section, name=name, consumer=plain(consumer), producer=plain(producer)
         )
-        idle = self._idle(spec, section)
+        idle = self._keys_without_effect(spec, section)
         spec = replace(
             spec,
             **{item.attribute: item.default for item in fields_of(ApplicationSpec) if item.key in idle},
@@ -79,13 +79,13 @@ class ApplicationReader:
             message = f"an application that reads and writes {spec.target} never finishes"
             self._draft.problem(section / "to", message)
 
-    def _idle(self, spec: ApplicationSpec, section: Part) -> set[str]:
+    def _keys_without_effect(self, spec: ApplicationSpec, section: Part) -> set[str]:
         """Return the keys that an option made meaningless by choosing another delivery."""
         if _DELIVERY not in section or not (section / _DELIVERY).is_from_option():
             return set()
         idle = {
             key
-            for key, deliveries in _OF_DELIVERIES.items()
+            for key, deliveries in _DELIVERIES_OF_KEY.items()
             if key in section and spec.delivery not in deliveries
         }
         return {key for key in idle if not (section / key).is_from_option()}
@@ -93,7 +93,7 @@ class ApplicationReader:
     def _check_delivery(
         self, spec: ApplicationSpec, keys: Collection[str], consumer: SourcedSettings, section: Part
     ) -> None:
-        for key, deliveries in _OF_DELIVERIES.items():
+        for key, deliveries in _DELIVERIES_OF_KEY.items():
             if key in keys and spec.delivery not in deliveries:
                 message = f"`{key}` has no effect with `{_DELIVERY}: {spec.delivery}`"
                 self._draft.problem(section / key, message, at_key=True)

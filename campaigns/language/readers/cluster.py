@@ -1,4 +1,4 @@
-"""The section ``cluster``: brokers, topics, network and disk."""
+"""Reads the section ``cluster``: brokers, topics, network and disk."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -39,7 +39,7 @@ class CheckedCluster:
 
 
 class ClusterReader:
-    """Reads and checks the section."""
+    """Reads and checks the section ``cluster``."""
 
     def __init__(self, draft: Draft, settings: EffectiveSettings) -> None:
         self._draft = draft
@@ -160,7 +160,7 @@ class ClusterReader:
         return " at the start" if len(self._initial) < len(self._ids) else ""
 
     def _note_ignored(self, spec: ClusterSpec, settings: Sequence[SourcedSettings]) -> None:
-        """Note keys for another control plane, as a campaign on another release may have them."""
+        """Note keys for another control plane: an option may have changed the release."""
         release = RELEASES.get(self._settings.release)
         if release is None:
             return
@@ -171,8 +171,8 @@ class ClusterReader:
                 # KafkaConfig.validateControlPlaneListenerEmptyForKRaft
                 refused = " (brokers refuse to start with it)" if name == CONTROL_PLANE_LISTENER else ""
                 self._draft.note(sourced.part, f"{name} is ignored: {why}{refused}")
-        for section, of in (("zookeeper", ZOOKEEPER), ("kraft", KRAFT)):
-            if of != metadata and section in self._section:
+        for section, plane in (("zookeeper", ZOOKEEPER), ("kraft", KRAFT)):
+            if plane != metadata and section in self._section:
                 self._draft.note(self._section / section, f"cluster.{section} is ignored: {why}")
 
     def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:

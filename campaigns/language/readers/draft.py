@@ -1,4 +1,4 @@
-"""A campaign or a variant while it is being read: its parts, and the mistakes so far."""
+"""A campaign or a variant while it is being read: its parts, and the mistakes found in it."""
 
 from collections.abc import Collection
 from dataclasses import field
@@ -21,7 +21,7 @@ _SUGGESTIONS = 200
 
 @dataclass(slots=True)
 class Report:
-    """The mistakes so far, each with the variants that have it (None is the base)."""
+    """The mistakes in a campaign, each with the variants that have it (None is the base)."""
 
     mistakes: dict[nodes.Mistake, list[str | None]] = field(default_factory=dict)
     notes: dict[nodes.Mistake, None] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Report:
         if variant not in variants:
             variants.append(variant)
 
-    def beside(self) -> "Report":
-        """Return an empty report for a plan that may be left out; suggestions are shared."""
+    def new_attempt(self) -> "Report":
+        """Return an empty report for a plan that may be left out; it shares the suggestions."""
         return Report(_suggestions=self._suggestions)
 
-    def take(self, other: "Report") -> None:
+    def add_all(self, other: "Report") -> None:
         """Add the mistakes and notes of another report."""
         for mistake, variants in other.mistakes.items():
             for variant in variants:
@@ -113,14 +113,14 @@ class Draft:
             return f"`{key}` belongs to the campaign, not to a variant"
         if "do" in names and key in action_section().keys:
             return f"{message}; `{key}` belongs under `do`"
-        home = former_name_hint(key) or _home(key, at_top=section is body) or _mutant(key, section)
-        hint = home or self.report.suggestion(key, names)
+        hint = former_name_hint(key) or _place_hint(key, at_top=section is body) or _mutant_hint(key, section)
+        hint = hint or self.report.suggestion(key, names)
         if not hint and section.catalogue is not None:
             hint = f"; `harrow list {section.catalogue}` shows all"
         return message + hint
 
 
-def _home(key: str, *, at_top: bool) -> str | None:
+def _place_hint(key: str, *, at_top: bool) -> str | None:
     """Return the place where an unknown key belongs, or None."""
     scopes = scopes_of(key)
     if scopes:
@@ -128,14 +128,14 @@ def _home(key: str, *, at_top: bool) -> str | None:
             return "; a setting belongs under `settings`"
         owner = "client" if len(scopes) > 1 and PRODUCER in scopes else scopes[0]
         return f"; it is a {owner}'s setting"
-    for home in ("cluster", "workload") if at_top else ():
-        section = body_section().keys[home].shape.resolved()
+    for name in ("cluster", "workload") if at_top else ():
+        section = body_section().keys[name].shape.resolved()
         if isinstance(section, SectionShape) and key in section.keys:
-            return f"; it belongs under `{home}`"
+            return f"; it belongs under `{name}`"
     return None
 
 
-def _mutant(key: str, section: SectionShape) -> str | None:
+def _mutant_hint(key: str, section: SectionShape) -> str | None:
     """Return the behaviour of a mutant whose name was written instead."""
     mutant = MUTANTS.get(key.replace("_", "-")) if section.catalogue == "behaviours" else None
     if mutant is None:

@@ -1,4 +1,4 @@
-"""The settings that reach each process, and whether Kafka would accept them together."""
+"""Computes the settings of each process, and checks that Kafka accepts them together."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -50,7 +50,10 @@ class EffectiveSettings:
         return self._shared_with(BROKER)
 
     def check_brokers(self, own: Iterable[SourcedSettings]) -> None:
-        """Report settings that brokers would refuse to start with; *own* are for single ones."""
+        """Report settings with which a broker would refuse to start.
+
+        *own* has the settings that single brokers override.
+        """
         if not self._checks_release:
             return
         common = self.broker()
@@ -89,7 +92,7 @@ class EffectiveSettings:
         for name, part in section.parts.items():
             declared = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in declared):
-                self._missing(declared[0], part)
+                self._report_missing(declared[0], part)
             elif not all(self.behaviours.value(setting.needs) for setting in declared if setting.needs):
                 needed = f"`behaviours: {{{declared[0].needs}: true}}` brings it back"
                 self._draft.problem(part, f"no release in the model has {name}; {needed}", at_key=True)
@@ -97,7 +100,7 @@ class EffectiveSettings:
                 settings[name] = SourcedValue(part.value, part)
         return settings
 
-    def _missing(self, setting: Setting, place: Part) -> None:
+    def _report_missing(self, setting: Setting, place: Part) -> None:
         """Report a setting that the release lacks, or note it if its control plane is gone."""
         if setting.metadata and setting.is_gone(self.release):
             self._draft.note(place, f"{setting.name} is ignored: Kafka {self.release} no longer has it")

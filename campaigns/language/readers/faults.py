@@ -1,4 +1,4 @@
-"""The section ``faults``, and faults in other places."""
+"""Reads the section ``faults``, and faults in other places."""
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
@@ -57,20 +57,22 @@ class FaultReader:
         planes = {control_plane_of(fault) for fault in self._rules.get(rule, ())}
         return planes.pop() if len(planes) == 1 else None
 
-    def note_unmet(self, metadata: str | None) -> None:
-        """Note faults on messages that the control plane lacks, if an option chose it."""
+    def note_unmatched(self, metadata: str | None) -> None:
+        """Note faults on messages that never occur, if an option chose the control plane."""
         body = self._draft.body
         by_option = (body / "kafka").is_from_option() or body.at("cluster", "metadata").is_from_option()
         if metadata is None or not by_option:
             return
-        unmet = [part for part, fault in self._faults_read if control_plane_of(fault) not in (None, metadata)]
-        if unmet:
+        unmatched = [
+            part for part, fault in self._faults_read if control_plane_of(fault) not in (None, metadata)
+        ]
+        if unmatched:
             others = {1: "", 2: " (nor does 1 other fault)"}.get(
-                len(unmet), f" (nor do {len(unmet) - 1} other faults)"
+                len(unmatched), f" (nor do {len(unmatched) - 1} other faults)"
             )
             release = self._draft.body.get("kafka") or DEFAULT_RELEASE
             why = where_metadata_is(release, metadata)
-            self._draft.note(unmet[0], f"this never matches a message{others}: {why}")
+            self._draft.note(unmatched[0], f"this never matches a message{others}: {why}")
 
     def injections(self, section: Part) -> tuple[Injection, ...]:
         """Read an entry of ``faults``; empty if it has mistakes.
@@ -153,7 +155,7 @@ class FaultReader:
         return {"start_us": start_us, "stop_us": stop_us}
 
     def _check_sequence(self, section: Part) -> None:
-        """Check that keys about sequences are used with one."""
+        """Check that keys about sequences of faults are in an entry with a sequence."""
         if "pause" in section and "serial" not in section and section.get("repeat") in (None, 1):
             self._draft.problem(section / "pause", "`pause` goes with `serial` or `repeat`", at_key=True)
         if "together" in section and "serial" in section:

@@ -42,11 +42,11 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         FaultMarker: faults.one_fault,
         ActionMarker: script.action,
     }
-    places = _of_variant(draft, "script", variants)
+    places = _items_of_variant(draft, "script", variants)
     steps = tuple(map(script.step, places.values()))
     injections = [
         (path, injection)
-        for path, part in _of_variant(draft, "faults", variants).items()
+        for path, part in _items_of_variant(draft, "faults", variants).items()
         for injection in faults.injections(part)
     ]
     swarm = read_swarm(draft, sections)
@@ -73,7 +73,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         found=judgement.read_origin(draft, scope, sections),
     )
     conditions.check_awaited_rules(faults.control_plane_of_rule)
-    faults.note_unmet(references.metadata)
+    faults.note_unmatched(references.metadata)
     if draft.body.is_sound("workload") and draft.body.is_sound("script"):
         ScriptedTransactions(draft, plan.producers).check(zip(plan.script, places.values(), strict=True))
     check_internal_topics(draft, plan)
@@ -86,15 +86,17 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
     return plan
 
 
-def _of_variant(draft: Draft, key: str, variants: Collection[str]) -> dict[Path, Part]:
+def _items_of_variant(draft: Draft, key: str, variants: Collection[str]) -> dict[Path, Part]:
     """Return the items of a list that the draft's variant has, by path."""
     listed = draft.body / key
     return {
-        (key, index): part for index, part in listed.parts.items() if _applies(draft, part / "only", variants)
+        (key, index): part
+        for index, part in listed.parts.items()
+        if _applies_to_variant(draft, part / "only", variants)
     }
 
 
-def _applies(draft: Draft, only: Part, variants: Collection[str]) -> bool:
+def _applies_to_variant(draft: Draft, only: Part, variants: Collection[str]) -> bool:
     if only.value is None:
         return True
     names = dict.fromkeys((BASE, *variants))

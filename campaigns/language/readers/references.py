@@ -1,4 +1,4 @@
-"""The names that a campaign defines (brokers, partitions, clients), and their references."""
+"""Checks references to the names that a campaign defines: brokers, partitions, clients."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,9 +22,9 @@ from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 
 
 class References:
-    """Checks references, and reports those to names that do not exist.
+    """Checks references, and reports references to names that do not exist.
 
-    If the definitions of a kind of name have mistakes, references to that kind are not checked.
+    If a definition of a broker has a mistake, for example, references to brokers are not checked.
     """
 
     def __init__(
@@ -35,7 +35,9 @@ class References:
         self._brokers = frozenset(broker.id for broker in specs)
         self._racks = frozenset(broker.rack for broker in specs if broker.rack is not None)
         # Including partitions that a script adds.
-        self._topics = {topic.name: max(topic.partitions, _added(draft, topic.name)) for topic in topics}
+        self._topics = {
+            topic.name: max(topic.partitions, _partitions_after_script(draft, topic.name)) for topic in topics
+        }
         self._replicas = {
             f"{topic.name}-{number}": replicas
             for topic in topics
@@ -125,9 +127,7 @@ class References:
         if name in self._topics:
             message = f"{quoted(name)} is a topic; write a partition of it such as `{name}-0`"
         elif topic in self._topics and number.isdigit():
-            message = (
-                f"unknown partition {quoted(name)}; topic {topic} has {_range(topic, self._topics[topic])}"
-            )
+            message = f"unknown partition {quoted(name)}; topic {topic} has {_partition_range(topic, self._topics[topic])}"
         else:
             self._draft.unknown(part, "partition", name, self.partitions, at_key=at_key)
             return False
@@ -216,7 +216,7 @@ class References:
         return self._producers[0] if self._producers else ""
 
 
-def _added(draft: Draft, topic: str) -> int:
+def _partitions_after_script(draft: Draft, topic: str) -> int:
     """Return the largest number of partitions that a script raises a topic to."""
     entries = (action.as_dict() for step in draft.body / "script" for action in step / "do")
     actions = (entry[AddPartitions.name].as_dict() for entry in entries if AddPartitions.name in entry)
@@ -224,5 +224,5 @@ def _added(draft: Draft, topic: str) -> int:
     return max(counts, default=0)
 
 
-def _range(topic: str, partitions: int) -> str:
+def _partition_range(topic: str, partitions: int) -> str:
     return f"only {topic}-0" if partitions == 1 else f"{topic}-0 to {topic}-{partitions - 1}"

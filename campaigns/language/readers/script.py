@@ -1,4 +1,4 @@
-"""The section ``script``: steps and their actions."""
+"""Reads the section ``script``: steps and their actions."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ class ScriptReader:
         return self._sections.read(Step, section, line=section.mark.line, **without_actions)
 
     def _check_order(self, at: Part) -> None:
-        """Check that a step does not wait for a time before that of an earlier step."""
+        """Check that no step waits for an earlier time than the steps before it."""
         if at.value < self._last_at_us:
             earlier = f"{duration_text(self._last_at_us)} ({self._last_at.place()})"
             self._draft.problem(at, f"steps run in order, and an earlier one waits until {earlier}")

@@ -22,10 +22,11 @@ class Problems(Protocol):
 
 
 class SectionReader:
-    """Reads sections field by field into the dataclass that declares them, and checks references.
+    """Reads sections field by field into the dataclasses that declare them.
 
-    The caller checks that several fields fit together. Without *references* it reads sections that
-    define names. ``readers`` are functions that read values of special kinds.
+    It checks references, unless *references* is None, as in sections that define names. The caller
+    checks that several fields fit together. ``readers`` are functions that read values of special
+    kinds.
     """
 
     def __init__(self, problems: Problems, references: References | None = None) -> None:
@@ -33,12 +34,12 @@ class SectionReader:
         self._references = references
         self.readers: dict[type[Any], Callable[[Part], Any]] = {}
 
-    def read(self, declared: type[T], section: Part, **decided: Any) -> T:
-        """Read a section; the caller has *decided* the values of some fields already."""
+    def read(self, declared: type[T], section: Part, **known_values: Any) -> T:
+        """Read a section; *known_values* are those of fields that the caller has read itself."""
         extended: type[T] = EXTENSIONS.get(declared, declared)
-        values = dict(decided)
+        values = dict(known_values)
         for item in fields_of(extended):
-            if item.attribute in decided:
+            if item.attribute in known_values:
                 continue
             part = _part_of(section, item)
             if part is not None:

@@ -1,4 +1,4 @@
-"""The section ``swarm``: the choices that each seed draws."""
+"""Reads the section ``swarm``: the choices that each seed draws."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -43,7 +43,7 @@ def _swarm(draft: Draft, sections: SectionReader, section: Part) -> Swarm:
 
 
 def _aims(draft: Draft, section: Part, sections: SectionReader) -> Aims:
-    listed = _listed(draft, section, "aims")
+    listed = _any_of(draft, section, "aims")
     return sections.read(Aims, section, **({} if listed else {"kinds": ()}))
 
 
@@ -51,7 +51,7 @@ def _aim(draft: Draft, sections: SectionReader, section: Part) -> Aim:
     return sections.read(Aim, section, instead=_swarm(draft, sections, section))
 
 
-def _listed(draft: Draft, section: Part, noun: str) -> Any:
+def _any_of(draft: Draft, section: Part, noun: str) -> Any:
     """Return the list that a section draws from; report a section without one."""
     listed = section.get("any_of") or ()
     if not listed and not section.rejected:
@@ -60,7 +60,7 @@ def _listed(draft: Draft, section: Part, noun: str) -> Any:
 
 
 def _actions(draft: Draft, section: Part, sections: SectionReader) -> SwarmActions:
-    listed = _listed(draft, section, "actions")
+    listed = _any_of(draft, section, "actions")
     if "count" not in section and not section.rejected:
         draft.problem(section, "actions: write how many there are, such as `count: 0..3`")
     return sections.read(
@@ -97,7 +97,7 @@ def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]],
             missing = declared[0].missing_in(releases[-1])
             if all(declared[0].metadata and declared[0].is_gone(release) for release in releases):
                 draft.note(part, f"{name} is ignored: Kafka {' and '.join(releases)} no longer has it")
-                # The seed draws it anyway, so that its later draws do not change.
+                # The seed draws the setting anyway, so that its later draws do not change.
                 settings.append((name, tuple(part.value)))
                 continue
             if section is swarm and (draft.body / "kafka").is_from_option():
@@ -115,7 +115,7 @@ def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]],
 
 
 def _faults(draft: Draft, section: Part, sections: SectionReader) -> SwarmFaults:
-    listed = _listed(draft, section, "faults")
+    listed = _any_of(draft, section, "faults")
     if "rate" not in section and not section.rejected:
         draft.problem(section, "faults: write how often they strike, such as `rate: 1/m..30/m`")
     count = len(listed)

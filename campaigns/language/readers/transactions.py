@@ -61,16 +61,16 @@ def check_producer(draft: Draft, spec: ProducerSpec, section: Part) -> None:
 
 
 class ScriptedTransactions:
-    """Follows the transactions of a script.
+    """Checks that a script begins and ends transactions in the right order.
 
-    A fault on a producer, or a restart, may happen in the middle of a transaction, so from then on
-    the producer is no longer followed.
+    A fault on a producer, or a restart, may happen in the middle of a transaction, so after that
+    the producer is no longer checked.
     """
 
     def __init__(self, draft: Draft, producers: Iterable[ProducerSpec]) -> None:
         self._draft = draft
         self._specs = {producer.name: producer for producer in producers}
-        # Whether a transaction is open, for each producer that is followed.
+        # Whether a transaction is open, for each producer that is checked.
         self._open = {
             name: False
             for name, spec in self._specs.items()

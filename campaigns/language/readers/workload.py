@@ -1,4 +1,4 @@
-"""The section ``workload``: producers, consumers, and how long they work."""
+"""Reads the section ``workload``: producers, consumers, and how long they work."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class WorkloadReader:
-    """Reads and checks the section."""
+    """Reads and checks the section ``workload``."""
 
     def __init__(self, draft: Draft, settings: EffectiveSettings, cluster: CheckedCluster) -> None:
         self._draft = draft
@@ -76,7 +76,7 @@ class WorkloadReader:
         if len(sections) > CLIENTS_MAX:
             message = f"{len(sections)} {key} are too many: at most {CLIENTS_MAX}"
             self._draft.problem(self._section / key, message)
-        names = self._named(sections, CLIENTS[key].name)
+        names = self._client_names(sections, CLIENTS[key].name)
         return tuple(read(*client) for client in zip(sections[:CLIENTS_MAX], names, strict=False))
 
     def _add_internal_topics(self, clients: Iterable[Any]) -> None:
@@ -88,7 +88,7 @@ class WorkloadReader:
             for name in client.internal_topics() if isinstance(client, Coordinated) else ():
                 self._references.add_internal_topic(name, internal_topic(name, config).partitions)
 
-    def _named(self, sections: Sequence[Part], kind: str) -> list[str]:
+    def _client_names(self, sections: Sequence[Part], kind: str) -> list[str]:
         """Return a name for each client; all kinds of clients share one set of names."""
         names = [section.get("name") or f"{kind}-{index}" for index, section in enumerate(sections)]
         for name, section in zip(names, sections, strict=True):

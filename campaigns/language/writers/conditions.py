@@ -15,46 +15,48 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 def condition_map(condition: Condition) -> dict[str, Any]:
     """Return the mapping of a condition, with keys in the order of the reference."""
-    rows: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for name, kind in FACTS.items():
         facts = [fact for fact in condition.facts if fact.name == name]
         if facts:
-            rows[name] = _one_or_many(_tables(kind, facts) if kind.keyed_by else [_row(f) for f in facts])
+            mapping[name] = _one_or_many(
+                _nested_mappings(kind, facts) if kind.keyed_by else [_fact_value(fact) for fact in facts]
+            )
             if len(facts) > 1 and kind.is_single:
                 raise UnwritablePlanError(f"{name} is listed twice in a condition")
-    return rows
+    return mapping
 
 
-def _tables(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
-    """Return tables of facts by keys; a fact that would break their order starts a new one."""
-    tables: list[dict[Any, Any]] = [{}]
+def _nested_mappings(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
+    """Return mappings of facts by keys; a fact that would break the order starts a new mapping."""
+    mappings: list[dict[Any, Any]] = [{}]
     last: list[Any] = []
     for fact in facts:
         keys = [getattr(fact, attribute) for attribute in kind.keyed_by]
-        if not _fits(tables[-1], keys, last):
+        if not _can_append(mappings[-1], keys, last):
             if not kind.repeats:
                 raise UnwritablePlanError(f"{keys[0]} is listed twice in a condition")
-            tables.append({})
-        place = tables[-1]
+            mappings.append({})
+        mapping = mappings[-1]
         for key in keys[:-1]:
-            place = place.setdefault(key, {})
-        place[keys[-1]] = _row(fact)
+            mapping = mapping.setdefault(key, {})
+        mapping[keys[-1]] = _fact_value(fact)
         last = keys
-    return tables
+    return mappings
 
 
-def _fits(table: dict[Any, Any], keys: list[Any], last: list[Any]) -> bool:
+def _can_append(mapping: dict[Any, Any], keys: list[Any], last: list[Any]) -> bool:
     """Return whether a fact can be appended: it is new, and continues the last entry."""
     for depth, key in enumerate(keys):
-        if key not in table:
+        if key not in mapping:
             return True
         if key != last[depth] or depth == len(keys) - 1:
             return False
-        table = table[key]
+        mapping = mapping[key]
     return True
 
 
-def _row(fact: Fact) -> Any:
+def _fact_value(fact: Fact) -> Any:
     items = unkeyed_fields(type(fact))
     if is_value(items):
         return value_of(items[0], items[0].value_in(fact))

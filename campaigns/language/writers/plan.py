@@ -1,6 +1,7 @@
-"""A plan as the data of a campaign file.
+"""Turns a plan into the data of a campaign file.
 
-Most of it follows from the declared fields; the rest has a shorter or safer form.
+Most of the data follows from the declared fields. The sections below have a shorter or safer
+notation.
 """
 
 from typing import Any, Final
@@ -74,7 +75,7 @@ def _switches(plan: Plan) -> list[str]:
 
 
 def _cluster(cluster: ClusterSpec, shared: SharedSettings) -> Rows:
-    """Return the section. Brokers and topics are always written, as others refer to them."""
+    """Return the section. Brokers and topics are always written, because others refer to them."""
     numbered = tuple(BrokerSpec(id=number) for number in range(len(cluster.brokers)))
     brokers = Items(
         section_map(broker, settings=settings_map(broker.settings) or None) for broker in cluster.brokers

@@ -33,8 +33,8 @@ def _order() -> dict[str, int]:
 class SharedSettings:
     """The campaign's ``settings``, and the settings that remain for each owner.
 
-    The settings of all brokers have no other place. A setting of topics or clients is shared if all
-    owners that would get it have it, and most have the same value.
+    ``settings`` is the only place for settings of all brokers. A setting of topics or clients is
+    shared if all owners that would get it have it, and several have the same value.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -97,7 +97,7 @@ def is_application(client: object) -> TypeGuard[ApplicationSpec]:
 
 
 def without_names(settings: Settings, application: ApplicationSpec) -> dict[str, Value]:
-    """Return the settings of an application's clients without those that are its own name."""
+    """Return the settings of an application's client, without those that repeat its name."""
     named = (GROUP_ID, TRANSACTIONAL_ID)
     return {
         name: value for name, value in settings.items() if not (name in named and value == application.name)

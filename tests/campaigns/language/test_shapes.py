@@ -8,8 +8,8 @@ from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.shapes import (
     NAME,
     Key,
-    Listed,
-    Mapped,
+    ListShape,
+    MapShape,
     Reading,
     SectionShape,
     schema_of,
@@ -81,7 +81,7 @@ def test_a_part_is_not_sound_where_a_mistake_was_reported() -> None:
 
 
 def test_a_section_without_a_required_key_is_left_out() -> None:
-    pumps = SectionShape(title="Pumps", doc="", keys={"all": Key(Listed(section_of(PumpSpec)), "")})
+    pumps = SectionShape(title="Pumps", doc="", keys={"all": Key(ListShape(section_of(PumpSpec)), "")})
     section, mistakes = read(pumps, "all: [{strokes: 2}, {name: b}]")
     assert [mistake.message for mistake in mistakes] == ["all: `name` is missing"]
     assert section is not None
@@ -97,7 +97,7 @@ def test_a_missing_part_has_the_position_of_its_section() -> None:
 
 
 def test_a_wrong_key_of_a_mapping_is_reported_at_the_key() -> None:
-    counts = SectionShape(title="Counts", doc="", keys={"of": Key(Mapped(whole(0), whole(1)), "")})
+    counts = SectionShape(title="Counts", doc="", keys={"of": Key(MapShape(whole(0), whole(1)), "")})
     section, mistakes = read(counts, "of: {1: 1, a: 1, 2: 0}")
     assert [(mistake.mark.column, mistake.message) for mistake in mistakes] == [
         (12, "expected a whole number, not `a`"),

@@ -16,7 +16,7 @@ def test_every_reference_of_a_term_can_be_explained() -> None:
 
 
 def test_no_word_stands_for_two_terms() -> None:
-    words = [word.lower() for term in TERMS.values() for word in (term.name, *term.also)]
+    words = [word.lower() for term in TERMS.values() for word in (term.name, *term.synonyms)]
     assert len(words) == len(set(words))
     assert all(term_of(word) is not None for word in words)
 
