@@ -70,7 +70,7 @@ def not_consumed(
     *, group: events.Text, records: events.Number, offset: events.Offset, after_us: events.Number
 ) -> str:
     count = f"{records} acked records" if records > 1 else "1 acked record"
-    return f"{seconds(after_us)} later, group {group} had still not read {count}, at offset {offset} or above"
+    return f"{seconds(after_us)} later, group {group} had still not read {count} at offset {offset} or above"
 
 
 @cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
