@@ -88,7 +88,7 @@ Other modules add the kinds that they define.
 """
 
 NAMES: Final[dict[type[Any], Callable[[], ValueShape]]] = {}
-"""Functions that build a shape from the names in a catalogue; a plugin may add names before that."""
+"""Functions that build a shape from the names in a catalogue, to which plugins may add names."""
 
 SECTIONS: Final[dict[type[Any], Callable[[DeclaredField], SectionShape]]] = {}
 """Functions that build a section from a catalogue when it is first needed."""
