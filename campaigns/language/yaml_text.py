@@ -16,7 +16,7 @@ WIDTH: Final = 80
 
 _INDENT: Final = 2
 _STRING: Final = "tag:yaml.org,2002:str"
-_FIRST: Final = frozenset("_./($")
+_PLAIN_START: Final = frozenset("_./($")
 _FLOW_INDICATOR: Final = re.compile(r"[,?\[\]{}]|:(?![A-Za-z0-9])")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Words and numbers of YAML 1.1 and 1.2 that PyYAML's resolver takes for text.
@@ -37,7 +37,7 @@ class Prose(str):
     __slots__ = ()
 
 
-INDENT_OF_WHOLE: Final = "    "
+VERBATIM_INDENT: Final = "    "
 """The indent of a comment line that is not wrapped, such as a command to copy."""
 
 
@@ -63,10 +63,10 @@ def _comment_lines(comment: str) -> list[str]:
     lines: list[str] = []
     for paragraph in comment.split("\n"):
         shown = "".join(char if char.isprintable() else _escaped(char) for char in paragraph)
-        if shown.startswith(INDENT_OF_WHOLE):
+        if shown.startswith(VERBATIM_INDENT):
             lines.append(f"# {shown}")
             continue
-        # Paths and long names must stay whole.
+        # Paths and long names must not be broken.
         broken = textwrap.wrap(
             shown,
             WIDTH - 2,
@@ -202,7 +202,7 @@ def _is_plain(text: str, *, in_flow: bool) -> bool:
     """Return whether text needs no quotes, because every YAML reader takes it for text."""
     if not text.isprintable() or not text or text[-1] in " :" or text.startswith("..."):
         return False
-    if not text[0].isalnum() and text[0] not in _FIRST:
+    if not text[0].isalnum() and text[0] not in _PLAIN_START:
         return False
     if ": " in text or " #" in text or (in_flow and _FLOW_INDICATOR.search(text)):
         return False

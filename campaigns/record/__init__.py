@@ -1,1 +1,1 @@
-"""The records of runs: files, reports, and reading them back."""
+"""Writes the records of runs (files and reports), and reads them back."""

@@ -1,6 +1,6 @@
-"""``campaign.yaml`` beside a run: the campaign of the run, to run it again.
+"""Writes ``campaign.yaml`` beside a recorded run, so that the user can run the campaign again.
 
-If the author's text is exactly what was run, it is copied with its comments. With a variant, with
+If the author's text loads as the plan of the run, it is copied with its comments. With a variant or
 ``--set``, or if the text would load as another plan, the file is written from the plan.
 """
 

@@ -1,1 +1,1 @@
-"""A plan on a target: clients, script, faults, observation."""
+"""Runs a plan on a target: its clients, its script, its faults, and the observer of the cluster."""

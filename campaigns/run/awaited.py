@@ -1,4 +1,4 @@
-"""The conditions of a plan, and the trace events they need."""
+"""Lists the conditions of a plan, and the trace events that they match."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """Checks liveness: heals a core of brokers that should suffice, and waits until it serves clients.
 
-TigerBeetle's simulator (VOPR) does this after its faults. It picks a random core that suffices and
-heals it. Everything outside the core stays as the faults left it, and the core has to make
+TigerBeetle's simulator (VOPR) does the same after its faults. It picks a random core that suffices
+and heals it. Everything outside the core stays as the faults left it, and the core has to make
 progress.
 """
 
@@ -22,16 +22,16 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import KRAFT, ClusterSpec
 from harrow.faults.observer import ReplicaView
 
-LOOK_US: Final = 250 * US_PER_MS
+POLL_INTERVAL_US: Final = 250 * US_PER_MS
 _ROUND_TRIPS: Final = 200
-"""Most messages that can follow one another before the core serves: about twenty for each step."""
+"""How many messages can follow one another before the core serves: about twenty for each step."""
 
 
 def sufficient_core(order: Sequence[int], required: Sequence[Collection[int]]) -> tuple[int, ...]:
     """Return the brokers of a minimal core that has one broker of each of the *required* sets.
 
-    Takes brokers in this order until the core suffices. Then drops each broker that it can do
-    without, beginning with the one it took first.
+    Brokers are added in this *order* until the core suffices. Then each broker is removed that the
+    core does not need, beginning with the first one added.
     """
     core: list[int] = []
     for broker in order:
@@ -54,15 +54,15 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
 
     - ``zookeeper.session.timeout.ms``, rounded up to a tick, twice. It passes until a dead broker's
       session expires, or until a restarted broker can register because its former session has
-      ended. It passes again where a broker learns only after healing that its session expired
-      (`ZooKeeperClient`). KRaft has ``broker.session.timeout.ms`` in its place, twice as well, and
-      the election of a controller before it.
-    - ``controller.socket.timeout.ms``: a fault swallowed a LeaderAndIsr or its response
+      ended. It passes again if a broker learns only after healing that its session expired
+      (`ZooKeeperClient`). In KRaft it is ``broker.session.timeout.ms``, also twice, after the
+      election of a controller.
+    - ``controller.socket.timeout.ms``: a fault dropped a LeaderAndIsr request or its response
       (`ControllerChannelManager`, RequestSendThread).
-    - ``request.timeout.ms`` of a broker: a fault swallowed a follower's fetch (`ReplicaFetcher`).
-    - ``replica.lag.time.max.ms`` and a half, twice: a leader takes a follower out of the ISR at its
-      next check (`ReplicaManager.maybeShrinkIsr`). It does so again where the controller changed
-      the ISR meanwhile, or the follower caught up and fell behind a second time.
+    - ``request.timeout.ms`` of a broker: a fault dropped a follower's fetch (`ReplicaFetcher`).
+    - 1.5 times ``replica.lag.time.max.ms``, twice: a leader removes a follower from the ISR at its
+      next check (`ReplicaManager.maybeShrinkIsr`). It does so again if the controller changed the
+      ISR meanwhile, or the follower caught up and fell behind a second time.
     - ``request.timeout.ms`` of the consumer, twice: for metadata and for a fetch.
     - The network's latency, for some hundreds of messages.
     """
@@ -114,7 +114,7 @@ class CoreRecovery:
         self._reader: Reader | None = None
         self._read_from: dict[str, tuple[int, int]] = {}
         self._read_since_us = 0
-        # The LEO of each leader when it was first seen to lead in an epoch.
+        # The LEO of each leader when it was first observed to lead in an epoch.
         self._ends: dict[tuple[str, int, int], int] = {}
 
     def run(self) -> evidence.HealedCore:
@@ -126,20 +126,17 @@ class CoreRecovery:
         self._within_us += max(map(self._stopping_time_us, self._core), default=0)
         target.heal_core(self._core)
         deadline_us = healed_us + self._within_us
-        state = self._look(healed_us)
+        state = self._observe(healed_us)
         while not self._is_over(state) and target.now_us < deadline_us:
-            target.advance(min(target.now_us + LOOK_US, deadline_us))
-            state = self._look(healed_us)
-            self._read_on(state)
+            target.advance(min(target.now_us + POLL_INTERVAL_US, deadline_us))
+            state = self._observe(healed_us)
+            self._keep_reading(state)
         if self._reader is not None:
             self._reader.stop()
         return state
 
     def _stopping_time_us(self, broker: int) -> int:
-        """Return how much longer a broker of the core may take to stop.
-
-        Then it is started again.
-        """
+        """Return how much longer a broker of the core may take to stop and start again."""
         is_stopping = self._target.environment.is_stopping(broker)
         if not is_stopping or not self._is_derived:
             return 0
@@ -148,23 +145,22 @@ class CoreRecovery:
     def _required_sets(self, impaired: Sequence[int]) -> list[Collection[int]]:
         """Return the sets of brokers from each of which the core needs one.
 
-        They are the sets that can lead each partition, each impaired broker that still holds a
-        place as leader or controller, and, in combined mode, the sets that make a majority of the
-        quorum. A leader or controller that keeps its session stays in its place even while a fault
-        impairs it.
+        These are the sets that can lead each partition, and each impaired broker that is still
+        leader or controller, because it keeps its session. In combined mode they include sets that
+        together give a majority of the quorum.
         """
-        # A core with one voter of each of these combinations has a majority.
+        # A core with one voter of each combination has a majority.
         majorities = combinations(self._voters, (len(self._voters) + 1) // 2)
         states = [self._observer.partition_state(partition) for partition in self._settings]
-        placed = {self._observer.controller(), *(state[0] for state in states if state is not None)}
+        in_office = {self._observer.controller(), *(state[0] for state in states if state is not None)}
         return [
             *(needed for partition in self._settings for needed in self._needed_to_lead(partition)),
-            *((broker,) for broker in impaired if broker in placed),
+            *((broker,) for broker in impaired if broker in in_office),
             *(majorities if self._voters else ()),
         ]
 
     def _needed_to_lead(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return sets of brokers, each with one that must be in the core to lead a partition.
+        """Return sets of brokers; the core needs one of each set to have a leader of a partition.
 
         With unclean elections any replica can lead.
         """
@@ -176,7 +172,7 @@ class CoreRecovery:
 
     # The state of the core
 
-    def _look(self, healed_us: int) -> evidence.HealedCore:
+    def _observe(self, healed_us: int) -> evidence.HealedCore:
         return evidence.HealedCore(
             brokers=self._core,
             healed_us=healed_us,
@@ -216,7 +212,7 @@ class CoreRecovery:
         return evidence.LEADS
 
     def _unread(self, partition: str, leader: int, replica: ReplicaView) -> tuple[tuple[int, str], ...]:
-        """Return the unread records, up to the LEO that the leader had when it was first seen."""
+        """Return the unread records, up to the LEO of the leader when it was first observed."""
         end = self._ends.setdefault((partition, leader, replica.leader_epoch), replica.leo)
         reader = self._reader
         return tuple(
@@ -226,9 +222,9 @@ class CoreRecovery:
         )
 
     def _is_over(self, state: evidence.HealedCore) -> bool:
-        """Return whether every partition is served, or is served as well as it ever will be.
+        """Return whether every partition is served, or need not be served any better.
 
-        The second is decided once the sessions of dead brokers have had time to expire.
+        The latter counts only after the sessions of dead brokers have had time to expire.
         """
         if all(lack_of(service) is None for service in state.partitions.values()):
             return True
@@ -239,11 +235,11 @@ class CoreRecovery:
 
     # Reading
 
-    def _read_on(self, state: evidence.HealedCore) -> None:
-        """Have a consumer read from the beginning; replace it when leaders change or it is slow.
+    def _keep_reading(self, state: evidence.HealedCore) -> None:
+        """Let a consumer read from the beginning; replace it when leaders change or it is slow.
 
-        After an unclean election, other records may stand where the last consumer has read already.
-        And a consumer stays with a former leader outside the core, which does not know its
+        After an unclean election, other records may be at offsets that the consumer has already
+        read. Also, a consumer reads from a former leader outside the core, which does not know its
         successor, until its metadata expires (``metadata.max.age.ms``).
         """
         leaders = {p: (service.leader, service.leader_epoch) for p, service in state.partitions.items()}

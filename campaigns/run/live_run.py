@@ -1,6 +1,6 @@
-"""A run that Python code steers step by step, for example a state machine of Hypothesis.
+"""Lets Python code steer a run step by step, for example a state machine of Hypothesis.
 
-It records every action as a step of a script, so the run can be written as a campaign file.
+Every action is recorded as a step of a script, so the run can be written as a campaign file.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ class LiveRun:
         """Take an action of a script, and describe each of its expectations that was not met."""
         missed = action.take(self._run.script)
         if not missed:
-            self._keep(action)
+            self._record(action)
         return missed
 
     def send(self, value: str, *, producer: str = "producer-0", partition: str | None = None) -> None:
@@ -65,7 +65,7 @@ class LiveRun:
         return self._run.target.environment.is_paused(broker)
 
     def broken_invariants(self) -> tuple[str, ...]:
-        """Return the invariants broken so far (`harrow.cluster_model.invariants.catalogue`)."""
+        """Return the invariants that were broken (`harrow.cluster_model.invariants.catalogue`)."""
         broken = select(self._run.target.trace.events, InvariantBroken)
         return tuple(dict.fromkeys(event.invariant for event in broken))
 
@@ -74,10 +74,10 @@ class LiveRun:
         return self._run.end()
 
     def plan(self) -> Plan:
-        """Return a plan that repeats every action so far. It can be written as a campaign file."""
+        """Return a plan that repeats every action, and can be written as a campaign file."""
         return replace(self._plan, script=tuple(self._steps), duration_us=max(0, self.now_us))
 
-    def _keep(self, action: Action) -> None:
+    def _record(self, action: Action) -> None:
         if self._steps and self._steps[-1].at_us == self.now_us:
             last = self._steps.pop()
             self._steps.append(replace(last, actions=(*last.actions, action)))

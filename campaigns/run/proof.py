@@ -40,9 +40,9 @@ RUNS_MAX: Final = 80
 def proven(
     result: RunResult, workers: Workers | None = None, run: RunOne[RunResult] = run_trial
 ) -> RunResult:
-    """Return the run with each remedy of its findings tried.
+    """Return the result with a trial of each remedy of its findings.
 
-    A remedy costs one trial however many findings it may prevent. A run costs at most `RUNS_MAX`
+    A remedy takes one trial, even if it may prevent many findings. A run takes at most `RUNS_MAX`
     trials.
     """
     if not any(judged.findings for judged in result.verdict.rules.values()):
@@ -84,10 +84,10 @@ class _Search:
             return self._trials.trial(together(ways).remedy, rule, findings)
 
         held: set[str] = set()
-        alone = self._alone(rule, findings)
+        alone = self._single_remedies(rule, findings)
         for (way,) in self._trials.ahead([way] for way in alone):
             switches = {name for name, _ in way.remedy.switches}
-            # A later repair of the same switch includes the one that holds.
+            # A later repair of the same switch includes the repair that already helped.
             shown = None if switches & held else trial([way])
             if shown is not None:
                 held.update({way.name, *switches} if _holds(shown) else ())
@@ -96,7 +96,7 @@ class _Search:
         if fewest:
             held.update(way.name for way in fewest)
             yield replace(together(fewest), trial=trial(fewest))
-        releases = self._possible(later_releases(self._result.plan))
+        releases = self._possible_remedies(later_releases(self._result.plan))
         for (way,) in self._trials.ahead([way] for way in releases):
             shown = trial([way])
             if shown is not None:
@@ -108,7 +108,7 @@ class _Search:
         if fewest:
             yield replace(together(fewest), trial=trial(fewest))
 
-    def _alone(self, rule: str, findings: Sequence[Finding]) -> list[Prevention]:
+    def _single_remedies(self, rule: str, findings: Sequence[Finding]) -> list[Prevention]:
         """Return the remedies for findings of one cause that can be tried alone."""
         plan, evidence = self._result.plan, self._result.evidence
         proposed = [way for finding in findings for way in finding.prevented_by]
@@ -118,9 +118,9 @@ class _Search:
             causes = [cause.kind.name for cause in findings[0].causes]
             switches += by_switches(evidence, rule, causes)
             switches += other_switches(evidence, switches)
-        return self._possible((*guarding(plan, kinds, proposed), *switches))
+        return self._possible_remedies((*guarding(plan, kinds, proposed), *switches))
 
-    def _possible(self, ways: Collection[Prevention] | Iterator[Prevention]) -> list[Prevention]:
+    def _possible_remedies(self, ways: Collection[Prevention] | Iterator[Prevention]) -> list[Prevention]:
         unique = {way.remedy: way for way in reversed(list(ways))}
         return [way for way in reversed(unique.values()) if self._trials.is_possible(way.remedy)]
 
@@ -130,9 +130,9 @@ def _holds(trial: Trial | None) -> bool:
 
 
 def _fewest(ways: Sequence[Prevention], trial: _Try, ahead: _Ahead) -> Sequence[Prevention]:
-    """Return a minimal set of remedies that hold together.
+    """Return a minimal set of remedies that prevent the finding together.
 
-    Empty if they do not hold together, or if the trials run out first.
+    It is empty if they do not prevent it, or if no trials are left.
     """
     if len(ways) < 2 or not _holds(trial(ways)):
         return []
@@ -154,7 +154,7 @@ def _fewest(ways: Sequence[Prevention], trial: _Try, ahead: _Ahead) -> Sequence[
 def _fewest_with_release(
     ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try, ahead: _Ahead
 ) -> Sequence[Prevention]:
-    """Return the first release that holds together with other remedies, and those it needs."""
+    """Return the first release that prevents the finding with other remedies, and these."""
     fewest = _fewest([*ways, *releases[-1:]], trial, ahead) if releases else []
     others = [way for way in fewest if way.kind != RELEASE]
     if len(others) == len(fewest):

@@ -1,10 +1,10 @@
 """Finds the one behaviour of a release that makes a campaign for another release end differently.
 
-The search goes by trials, so it never names a behaviour without a run. It reverts the behaviours in
-which the two releases differ, first all of them, then halves, until one is left that is enough.
-One is enough if the run then has the outcome that the campaign expects. Otherwise it is enough if
-the script gets past the step where it waited in vain. Where only several behaviours together help,
-or none do, no behaviour is named.
+The search makes trials, so it never names a behaviour without a run that shows it. It reverts the
+behaviours in which the two releases differ: first all, then halves, until one is left that is
+enough. A behaviour is enough if the run then has the outcome that the campaign expects, or else if
+the script gets past the step where it waited in vain. If only several behaviours together help, or
+none, the search names no behaviour.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ nothing."""
 
 
 def with_difference(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
-    """Return the run with the behaviour that changes its outcome, where trials show one."""
+    """Return the result with the behaviour that changes its outcome, if trials show one."""
     plan = result.plan
     if plan.written_release is None or result.target is not None or _is_as_written(result):
         return result
@@ -48,30 +48,37 @@ class _Trials:
         self._result = result
         self._run = run
         self._written_release = written_release
-        self._former = _changed(result.plan, written_release)
+        self._written_values = _differing_behaviours(result.plan, written_release)
         self._results: dict[frozenset[tuple[str, Any]], RunResult] = {}
 
     def difference(self) -> ReleaseDifference | None:
-        """Return the behaviour that is enough by itself.
+        """Return the behaviour that is enough alone.
 
-        The run should end as expected. If no behaviour does that, the script should get further.
+        With it the run ends as expected, or, if no behaviour does that, the script gets further.
         """
-        for step, is_enough in ((None, _is_as_written), (self._result.steps_taken + 1, self._goes_further)):
+        for step, is_enough in ((None, _is_as_written), (self._result.steps_taken + 1, self._gets_further)):
             if step is not None and step > len(self._result.plan.script):
                 return None
             switch = self._switch(is_enough)
             if switch is not None:
                 since = self._since(switch, is_enough)
-                return ReleaseDifference(switch=switch, value=self._former[switch], since=since, step=step)
+                return ReleaseDifference(
+                    switch=switch, value=self._written_values[switch], since=since, step=step
+                )
         return None
 
     def _switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
-        names = tuple(self._former)
+        names = tuple(self._written_values)
         if not names or not is_enough(self._with(names)):
-            # All of them together may give a cluster so different that nothing of the kind happens.
+            # All behaviours together may change the cluster too much, so try each repair alone.
             repaired = dict.fromkeys(repair.switch for repair in REPAIRS.values())
             return next(
-                (name for name in repaired if name in self._former and is_enough(self._with((name,)))), None
+                (
+                    name
+                    for name in repaired
+                    if name in self._written_values and is_enough(self._with((name,)))
+                ),
+                None,
             )
         while len(names) > 1:
             middle = len(names) // 2
@@ -79,13 +86,13 @@ class _Trials:
             names = next((half for half in halves if is_enough(self._with(half))), ())
         return names[0] if names else None
 
-    def _goes_further(self, trial: RunResult) -> bool:
+    def _gets_further(self, trial: RunResult) -> bool:
         return trial.steps_taken > self._result.steps_taken
 
     def _since(self, switch: str, is_enough: Callable[[RunResult], bool]) -> str | None:
         """Return the first release whose value of a switch is not enough.
 
-        None where the campaign is for the later of the two releases.
+        None if the campaign is for the later of the two releases.
         """
         first, last = version_of(self._written_release), version_of(self._result.plan.kafka)
         for release, value in SWITCHES[switch].history():
@@ -95,7 +102,7 @@ class _Trials:
         return None
 
     def _with(self, names: Sequence[str]) -> RunResult:
-        return self._trial({name: self._former[name] for name in names})
+        return self._trial({name: self._written_values[name] for name in names})
 
     def _trial(self, behaviours: Mapping[str, Any]) -> RunResult:
         key = frozenset(behaviours.items())
@@ -105,13 +112,13 @@ class _Trials:
                 plan,
                 behaviours={**plan.behaviours, **behaviours},
                 events_limit=min(plan.events_limit, _EVENTS_MAX),
-                script_limit_us=min(plan.script_limit_us, _stated_us(plan) + _SCRIPT_US),
+                script_limit_us=min(plan.script_limit_us, _script_time_us(plan) + _SCRIPT_US),
             )
             self._results[key] = self._run(trial, self._result.seed)
         return self._results[key]
 
 
-def _stated_us(plan: Plan) -> int:
+def _script_time_us(plan: Plan) -> int:
     """Return how long a script takes if each condition holds at once."""
     now_us = 0
     for step in plan.script:
@@ -119,7 +126,7 @@ def _stated_us(plan: Plan) -> int:
     return now_us
 
 
-def _changed(plan: Plan, written_release: str) -> dict[str, Any]:
+def _differing_behaviours(plan: Plan, written_release: str) -> dict[str, Any]:
     """Return the behaviours in which two releases differ, with the values of *written_release*."""
     if written_release not in RELEASES:
         return {}

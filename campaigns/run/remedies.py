@@ -1,4 +1,4 @@
-"""Candidate remedies for a finding: settings, fields of the campaign, switches and later releases.
+"""Proposes remedies for a finding: settings, fields of the campaign, switches, later releases.
 
 Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`)
 and switches (`harrow.cluster_model.release.switch.Switch`) declare the kinds of findings that they
@@ -28,7 +28,7 @@ def option_text(value: Any) -> str:
 
 
 def options_of(remedy: Remedy) -> tuple[str, ...]:
-    """Return the options that apply a remedy, each in the form ``--set`` takes."""
+    """Return the options that apply a remedy, each as a user types it after ``--set``."""
     release = () if remedy.release is None else (("kafka", remedy.release),)
     switches = ((f"behaviours.{name}", value) for name, value in remedy.switches)
     pairs = (*release, *switches, *remedy.settings, *remedy.fields)
@@ -47,7 +47,7 @@ def kinds_of(rule: str, finding: Finding) -> frozenset[str]:
 def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) -> Iterator[Prevention]:
     """Yield each setting, then each field, that guards against these kinds, with its safe values.
 
-    A setting that a rule has *proposed* is also tried, whatever it guards against.
+    Settings that a rule has *proposed* are tried in any case.
     """
     proposed_names = {name for way in proposed for name, _ in way.remedy.settings}
     for setting in _settings():
@@ -73,7 +73,7 @@ def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
     for safe in factor.options.safe:
         fields = []
         for number, topic in enumerate(plan.cluster.topics):
-            assignment = tuple(_widened(replicas, safe, brokers) for replicas in topic.assignment)
+            assignment = tuple(_with_more_replicas(replicas, safe, brokers) for replicas in topic.assignment)
             if assignment != topic.assignment:
                 fields.append((f"cluster.topics.{number}.assignment", assignment))
         if fields:
@@ -81,7 +81,7 @@ def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
             yield Prevention(FIELD, factor.key, safe, text, Remedy(fields=tuple(fields)))
 
 
-def _widened(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
+def _with_more_replicas(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
     """Add brokers to the replicas of a partition until it has *size* of them or none are left."""
     others = [broker for broker in brokers if broker not in replicas]
     return (*replicas, *others[: max(0, size - len(replicas))])

@@ -1,8 +1,8 @@
-"""Rare states that a campaign requires: ``expect: {probes: [...]}``.
+"""Checks that runs reach the rare states that a campaign requires (``expect: {probes: [...]}``).
 
-If a plan runs once, that run has to reach every probe. If it runs with several seeds, each probe
-has to be reached by one of them, because the states are rare. If no run reaches a probe, the runs
-are inconclusive: nothing went wrong, but the campaign never tested the state that it is about.
+If a plan runs once, that run has to reach every probe. If it runs with several seeds, one of the
+runs has to reach each probe, because the states are rare. If no run reaches a probe, the runs are
+inconclusive: nothing went wrong, but the campaign did not test the state that it is about.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 def as_only_run(result: RunResult) -> RunResult:
-    """Judge the only run of a plan: it is inconclusive if it missed a required probe.
+    """Judge the only run of a plan: it is inconclusive if it did not reach a required probe.
 
     An unexpected violation stays a violation.
     """
@@ -55,7 +55,7 @@ class RequiredProbes:
 
     def add(self, result: RunResult) -> None:
         campaign, variant, probes = result.plan.campaign, result.plan.variant, result.plan.expect.probes
-        # A real cluster does not show all probes, and one that never started shows none.
+        # The trace of a real cluster cannot show all probes, so such runs do not count.
         if probes and result.target is None:
             key = (campaign, variant, result.plan_digest())
             before = self._plans.get(key)

@@ -1,4 +1,4 @@
-"""The result of a run. Reports, files and comparisons are made from it."""
+"""Defines the result of a run, from which reports, files and comparisons are made."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -22,9 +22,9 @@ _READERS: Final = frozenset({READER, CORE_READER})
 class InjectedFault:
     """A fault that struck.
 
-    ``concrete`` is this fault with everything decided: the broker it struck, the time it lasted.
-    ``named`` is a fault that names its broker, where this fault picks one by itself. ``origin`` is
-    the fault as the campaign writes it.
+    ``concrete`` is the fault with all drawn values, such as its broker and duration. ``named`` is
+    the same fault with the name of its broker, if it picks a broker at random. ``origin`` is the
+    fault as the campaign writes it.
     """
 
     at_us: int
@@ -37,9 +37,9 @@ class InjectedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedExpectation:
-    """An expectation of the campaign that was not met. ``line`` is 0 for expectations of the end.
+    """An expectation of the campaign that was not met. ``line`` is 0 for those of ``expect``.
 
-    ``kind`` groups expectations whose messages differ in their details.
+    ``kind`` groups expectations whose messages differ only in details.
     """
 
     line: int
@@ -80,11 +80,11 @@ class RealTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDifference:
-    """The behaviour that keeps a run from the outcome its campaign expects on another release.
+    """The behaviour that keeps a run from the outcome that its campaign expects on another release.
 
-    A trial showed it. With ``value``, the value of the other release, ``switch`` gives the run the
+    A trial showed it: with ``value``, the value of the other release, ``switch`` gives the run the
     expected outcome, or at least gets the script past the ``step`` where it waited in vain.
-    ``since`` is the first release whose value does not; None where the campaign is for the later
+    ``since`` is the first release whose value does not; None if the campaign is for the later
     release.
     """
 

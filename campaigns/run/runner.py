@@ -32,21 +32,20 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
-_STEPS_UNCHECKED = 1_000
-_YOUNG: Final = 0
-_OLD: Final = 2
+_STEPS_BETWEEN_CHECKS = 1_000
+_YOUNG_GENERATION: Final = 0
+_OLD_GENERATION: Final = 2
 _EVENTS_COLLECTED: Final = 500_000
 """Events between full collections. Dead brokers stay in reference cycles, 7 MiB of them an hour."""
 _OF_IDLE_FETCHES: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
 RECOVERY_CHECK_US = 250 * US_PER_MS
 _HIGH_WATERMARKS_US: Final = 30 * US_PER_SECOND
-"""How long a recovered model may take until followers know the high watermark. One that was sent
-already is not sent again."""
+"""How long the model waits after recovery until followers know the high watermark."""
 READ_BACK_LIMIT_US = 120 * US_PER_SECOND
 
 
 class CostlyPlan(ValueError):
-    """A plan exceeds its limits, for example of memory. The message says which."""
+    """A plan exceeds a limit, for example of memory. The message names the limit."""
 
 
 class RunStopped(Exception):
@@ -63,28 +62,28 @@ def run_plan(
 ) -> RunResult:
     """Run a plan with the choices of *seed*, or with the given *choices*.
 
-    The seed first decides what the plan leaves open. *check* is called from time to time. If it
-    raises `RunStopped`, the run ends there and is inconclusive. With *measured*, the result has
-    service levels in numbers. They cost a few hundredths of a run here, where the judge's index
-    exists, and more than a tenth later.
+    The seed first draws the values that the plan leaves open. *check* is called from time to time.
+    If it raises `RunStopped`, the run ends there and is inconclusive. With *measured*, the result
+    has service levels in numbers. Here they take a few hundredths of a run's time, because the
+    judge's index exists; later they would take more than a tenth.
 
     The garbage collector is off during the run. A run keeps nearly all that it allocates, so
-    collections free nothing and take an eighth of the time. Every half a million events there is
-    one full collection, and after the run its objects are collected: they refer to each other in
-    cycles, so reference counting never frees them.
+    collections free nothing and take an eighth of the time. There is one full collection every half
+    a million events. The objects of a cluster refer to each other in cycles, so reference counting
+    never frees them; a collection after the run does.
 
     Raises:
         CostlyPlan: The plan exceeds its limits. Campaign files are refused when they are read.
 
     """
-    too_much = refusal(plan)
-    if too_much is not None:
-        raise CostlyPlan(too_much)
+    problem = refusal(plan)
+    if problem is not None:
+        raise CostlyPlan(problem)
     was_enabled, collections = gc.isenabled(), _full_collections()
     gc.disable()
     try:
         draw = draw_for_seed(plan, seed)
-        # No variable keeps the cluster, or the collection below could not free it.
+        # No variable refers to the cluster, so that the collection below can free it.
         result = Run(
             draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
         ).result()
@@ -93,11 +92,11 @@ def run_plan(
         if was_enabled:
             gc.enable()
             # A full collection during the run moved the run's objects to the old generation.
-            gc.collect(_YOUNG if _full_collections() == collections else _OLD)
+            gc.collect(_YOUNG_GENERATION if _full_collections() == collections else _OLD_GENERATION)
 
 
 def _full_collections() -> int:
-    collections: int = gc.get_stats()[_OLD]["collections"]
+    collections: int = gc.get_stats()[_OLD_GENERATION]["collections"]
     return collections
 
 
@@ -106,7 +105,7 @@ class Run:
 
     `result` goes through all phases. A caller that steers the run itself calls `begin`, uses
     ``target`` and ``script``, and calls `end`. Without a *target* the run is on the model. From
-    time to time the run passes *tell* a function that describes what the run waits for.
+    time to time the run calls *tell* with a function that describes what the run waits for.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class Run:
     ) -> None:
         self._check = check
         self._tell = tell
-        self._awaits: Callable[[], str] = self._workload
+        self._describe_wait: Callable[[], str] = self._describe_workload
         self._is_measured = measured or plan.expect.service is not None
         self._plan = plan
         self._awaited = awaited_events(plan)
@@ -141,7 +140,7 @@ class Run:
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_COLLECTED
         self._given_up: str | None = None
-        # Replaced when the core's phase ends. Without that, the rules know nothing of the core.
+        # Replaced when the phase of the core ends; until then the rules see an empty core.
         self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
         self._held_up: dict[str, int] = {}
@@ -149,7 +148,7 @@ class Run:
         self._final: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
-        return self._judged_after(self.begin, self._disturb, self._settle)
+        return self._result_after(self.begin, self._disturb, self._settle)
 
     def begin(self) -> None:
         """Start the cluster and its clients."""
@@ -160,9 +159,9 @@ class Run:
         self.target.clients.start()
 
     def end(self) -> RunResult:
-        return self._judged_after(self._settle)
+        return self._result_after(self._settle)
 
-    def _judged_after(self, *phases: Callable[[], None]) -> RunResult:
+    def _result_after(self, *phases: Callable[[], None]) -> RunResult:
         try:
             for phase in phases:
                 phase()
@@ -223,7 +222,7 @@ class Run:
             self._run_step_by_step(limit_us)
         self._advance(plan.duration_us)
         if not self.script.is_finished():
-            self._unfinished.append(self.script.waits_for())
+            self._unfinished.append(self.script.unfinished_text())
         self.injector.stop()
 
     def _run_step_by_step(self, limit_us: int) -> None:
@@ -239,7 +238,7 @@ class Run:
             end_us = min(limit_us, wakes_at_us) if wakes_at_us is not None and waits_for_time else limit_us
             if script.is_finished():
                 end_us = min(end_us, self._plan.duration_us)
-            if target.patience is not None or not steps % _STEPS_UNCHECKED:
+            if target.patience is not None or not steps % _STEPS_BETWEEN_CHECKS:
                 self._check_and_pack()
             steps += 1
             if not target.step(end_us):
@@ -256,7 +255,7 @@ class Run:
         script.stop_polling()
 
     def _advance(self, end_us: int) -> None:
-        """Let the target run, and check each second whether the run should go on."""
+        """Let the target run, and check each second whether the run should continue."""
         self._check_and_pack()
         while self.target.now_us + US_PER_SECOND < end_us:
             self.target.advance(self.target.now_us + US_PER_SECOND)
@@ -264,24 +263,24 @@ class Run:
         self.target.advance(end_us)
 
     def _check_and_pack(self) -> None:
-        """Check whether the run should go on, report its state, and free memory."""
+        """Check whether the run should continue, report its state, and free memory."""
         self._check()
-        self._tell(self._awaits)
+        self._tell(self._describe_wait)
         self.target.trace.pack()
         if self.target.events_handled >= self._collection_at_event:
             self._collection_at_event = self.target.events_handled + _EVENTS_COLLECTED
             gc.collect()
 
-    def _workload(self) -> str:
+    def _describe_workload(self) -> str:
         """Describe what the run waits for while faults strike."""
         if not self.script.is_finished():
-            return self.script.lacks()
+            return self.script.waiting_text()
         left_us = max(self._plan.duration_us - self.target.now_us, 0)
         return f"{left_us // US_PER_SECOND} s of the workload are left"
 
-    def _recovery(self) -> str:
+    def _describe_recovery(self) -> str:
         """Describe what the healed run waits for."""
-        reason = self._not_recovered()
+        reason = self._missing_recovery()
         if reason is not None:
             return f"healed: {reason}"
         behind = [
@@ -303,15 +302,15 @@ class Run:
         ]
 
     def _recover(self) -> None:
-        """Heal, and wait until replicas are in sync, sends reported and applications done."""
+        """Heal, and wait until replicas are in sync, sends have ended and applications are done."""
         target = self.target
         target.heal()
-        self._awaits = self._recovery
+        self._describe_wait = self._describe_recovery
         deadline_us = target.now_us + self._plan.recovery_limit_us
-        reason, self._behind = self._not_recovered(), self._not_processed()
+        reason, self._behind = self._missing_recovery(), self._unread_partitions()
         while (reason is not None or self._behind) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
-            reason, self._behind = self._not_recovered(), self._not_processed()
+            reason, self._behind = self._missing_recovery(), self._unread_partitions()
         if reason is not None:
             self._unfinished.append(f"{reason} at the end")
             self._behind = []
@@ -335,7 +334,7 @@ class Run:
                 return True
         return False
 
-    def _not_recovered(self) -> str | None:
+    def _missing_recovery(self) -> str | None:
         """Describe what has not recovered yet; None when everything has."""
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
@@ -355,17 +354,16 @@ class Run:
             stuck = [broker for broker in replicas if observer.is_stuck(partition, broker)]
             if len({*state[2], *stuck}) < len(replicas):
                 return f"the ISR of {partition} was {list(state[2])}"
-            whole = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
-            if len({view.leo for view in whole if view is not None}) > 1:
+            healthy = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
+            if len({view.leo for view in healthy if view is not None}) > 1:
                 return f"the replicas of {partition} had not caught up"
         return None
 
-    def _not_processed(self) -> list[tuple[str, str, int]]:
+    def _unread_partitions(self) -> list[tuple[str, str, int]]:
         """Return the groups and partitions that were not read to the end, and the offsets reached.
 
-        A group without a running member is not waited for. A group held up by a transaction that
-        nothing ends has read what it can. Which partitions have such a transaction is known only
-        after they are read back, and a rule judges that.
+        The run does not wait for a group without running members. If a transaction never ends, the
+        group cannot read beyond it; `_settle` excludes such partitions after they are read back.
         """
         behind: list[tuple[str, str, int]] = []
         for group, members in self.target.clients.group_readers().items():
@@ -380,13 +378,13 @@ class Run:
         return behind
 
     def _read_everything_back(self) -> None:
-        """Read every partition from its beginning to its end, as a new consumer.
+        """Let a new consumer read every partition from its beginning to its end.
 
-        With read_committed the end is the last stable offset. By then the coordinator has aborted
-        transactions that were left open.
+        With read_committed the end is the last stable offset. The wait is long enough for
+        coordinators to abort open transactions.
         """
         target = self.target
-        self._awaits = lambda: "healed: everything is read back"
+        self._describe_wait = lambda: "healed: everything is read back"
         reader = target.clients.start_reader()
         deadline_us = target.now_us + READ_BACK_LIMIT_US + target.clients.transactions_us
         while not self._is_read_back(reader) and target.now_us < deadline_us:
@@ -430,7 +428,7 @@ class Run:
             read_back=self._read_back,
             held_up=self._held_up,
             unfinished=tuple(self._unfinished),
-            not_struck=self.injector.misses() if self._given_up is None else (),
+            not_struck=self.injector.reasons_not_struck() if self._given_up is None else (),
             behaviours=dict(self._plan.behaviours),
             invariants=self._watched,
             demanded=frozenset(self._plan.demand),
@@ -449,8 +447,7 @@ def _missed_at_the_end(
     expect: Expectation, verdict: Verdict, not_judged: Collection[str]
 ) -> list[MissedExpectation]:
     if verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE:
-        # The run did not get far enough to decide. Its reasons are reported instead of the
-        # expectation.
+        # The run ended too early to decide. Its reasons are reported instead of the expectation.
         return []
     missed = []
     is_comparable = not any(rule in not_judged and status == expect.verdict for rule, status in expect.rules)

@@ -21,16 +21,16 @@ class _Transient(NamedTuple):
     until_us: int
 
 
-def _contradicted_for_good(fact: Fact, observer: Observer) -> list[str]:
+def _final_contradictions(fact: Fact, observer: Observer) -> list[str]:
     return fact.mismatches(observer) if isinstance(fact, HasNotHappened) else []
 
 
 class Script:
-    """The position of a run in its script, and what actions run on (`Operator`).
+    """The position of a run in its script; as an `Operator` it performs the actions.
 
-    With *step_limit_us*, a step runs without its condition once it has waited that long. So a trial
-    lets the faults strike even if the script waits for something that no longer happens.
-    ``hurried`` lists these steps. ``waited_us`` is the longest wait of a step.
+    With *step_limit_us*, a step that has waited that long runs without its condition. So in a trial
+    the faults strike even if the script waits for something that no longer happens. ``hurried``
+    lists these steps. ``waited_us`` is the longest wait of a step.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Script:
     def _position_after(self, step: Step) -> int:
         """Return the position in the trace from which the next step counts events.
 
-        It is behind the events that this step waited for. Events of the same instant and events
-        that this step causes come after them.
+        This position is directly behind the events that this step waited for. So later events of
+        the same instant count, and events that this step causes.
         """
         matched = None if step.when is None else step.when.matched_position(self.observer)
         return len(self._target.trace.events) if matched is None else matched
@@ -131,15 +131,15 @@ class Script:
         """Return when to check the next step even if nothing happens; None if never."""
         due_us = self.due_us()
         is_to_come = due_us is not None and due_us > self._target.now_us
-        return due_us if is_to_come or self.is_finished() else self._given_up_us()
+        return due_us if is_to_come or self.is_finished() else self._wait_limit_us()
 
-    def waits_for(self) -> str:
-        """Describe the step that did not run, and why."""
+    def unfinished_text(self) -> str:
+        """Describe the step that did not run, and say why."""
         where, missing = self._next_step()
         return f"{where} waited in vain: {missing or 'its time did not come'}"
 
-    def lacks(self) -> str:
-        """Describe the next step, and what it still lacks."""
+    def waiting_text(self) -> str:
+        """Describe the next step, and what it still waiting_text."""
         where, missing = self._next_step()
         return f"{where}: {missing or 'its time has not come'}"
 
@@ -149,7 +149,7 @@ class Script:
         where = f"step {self._next + 1} of the script" + (f" (line {step.line})" if step.line else "")
         return where, "; ".join(missing)
 
-    def _given_up_us(self) -> int | None:
+    def _wait_limit_us(self) -> int | None:
         """Return when the next step stops waiting for its condition; None if it never does."""
         if self._step_limit_us is None:
             return None
@@ -174,8 +174,8 @@ class Script:
             return False
         if step.when is None or step.when.holds(self.observer):
             return True
-        given_up_us = self._given_up_us()
-        return given_up_us is not None and now_us >= given_up_us
+        wait_limit_us = self._wait_limit_us()
+        return wait_limit_us is not None and now_us >= wait_limit_us
 
     def _take(self, action: Action, line: int) -> None:
         if not action.is_recorded:
@@ -187,7 +187,7 @@ class Script:
             contradicted = [
                 message
                 for fact in action.condition.facts
-                for message in _contradicted_for_good(fact, self.observer)
+                for message in _final_contradictions(fact, self.observer)
             ]
             self.unseen += [MissedExpectation(line=line, message=message) for message in contradicted]
             # A polled target may not show it yet, or may have missed the moment.

@@ -1,9 +1,8 @@
-"""Draws a plan from a swarm. Each seed chooses the values that a campaign leaves open.
+"""Draws a plan from a swarm: each seed chooses the values that a campaign leaves open.
 
-A random run with everything in it reaches few states: if every fault strikes all the time, nothing
-gets far. So each seed first draws a cluster, its settings, the faults in play, their rate, and how
-many strike together. The resulting plan runs like any other. Groce et al., Swarm Testing (ISSTA
-2012).
+A random run with all faults at once reaches few states, because the cluster makes no progress. So
+each seed first draws a cluster, its settings, the faults in play, their rate, and how many strike
+together. The resulting plan runs like any other. See Groce et al., Swarm Testing (ISSTA 2012).
 
 This module needs only the standard library and the core, so it works on machines that run sweeps.
 """
@@ -50,14 +49,14 @@ def draw(plan: Plan, stream: Stream) -> Draw:
 
 
 def _aim(aims: Aims | None, stream: Stream) -> Aim | None:
-    """Draw whether the seed aims at a rare state, and at which. It is the first choice of all."""
+    """Draw whether the seed aims at a rare state, and at which. This choice is drawn first."""
     if aims is None or happens(stream, 1 - aims.share):
         return None
     return pick(stream, aims.kinds)
 
 
 class _Drawing:
-    """One draw. It makes every choice in a fixed order, whatever the other choices were."""
+    """One draw. It makes all choices in a fixed order, which the other choices do not change."""
 
     def __init__(self, plan: Plan, swarm: Swarm, stream: Stream, aim: Aim | None) -> None:
         self._plan = plan
@@ -82,11 +81,11 @@ class _Drawing:
         applications = self._applications(plan.applications)
         faults = self._faults(duration_us)
         actions = self._actions(kafka, duration_us)
-        # Drawn last, so that a seed draws everything else as it would without a core.
+        # Drawn last, so that a core does not change what a seed draws otherwise.
         core = self._core(plan.core, cluster)
         return Draw(
             plan=replace(
-                self._opened(replace(plan, swarm=None)),
+                self._with_open_fields_drawn(replace(plan, swarm=None)),
                 kafka=kafka,
                 cluster=_with_settings(cluster, settings),
                 producers=tuple(replace(p, settings={**p.settings, **settings[PRODUCER]}) for p in producers),
@@ -108,18 +107,18 @@ class _Drawing:
     def _between(self, name: str, bounds: tuple[int, int] | None, default: int, shown: Any = str) -> int:
         if bounds is None:
             return default
-        value = _rounded(between(self._stream, *bounds), bounds)
+        value = _round(between(self._stream, *bounds), bounds)
         self._note(name, shown(value))
         return value
 
     # Fields that are declared as open
 
-    def _opened(self, spec: T) -> T:
+    def _with_open_fields_drawn(self, spec: T) -> T:
         """Return a part of a plan with its open fields drawn."""
         changes = self._drawn_fields(type(spec), spec)
         return with_fields(spec, changes)
 
-    def _opened_in_each(self, specs: tuple[T, ...]) -> tuple[T, ...]:
+    def _each_with_open_fields_drawn(self, specs: tuple[T, ...]) -> tuple[T, ...]:
         changes = self._drawn_fields(type(specs[0]), specs[0]) if specs else {}
         return tuple(with_fields(spec, changes) for spec in specs)
 
@@ -132,7 +131,7 @@ class _Drawing:
                 self._note(key, field_text(item.kind, value) or value)
                 changes |= item.named(value)
             elif is_dataclass(item.kind) and not item.many and is_dataclass(item.value_in(spec)):
-                changes[item.attribute] = self._opened(item.value_in(spec))
+                changes[item.attribute] = self._with_open_fields_drawn(item.value_in(spec))
         return changes
 
     # Parts of a plan
@@ -159,8 +158,11 @@ class _Drawing:
             )
             for topic in cluster.topics
         )
-        brokers, topics = self._opened_in_each(brokers), self._opened_in_each(topics)
-        return replace(self._opened(cluster), brokers=brokers, topics=topics)
+        brokers, topics = (
+            self._each_with_open_fields_drawn(brokers),
+            self._each_with_open_fields_drawn(topics),
+        )
+        return replace(self._with_open_fields_drawn(cluster), brokers=brokers, topics=topics)
 
     def _settings(self, kafka: str, cluster: ClusterSpec) -> dict[str, dict[str, Value]]:
         """Return the drawn settings by scope, distributed as a campaign's `settings` are."""
@@ -192,16 +194,16 @@ class _Drawing:
             like = producers[0] if producers else ProducerSpec(name="producer")
             producers = tuple(replace(like, name=f"producer-{number}") for number in range(count))
         draws_rate = "rate" in self._left_open
-        producers = self._opened_in_each(producers)
+        producers = self._each_with_open_fields_drawn(producers)
         if draws_rate:
-            # A drawn rate is meant to reach every partition.
+            # If the rate is drawn, producers write to every partition.
             producers = tuple(replace(p, partitions=()) for p in producers)
         producers = tuple(replace(p, stop_us=duration_us) if p.interval_us else p for p in producers)
         if swarm.consumers is not None:
             count = self._between("consumers", swarm.consumers, 0)
             reader = consumers[0] if consumers else ConsumerSpec(name="consumer")
             consumers = tuple(replace(reader, name=f"consumer-{number}") for number in range(count))
-        return producers, self._opened_in_each(consumers)
+        return producers, self._each_with_open_fields_drawn(consumers)
 
     def _applications(self, declared: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the applications, with a drawn number of copies where their kind is open."""
@@ -212,7 +214,7 @@ class _Drawing:
             if key in bounds:
                 count = self._between(key, bounds[key], 0)
                 clients = tuple(replace(clients[0], name=f"{kind.name}-{number}") for number in range(count))
-            applications += self._opened_in_each(clients)
+            applications += self._each_with_open_fields_drawn(clients)
         return applications
 
     def _faults(self, duration_us: int) -> tuple[Injection, ...]:
@@ -222,7 +224,7 @@ class _Drawing:
             return ()
         count = between(self._stream, *open_faults.in_play)
         in_play = _sample(self._stream, open_faults.kinds, count)
-        mean_us = _rounded(between(self._stream, *open_faults.mean_us), open_faults.mean_us)
+        mean_us = _round(between(self._stream, *open_faults.mean_us), open_faults.mean_us)
         together = between(self._stream, *open_faults.together)
         self._note("faults", ", ".join(sorted({fault.name for fault in in_play})) or "none")
         if not in_play:
@@ -291,7 +293,7 @@ def _sample(stream: Stream, options: Sequence[Fault], count: int) -> list[Fault]
     return [options[place] for place in sorted(places)]
 
 
-def _rounded(value: int, bounds: tuple[int, int]) -> int:
+def _round(value: int, bounds: tuple[int, int]) -> int:
     """Round a value to two digits so that people can read it, if that stays within its bounds."""
     low, high = bounds
     step = 10 ** max(0, len(str(value)) - 2)

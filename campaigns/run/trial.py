@@ -1,16 +1,17 @@
-"""Repeats a run with a remedy, and decides whether the repetition proves that the remedy holds.
+"""Repeats a run with a remedy, and decides whether this trial proves that the remedy helps.
 
-A remedy often prevents what the script of a campaign waits for, such as an ack. The script would
-stop there, the fault that did the damage would never strike, and nothing would break. So in a trial
-no step waits longer than `limits.step` for its condition, and the script then goes on without it. A
-trial without the findings proves something only if
+A remedy often prevents what the script of a campaign waits for, such as an ack. Then the script
+would stop there, the fault that did the damage would never strike, and nothing would break. So in a
+trial no step waits longer than `limits.step` for its condition; after that the script continues
+without it. A trial without the findings proves something only if
 
 - every fault that had struck by the time of the damage strikes again,
-- the faults that were in force then are in force again, where a step ran without its condition, and
-- the trial is conclusive and had as much to judge as the run: an ack that never came cannot be
-  broken, and a partition that was not read back cannot lack a record.
+- if a step ran without its condition, the faults that were in force together in the run are so in
+  the trial, and
+- the trial is conclusive and had as much to judge as the run: the record of a send that was never
+  acked cannot be lost, and a partition that was not read back cannot lack a record.
 
-A remedy holds if the findings are gone and no rule reports new ones in their place.
+A remedy helps if the findings are gone and no rule reports new findings instead.
 """
 
 from collections import Counter
@@ -48,11 +49,12 @@ from harrow.faults.fault import Fault
 
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 100_000
-"""A trial with this many times the events of its run is caught in a loop and shows nothing."""
+"""A trial with this many times the events of its run is probably in a loop, and shows nothing."""
 
 _PATIENCE_US: Final = (30 * US_PER_SECOND, US_PER_SECOND)
-"""How much longer than in the run a step may wait. The first is longer than a session timeout or
-replica lag by default. The second is short, for trials in which the faults were over by then."""
+"""How much longer than in the run a step may wait, in a first and a second trial. The first time is
+longer than the default session timeout and replica lag. The second is short, in case the faults
+were over too early in the first trial."""
 
 Cause = tuple[str | None, frozenset[Hashable]]
 """The permission of findings and the kinds of their causes. Findings that share them are tried
@@ -65,11 +67,13 @@ _Judged = tuple[str | None, int | None]
 """A replica in sync at the end, a partition that was read back, or (with neither) any ack."""
 
 _StrikeKey = tuple[Fault | None, int]
-"""A fault as the campaign writes it, and how often the same one had struck before."""
+"""A fault as the campaign writes it, and how often this fault had struck before."""
 
 
 @dataclass(frozen=True)
-class _Struck:
+class _Strikes:
+    """The faults that struck in a run, and which of them were in force together."""
+
     result: RunResult
 
     @cached_property
@@ -84,9 +88,9 @@ class _Struck:
 
     @cached_property
     def lasting(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
-        """For each fault, the earlier ones still in force when it struck.
+        """For each fault, the earlier faults that were still in force when it struck.
 
-        A fault that ends another has none.
+        A fault that ends another fault has none.
         """
         keys = list(self.faults)
         in_force: set[_StrikeKey] = set()
@@ -94,15 +98,15 @@ class _Struck:
         for event in select(self.result.evidence.trace, FaultStruck, FaultEnded):
             key = keys[event.strike - 1]
             if isinstance(event, FaultStruck):
-                mended = {other for other in in_force if self._mends(key, other)}
-                lasting[key] = frozenset() if mended else frozenset(in_force)
-                in_force -= mended
+                ended = {other for other in in_force if self._ends_fault(key, other)}
+                lasting[key] = frozenset() if ended else frozenset(in_force)
+                in_force -= ended
                 in_force.add(key)
             else:
                 in_force.discard(key)
         return lasting
 
-    def _mends(self, key: _StrikeKey, other: _StrikeKey) -> bool:
+    def _ends_fault(self, key: _StrikeKey, other: _StrikeKey) -> bool:
         fault, struck = self.faults[key].concrete, self.faults[other].concrete
         return fault is not None and struck is not None and fault.ends(struck)
 
@@ -132,12 +136,12 @@ def run_trial(plan: Plan, seed: int, workers: Workers) -> RunResult:
 
 def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult]) -> _Attempt:
     result = run(plan, seed, workers)
-    struck = _Struck(result)
+    struck = _Strikes(result)
     return _Attempt(
         verdict=result.verdict,
         faults=struck.faults,
         lasting=struck.lasting if result.hurried else {},
-        judged_on=_judged_on(result),
+        judged_on=_judged_things(result),
         hurried=result.hurried,
         unfinished=tuple(result.evidence.unfinished),
         given_up=result.given_up,
@@ -160,7 +164,7 @@ class Trials:
         self._written = WrittenPlan(first.plan)
         self._plans: dict[Remedy, Plan | None] = {}
         self._attempts: dict[tuple[Remedy, int], _Attempt] = {}
-        self._struck = _Struck(first)
+        self._struck = _Strikes(first)
         waited_us = -(-first.waited_us // US_PER_SECOND) * US_PER_SECOND
         waits = any(step.when is not None for step in first.plan.script)
         is_bounded = first.plan.step_limit_us is not None or not waits
@@ -229,10 +233,10 @@ class Trials:
         needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
         struck = again.faults
         missing = [fault.fault for key, fault in needed.items() if key not in struck]
-        refuted_by = _again(rule, again.verdict, findings)
+        refuted_by = _repeated_finding(rule, again.verdict, findings)
         reason = "" if refuted_by else self._no_proof(again, rule, needed, missing)
         if not (reason or refuted_by):
-            refuted_by = _instead(again.verdict, self._first.verdict, rule)
+            refuted_by = _new_finding(again.verdict, self._first.verdict, rule)
         return Trial(
             outcome=REFUTED if refuted_by else NOT_TRIED if reason else TRIED_HELD,
             reason=reason,
@@ -253,7 +257,7 @@ class Trials:
         judged = again.verdict.rules.get(rule)
         if again.given_up is not None:
             return again.given_up
-        waits = _waits_for(again)
+        waits = _vain_wait_text(again)
         if missing:
             return f"{missing[0]} did not strike{waits and f'; {waits}'}"
         if waits and any(self._struck.lasting[key] - again.lasting[key] for key in needed):
@@ -263,11 +267,11 @@ class Trials:
             return "; ".join(again.verdict.reasons) or "the trial is inconclusive"
         if again.unfinished:
             return "; ".join(again.unfinished)
-        lacking = _judged_on(self._first) - again.judged_on
+        lacking = _judged_things(self._first) - again.judged_on
         return min(map(_lacking_text, lacking)) if lacking else ""
 
 
-def _waits_for(attempt: _Attempt) -> str:
+def _vain_wait_text(attempt: _Attempt) -> str:
     """Describe what the script waited for in vain; empty if it did not."""
     return next(
         (f"the run waits in vain in step {step.number}: {step.missing}" for step in attempt.hurried), ""
@@ -282,7 +286,7 @@ def _place(finding: Finding) -> Hashable:
     return finding.partition, finding.offset if finding.value is None else str(finding.value)
 
 
-def _again(rule: str, verdict: Verdict, findings: Sequence[Finding]) -> Refutation | None:
+def _repeated_finding(rule: str, verdict: Verdict, findings: Sequence[Finding]) -> Refutation | None:
     """Return a finding that is still there: at the same place, or with the same permission."""
     judged = verdict.rules.get(rule)
     permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
@@ -296,11 +300,11 @@ def _again(rule: str, verdict: Verdict, findings: Sequence[Finding]) -> Refutati
     )
 
 
-def _instead(again: Verdict, first: Verdict, rule: str) -> Refutation | None:
+def _new_finding(again: Verdict, first: Verdict, rule: str) -> Refutation | None:
     """Return a finding of the trial that is new: replacing one loss by another is not a remedy.
 
-    It comes from a rule that had no findings, or it has a cause that no rule, or not the rule in
-    question, had found in the run.
+    It comes from a rule that had no findings in the run, or its cause is new in the run, or new for
+    the rule in question.
     """
     before = {name: _explanations(judged.findings) for name, judged in first.rules.items() if judged.findings}
     all_explanations: frozenset[_Explanation] = frozenset().union(*before.values())
@@ -343,7 +347,7 @@ def _damage_us(findings: Sequence[Finding]) -> int:
 _NEVER_US: Final = 2**63
 
 
-def _judged_on(result: RunResult) -> frozenset[_Judged]:
+def _judged_things(result: RunResult) -> frozenset[_Judged]:
     """Return what a run had to judge: acks, partitions read to their end, replicas in sync."""
     evidence = result.evidence
     in_sync = {

@@ -8,7 +8,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.units import fields_text
-from harrow.campaigns.language.yaml_text import INDENT_OF_WHOLE, WIDTH
+from harrow.campaigns.language.yaml_text import VERBATIM_INDENT, WIDTH
 from harrow.campaigns.record.phrases import PreventionLine, prevention_lines, timed_sentence
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.proof import proven
@@ -61,7 +61,7 @@ def _prevention_comment(line: PreventionLine) -> list[str]:
     """
     if not line.depth:
         return [f"{line.text[:1].upper()}{line.text[1:]}"]
-    indent = INDENT_OF_WHOLE + "  " * (line.depth - 1)
+    indent = VERBATIM_INDENT + "  " * (line.depth - 1)
     width = WIDTH - len(f"# {indent}")
     broken = [line.text] if line.is_command else textwrap.wrap(line.text, width, break_long_words=False)
     return [f"{indent}{part}" for part in broken]

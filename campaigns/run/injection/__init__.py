@@ -1,1 +1,1 @@
-"""Strikes faults: picks their time and brokers, and limits how many act at once."""
+"""Injects faults: picks their times and brokers, and limits what they take out of service."""

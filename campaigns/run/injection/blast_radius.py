@@ -1,7 +1,7 @@
 """Limits how much of a cluster faults may take out of service at once.
 
-Each effect of a fault declares whom it disables, so a limit is checked before any effect is
-performed. The limit holds for every fault, including faults from plugins.
+Each effect of a fault declares which brokers it disables, so a limit is checked before any effect
+is performed. The limit applies to every fault, including faults of plugins.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ Outage = tuple[frozenset[int], frozenset[int]]
 
 
 class _Rehearsal(ForecastEnvironment):
-    """An outlook that can tell which brokers and servers are out of service."""
+    """A forecast of a fault's effects that shows which brokers and servers are out of service."""
 
     def __init__(self, environment: Environment, quorum: Sequence[int]) -> None:
         super().__init__(environment)
@@ -27,9 +27,9 @@ class _Rehearsal(ForecastEnvironment):
         """Return the brokers and servers of the control plane that are out of service.
 
         A broker is out of service if it is down, stopping, paused or without its session, or if it
-        is cut off: it reaches neither ZooKeeper, or the quorum, nor most brokers in service. The
-        brokers with the most cut links are taken first. Where two brokers cannot reach each other
-        but both reach a third, neither is cut off.
+        is cut off: it cannot reach ZooKeeper or the quorum, or cannot reach most brokers in
+        service. Brokers with the most cut links are removed first. If two brokers cannot reach each
+        other but both reach a third, neither is cut off.
         """
         servers = self._connected([node for node in self._quorum if self._is_up(node)])
         serving = self._connected(
@@ -44,7 +44,7 @@ class _Rehearsal(ForecastEnvironment):
         return frozenset(self.broker_ids()).difference(serving), frozenset(self._quorum).difference(servers)
 
     def _connected(self, serving: list[int]) -> list[int]:
-        """Return the nodes, less those that most of the others cannot reach."""
+        """Return the nodes without those that most of the others cannot reach."""
         while serving:
             cuts = {one: sum(self._is_cut(one, other) for other in serving) for one in serving}
             worst = max(serving, key=lambda node: (cuts[node], node))
@@ -68,9 +68,9 @@ class _Rehearsal(ForecastEnvironment):
 def allows(limits: BlastRadius, fault: Fault, target: Target, *, is_alone: bool) -> bool:
     """Return whether the cluster stays within its limits for the whole time that a fault acts.
 
-    A fault that takes no broker out of service is always allowed: it may end an outage. A fault
-    that does is refused while another takes brokers out one after the other, as a rolling
-    restart does. Then this one is not *alone*.
+    A fault that takes no broker out of service is always allowed: it may end an outage. Any other
+    fault is refused unless it *is_alone*: no other fault takes brokers out of service one after the
+    other, as a rolling restart does.
     """
     rehearsal = _Rehearsal(target.environment, target.observer.quorum())
     out_before, servers_before = rehearsal.out_of_service()
@@ -129,7 +129,7 @@ def _is_within(limits: BlastRadius, out: frozenset[int], struck: frozenset[int],
         return True
     for partition in target.partition_settings():
         electable = frozenset(target.observer.electable(partition))
-        # If none of them is struck, nothing changes for the partition.
+        # If the fault strikes none of them, nothing changes for the partition.
         if struck & electable and len(electable - out) < limits.keep_in_sync:
             return False
     return True

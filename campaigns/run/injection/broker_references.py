@@ -65,7 +65,7 @@ class BrokerReferences:
         if name == ZOOKEEPER and role != "leaders":
             leader = observer.quorum_leader()
             if leader is not None:
-                yield from self._of(role, leader, observer.quorum())
+                yield from self._members_with_role(role, leader, observer.quorum())
             return
         partitions: tuple[str, ...] = (name,)
         if role == "leaders":
@@ -74,9 +74,9 @@ class BrokerReferences:
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:
                 continue
-            yield from self._of(role, state[0], observer.replicas_of(partition))
+            yield from self._members_with_role(role, state[0], observer.replicas_of(partition))
 
-    def _of(self, role: str, leader: int, members: Sequence[int]) -> Iterator[int]:
+    def _members_with_role(self, role: str, leader: int, members: Sequence[int]) -> Iterator[int]:
         followers = [member for member in members if member != leader]
         if role == "followers":
             yield from followers

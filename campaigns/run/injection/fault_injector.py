@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Fault)
 
 
 class FaultInjector:
-    """Schedules faults, and decides their open values when they strike."""
+    """Schedules faults, and draws their open values when they strike."""
 
     def __init__(
         self,
@@ -53,18 +53,17 @@ class FaultInjector:
         self._references = BrokerReferences(target, cluster, draw)
         self._blast_radius = blast_radius
         self._faults_limit = faults_limit
-        # Counts faults with nothing to strike too, because they take as much time.
-        self._tried = 0
+        # Includes faults that find nothing to act on, because they take as much time.
+        self._attempts = 0
         self._armed: list[_Triggered] = []
-        # When each fault that struck ends, by its number. Gradual faults are in `_in_steps`
-        # instead.
-        self._over_us: dict[int, int] = {}
+        # When each fault that struck ends, by its number. Gradual faults are in `_in_steps`.
+        self._end_us: dict[int, int] = {}
         self._in_steps: set[int] = set()
-        # Entries that no longer strike, by identity: two equal entries are two entries.
+        # Entries that no longer strike, compared by identity, because two entries may be equal.
         self._stopped: list[Injection] = []
         self._scheduled: list[Injection] = []
-        # Faults that did not strike when last due, by identity, each with the reason.
-        self._misses: list[tuple[Fault, str]] = []
+        # Faults that did not strike when they were last due, by identity, each with the reason.
+        self._not_struck: list[tuple[Fault, str]] = []
         self.injected: list[InjectedFault] = []
 
     # The schedule
@@ -77,9 +76,9 @@ class FaultInjector:
         elif isinstance(timing, When):
             self._armed.append(_Triggered(injection, timing))
         elif isinstance(timing, Every):
-            self._next(injection, timing.start_us + timing.period_us, timing.stop_us)
+            self._schedule(injection, timing.start_us + timing.period_us, timing.stop_us)
         else:
-            self._next(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
+            self._schedule(injection, timing.start_us + self._gap_us(timing), timing.stop_us)
 
     def has_triggers(self) -> bool:
         """Return whether conditions have to be checked after every event."""
@@ -97,40 +96,42 @@ class FaultInjector:
             triggered.was_true = holds
 
     def stop(self) -> None:
-        """Strike no more triggered faults. `Target.heal` ends the scheduled ones."""
+        """Stop waiting for conditions of faults. `Target.heal` ends the scheduled faults."""
         for triggered in () if self.injected else self._armed:
             if not triggered.times:
                 lacking = "; ".join(triggered.timing.condition.mismatches(self._target.observer))
-                self._miss(triggered.injection.faults, f"its condition never came to hold: {lacking}")
+                self._note_not_struck(
+                    triggered.injection.faults, f"its condition never came to hold: {lacking}"
+                )
         self._armed.clear()
 
-    def misses(self) -> tuple[str, ...]:
+    def reasons_not_struck(self) -> tuple[str, ...]:
         """Return why each scheduled fault did not strike; empty if any fault struck."""
         if self.injected:
             return ()
         lines: dict[str, None] = {}
         for injection in self._scheduled:
-            was_due = any(self._why_missed(fault) for fault in injection.faults)
+            was_due = any(self._why_not_struck(fault) for fault in injection.faults)
             otherwise = "it was not drawn" if was_due else "the run was over before it was due"
             for fault in injection.faults:
                 name = f"{fault.name} {fields_text(_details(fault, fault))}".rstrip()
-                lines[f"{name} did not strike: {self._why_missed(fault) or otherwise}"] = None
+                lines[f"{name} did not strike: {self._why_not_struck(fault) or otherwise}"] = None
         return tuple(lines)
 
-    def _miss(self, faults: Iterable[Fault], reason: str) -> None:
+    def _note_not_struck(self, faults: Iterable[Fault], reason: str) -> None:
         # Reasons are reported only if no fault strikes.
         for fault in () if self.injected else faults:
-            self._misses = [missed for missed in self._misses if missed[0] is not fault]
-            self._misses.append((fault, reason))
+            self._not_struck = [missed for missed in self._not_struck if missed[0] is not fault]
+            self._not_struck.append((fault, reason))
 
-    def _why_missed(self, fault: Fault) -> str | None:
-        return next((reason for missed, reason in self._misses if missed is fault), None)
+    def _why_not_struck(self, fault: Fault) -> str | None:
+        return next((reason for missed, reason in self._not_struck if missed is fault), None)
 
     def _gap_us(self, timing: Rate) -> int:
         """Return the time to the next random fault, uniformly distributed around the mean."""
         return 1 + self._draw.below(2 * timing.mean_us)
 
-    def _next(self, injection: Injection, at_us: int, stop_us: int) -> None:
+    def _schedule(self, injection: Injection, at_us: int, stop_us: int) -> None:
         if at_us < stop_us:
             self._target.at(at_us, self._strike_and_repeat, injection)
 
@@ -139,13 +140,13 @@ class FaultInjector:
         timing = injection.timing
         now_us = self._target.now_us
         if isinstance(timing, Every):
-            self._next(injection, now_us + timing.period_us, timing.stop_us)
+            self._schedule(injection, now_us + timing.period_us, timing.stop_us)
         elif isinstance(timing, Rate):
-            self._next(injection, now_us + self._gap_us(timing), timing.stop_us)
+            self._schedule(injection, now_us + self._gap_us(timing), timing.stop_us)
 
     def _strike(self, injection: Injection) -> None:
         if injection.is_sequence():
-            self._go_on(self._sequence(injection))
+            self._continue_sequence(self._sequence(injection))
         elif not self._is_stopped(injection):
             self._strike_once(injection)
 
@@ -162,11 +163,11 @@ class FaultInjector:
         holds = injection.stop_when.holds(self._target.observer)
         if holds:
             self._stopped.append(injection)
-            self._miss(injection.faults, "`stop_when` held before it struck")
+            self._note_not_struck(injection.faults, "`stop_when` held before it struck")
         return holds
 
     def _sequence(self, injection: Injection) -> Iterator[int]:
-        """Strike one fault after the other. Yield how long to wait before going on."""
+        """Strike one fault after the other. Yield how long to wait before the next step."""
         one_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
         rounds = chain.from_iterable(repeat(one_round, injection.repeat))
         for number, fault in enumerate(rounds):
@@ -186,47 +187,49 @@ class FaultInjector:
     def _time_left_us(self, strikes: Iterable[int]) -> int:
         """Return how long to wait before checking again whether faults are over, 0 if they are.
 
-        A fault that lasts until the cluster is healed blocks nothing.
+        A fault that lasts until the cluster is healed counts as over.
         """
         if any(strike in self._in_steps for strike in strikes):
             return POLL_US
         now_us = self._target.now_us
-        return max((self._over_us.get(strike, now_us) for strike in strikes), default=now_us) - now_us
+        return max((self._end_us.get(strike, now_us) for strike in strikes), default=now_us) - now_us
 
-    def _go_on(self, sequence: Iterator[int]) -> None:
+    def _continue_sequence(self, sequence: Iterator[int]) -> None:
         wait_us = next(sequence, None)
         if wait_us is not None:
-            self._target.at(self._target.now_us + wait_us, self._go_on, sequence)
+            self._target.at(self._target.now_us + wait_us, self._continue_sequence, sequence)
 
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now, into each broker that it refers to.
 
-        Return False if there was nothing to act on. Then the only choices drawn were brokers. A run
-        with more faults than its limit is stopped: many faults can strike in one event of the
-        simulator, and the simulator's own limit counts events only.
+        Return False if there was nothing to act on; then only brokers were drawn. A run with more
+        faults than its limit is stopped: many faults can strike in one event of the simulator, and
+        the simulator's own limit counts only events.
         """
-        # All are resolved before the first one strikes, so that the leaders of a topic are those of
-        # one moment.
+        # All references are resolved before the first fault strikes, so that the leaders of a topic
+        # are the leaders at one moment.
         resolved = list(self._with_brokers(fault))
-        self._tried += max(1, len(resolved))
-        if self._tried > self._faults_limit:
+        self._attempts += max(1, len(resolved))
+        if self._attempts > self._faults_limit:
             raise StepLimitExceeded(f"more than {self._faults_limit} faults")
         if not resolved:
-            self._miss([fault], "nothing that it names existed")
+            self._note_not_struck([fault], "nothing that it names existed")
         return any([self._inject(one, fault) for one in resolved])  # noqa: C419 - none may be left out
 
     def _inject(self, resolved: Fault, fault: Fault) -> bool:
         if not resolved.applies(self._target.environment):
             if not self.injected:
-                self._miss([fault], self._nothing_to_act_on(resolved))
+                self._note_not_struck([fault], self._nothing_to_act_on(resolved))
             return False
         if self._blast_radius is not None and not allows(
             self._blast_radius, resolved, self._target, is_alone=not self._in_steps
         ):
-            self._miss([fault], "`blast_radius` did not allow it")
+            self._note_not_struck([fault], "`blast_radius` did not allow it")
             return False
         if not spares_copies(resolved, self._target):
-            self._miss([fault], "it would have taken the last copies of committed records (`survivable`)")
+            self._note_not_struck(
+                [fault], "it would have taken the last copies of committed records (`survivable`)"
+            )
             return False
         environment = self._target.environment
         is_gradual = isinstance(resolved, GradualFault)
@@ -236,7 +239,7 @@ class FaultInjector:
             else resolved.effects(environment)
         )
         if lacks := [lack for effect in effects if (lack := environment.lack(effect))]:
-            self._miss([fault], lacks[0])
+            self._note_not_struck([fault], lacks[0])
             return False
         concrete = self._with_durations(resolved)
         details = _details(concrete, fault)
@@ -258,9 +261,9 @@ class FaultInjector:
         if isinstance(concrete, GradualFault):
             steps = concrete.steps(environment)
             self._in_steps.add(strike)
-            self._proceed((_Strike(concrete, details, strike), steps))
+            self._perform_steps((_Strike(concrete, details, strike), steps))
         elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
-            self._over_us[strike] = now_us + lasts_us
+            self._end_us[strike] = now_us + lasts_us
             self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
         return True
 
@@ -283,8 +286,8 @@ class FaultInjector:
         for effect in effects:
             environment.perform(effect)
 
-    def _proceed(self, under_way: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
-        """Perform the next steps of a gradual fault, up to one that waits.
+    def _perform_steps(self, under_way: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
+        """Perform the next steps of a gradual fault, up to a step that waits.
 
         The last step ends the fault.
         """
@@ -293,7 +296,7 @@ class FaultInjector:
             if isinstance(step, FaultEffect):
                 self._perform((step,), strike)
             else:
-                self._target.at(self._target.now_us + step, self._proceed, under_way)
+                self._target.at(self._target.now_us + step, self._perform_steps, under_way)
                 return
         self._in_steps.discard(strike)
         self._target.trace.emit(FaultEnded, fault.name, details, strike)
@@ -378,7 +381,7 @@ def _is_looked_up(reference: object) -> bool:
 
 
 class _Strike(NamedTuple):
-    """A fault that struck, with everything decided, its details for the trace, and its number."""
+    """A fault that struck, with its drawn values, its details for the trace, and its number."""
 
     fault: LastingFault
     details: tuple[tuple[str, Any], ...]
@@ -404,10 +407,12 @@ def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
         and (item.value_in(fault) != item.default or item.value_in(origin) != item.default)
     ]
     items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
-    return tuple((item.key or item.attribute, _written(item, item.value_in(fault))) for item in items)
+    return tuple(
+        (item.key or item.attribute, _value_as_written(item, item.value_in(fault))) for item in items
+    )
 
 
-def _written(item: DeclaredField, value: Any) -> Any:
+def _value_as_written(item: DeclaredField, value: Any) -> Any:
     if issubclass(item.kind, (markers.BrokerMarker, markers.EndpointMarker)):
         return tuple(map(server_text, value)) if isinstance(value, tuple) else server_text(value)
     has_unit = issubclass(

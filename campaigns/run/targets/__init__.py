@@ -1,1 +1,1 @@
-"""What a target is, what all targets share, and the model."""
+"""Defines the interface of targets, what all targets share, and the model as a target."""

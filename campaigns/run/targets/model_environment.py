@@ -1,4 +1,4 @@
-"""What faults see of the model, and how the model performs their effects."""
+"""Shows faults the state of the model, and performs their effects on it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,15 +22,15 @@ from harrow.faults.fault import process_name
 from harrow.faults.handlers import Handlers
 from harrow.faults.link_ends import ZOOKEEPER
 
-_LOOK_US: Final = 250 * US_PER_MS
+_POLL_INTERVAL_US: Final = 250 * US_PER_MS
 
 
 class ModelEnvironment(TargetEnvironment):
     """The processes, links and sessions of a simulated cluster.
 
-    If a run is ``survivable``, power losses leave enough copies of every committed record, and a
-    leader is elected from these. A broker that lost committed records stays down until it is out of
-    the ISR. Otherwise an election could pick it with its empty log (KIP-966).
+    If a run is ``survivable``, power losses leave enough copies of every committed record, and one
+    of the brokers with a copy becomes leader. A broker that lost committed records stays down until
+    it is out of the ISR. Otherwise an election could pick it although its log is empty (KIP-966).
     """
 
     def __init__(
@@ -71,15 +71,16 @@ class ModelEnvironment(TargetEnvironment):
     def start_broker(self, broker: int) -> None:
         """Start a broker that is down.
 
-        One that could be elected without the records it lost starts once it is out of the ISR.
+        If it could be elected without the records that it lost, it starts when it is out of the
+        ISR.
         """
-        self._start_by((broker, self.cluster.simulator.now_us + HELD_BACK_MAX_US))
+        self._start_when_allowed((broker, self.cluster.simulator.now_us + HELD_BACK_MAX_US))
 
-    def _start_by(self, held: tuple[int, int]) -> None:
+    def _start_when_allowed(self, held: tuple[int, int]) -> None:
         broker, until_us = held
         cluster = self.cluster
         if self.is_held_back(broker) and cluster.simulator.now_us < until_us:
-            cluster.at(cluster.simulator.now_us + _LOOK_US, self._start_by, held)
+            cluster.at(cluster.simulator.now_us + _POLL_INTERVAL_US, self._start_when_allowed, held)
         else:
             cluster.start_broker(broker)
 

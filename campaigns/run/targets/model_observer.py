@@ -1,4 +1,4 @@
-"""What conditions see of a simulated cluster."""
+"""Observes a simulated cluster for conditions and for the run."""
 
 from collections.abc import Iterator
 
@@ -92,8 +92,10 @@ class ClusterObserver:
         self.is_consumed = clients.is_consumed
 
     def replica(self, partition: str, broker: int) -> ModelReplica | None:
-        life = self._cluster.brokers.get(broker)
-        partition_replica = None if life is None else life.replicas.partitions.get(partition)
+        running_broker = self._cluster.brokers.get(broker)
+        partition_replica = (
+            None if running_broker is None else running_broker.replicas.partitions.get(partition)
+        )
         return (
             None
             if partition_replica is None or partition_replica.is_offline
@@ -126,9 +128,9 @@ class ClusterObserver:
     def _is_cut_off(self, name: str) -> bool:
         """Return whether a broker reaches no other process of the control plane.
 
-        Then its session ends. One process is enough to keep it: a ZooKeeper client tries the
-        servers in turn, and any voter of KRaft may be or become the active controller. A controller
-        in the broker's own process needs the others to stay active.
+        Then its session ends. One reachable process is enough to keep the session: a ZooKeeper
+        client tries the servers in turn, and any voter of KRaft may be or become the active
+        controller. A controller in the broker's own process needs the others to stay active.
         """
         others = [other for other in self._cluster.control_plane.process_names if other != name]
         return bool(others) and all(self._cluster.network.is_cut(name, other) for other in others)

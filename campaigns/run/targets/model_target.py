@@ -1,4 +1,4 @@
-"""The model of a cluster as a target."""
+"""Makes the model of a cluster a target, on which plans can run."""
 
 from collections.abc import Collection
 

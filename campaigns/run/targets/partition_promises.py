@@ -1,4 +1,4 @@
-"""The settings of partitions that promises depend on."""
+"""Collects the settings of partitions on which promises depend."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ def partition_settings(
 ) -> dict[str, PartitionSettings]:
     """Return the settings of each partition, from the topic's settings on each broker.
 
-    Unless controllers *elect uncleanly*, the setting that allows it has no effect.
+    Without *elects_uncleanly*, controllers ignore the setting that allows unclean elections.
     """
     by_topic = {
         topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}

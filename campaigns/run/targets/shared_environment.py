@@ -1,4 +1,4 @@
-"""The part of an environment that the model and real brokers share."""
+"""Defines the part of an environment that the model and real brokers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from harrow.faults.effects import End, FaultEffect
 from harrow.faults.handlers import Handlers
 
 HELD_BACK_MAX_US: Final = 60 * US_PER_SECOND
-"""Longest time that a broker without its records stays down to leave the ISR. Perhaps no leader is
-up to remove it."""
+"""How long a broker that lost its records stays down so that it leaves the ISR. It must start then,
+because there may be no leader that can remove it from the ISR."""
 
 
 def copies_of(
@@ -83,7 +83,7 @@ class MalleableWires(Wires, Protocol):
 class TargetEnvironment(ABC):
     """A `StruckEnvironment` that looks up *handlers* for effects.
 
-    *wires* must support what the handlers do to them.
+    *wires* must support everything that the handlers do with links.
     """
 
     strike: int = 0
@@ -158,10 +158,7 @@ class TargetEnvironment(ABC):
         return self.wires.has_rule(name)
 
     def slow_links_to(self, effect: effects.SlowBroker) -> list[effects.SlowLink]:
-        """Return slow links that stand in for slow request threads.
-
-        They deliver one request at a time.
-        """
+        """Return slow links with the effect of slow request threads: one request at a time."""
         senders: tuple[End, ...] = (*self.broker_ids(), *self.client_names())
         quality = LinkQuality(request_us=effect.request_us)
         return [effects.SlowLink(sender, effect.broker, quality) for sender in senders]

@@ -1,7 +1,8 @@
-"""What a plan runs on: a model of a cluster, or real brokers.
+"""Defines the interface of a target, on which a plan runs: a model of a cluster, or real brokers.
 
-A run sees the cluster only through this interface. `Target.environment` (for faults) and
-`Target.clients` act on it. `Target.observer` looks at it. `Target.evidence` is what remains of it.
+A run accesses the cluster only through this interface. `Target.environment` (for faults) and
+`Target.clients` act on it. `Target.observer` observes it. `Target.evidence` returns what rules
+judge.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +20,7 @@ from harrow.faults.observer import Observer
 
 
 class StruckEnvironment(Environment, Protocol):
-    """What faults see and act on. ``strike`` is the trace's number of the fault that acts now."""
+    """The cluster as faults see and change it. ``strike`` is the number of the acting fault."""
 
     strike: int
 
@@ -31,7 +32,7 @@ class StruckEnvironment(Environment, Protocol):
 
 
 class CannotDoError(Exception):
-    """A target cannot do or see something that a campaign needs. The message says what."""
+    """A target cannot do or observe something that a campaign needs, which the message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Patience:
 
 
 class RunObserver(Observer, Protocol):
-    """What conditions see of a target, and what the run itself looks at."""
+    """Observes a target for conditions, and for the run itself."""
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that a partition is assigned to."""
@@ -56,7 +57,7 @@ class RunObserver(Observer, Protocol):
         """Return the ids of the ZooKeeper servers or KRaft controllers that faults can strike."""
 
     def quorum_leader(self) -> int | None:
-        """Return the one that leads a majority of the quorum, None if none does."""
+        """Return the server that leads a majority of the quorum, None if none does."""
 
     def electable(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that can lead a partition cleanly, alive or not.
@@ -101,9 +102,9 @@ class CommittedCopies:
 class Target(Administration, Protocol):
     """A cluster that a plan runs on. Times are microseconds since it was ready.
 
-    ``trace`` records what happens to the cluster, and inside it if the target can see that. A
-    target that shows every moment needs no ``patience``. ``invariants`` are those that the target
-    watches.
+    ``trace`` records what happens to the cluster, and inside it if the target can observe that. A
+    target that shows every moment needs no ``patience``. ``invariants`` names the invariants that
+    the target checks.
     """
 
     trace: Trace

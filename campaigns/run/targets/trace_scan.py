@@ -1,4 +1,4 @@
-"""Searches a trace for events that a script waits for, each event once for each pattern."""
+"""Searches a trace for the events that a script waits for, scanning each event once per pattern."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from harrow.faults.event_pattern import EventPattern
 
 
 class TraceScan:
-    """Finds events in a growing trace, from the position where the current step began to count."""
+    """Finds events in a growing trace, from the position at which the current step starts."""
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         self._events = events
@@ -41,26 +41,26 @@ class TraceScan:
 class DelayedTraceScan(TraceScan):
     """Finds events in the trace of real brokers, which shows some events later than they happened.
 
-    So events that were noticed while the previous step waited count for the next step too, except
-    the ones that matched a step already. A field that real brokers leave empty
+    So events that appeared while the previous step waited count for the next step too, unless they
+    have already matched a step. A field that real brokers leave empty
     (`FieldTrait.MAY_BE_EMPTY`) matches any expected value.
     """
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         super().__init__(events)
-        self._began = 0
+        self._previous_end = 0
         self._matched: set[int] = set()
 
     def step_taken(self, position: int) -> None:
         if position == 0:  # The whole trace counts.
-            self._began = 0
+            self._previous_end = 0
             self._matched.clear()
             super().step_taken(0)
             return
         self._matched.update(
             position_behind for position_behind, is_match in self._scanned.values() if is_match
         )
-        before, self._began = self._began, len(self._events)
+        before, self._previous_end = self._previous_end, len(self._events)
         super().step_taken(before)
 
     def _matches(self, pattern: EventPattern, event: TraceEvent, position: int) -> bool:

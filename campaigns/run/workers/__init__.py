@@ -1,1 +1,1 @@
-"""Many runs at once, on all cores of a machine."""
+"""Executes many runs at once, on all cores of a machine."""

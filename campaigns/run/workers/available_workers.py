@@ -1,4 +1,4 @@
-"""Counts the processors that workers can use. A file of its own, so that asking imports little."""
+"""Counts the processors that workers can use, in a module of its own that imports little."""
 
 import os
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def run_all(runs: Iterable[Run], workers: int, end_s: float = float("inf")) -> Generator[RunResult]:
-    """Yield the result of each plan and seed, with its remedies tried (`timed_run`)."""
+    """Yield the result of each plan and seed, with trials of its remedies (`timed_run`)."""
     return each_by(timed_run, runs, workers, end_s)
 
 
@@ -33,7 +33,7 @@ def each_by(
 
 
 def tried_run(plan: Plan, seed: int, workers: Workers) -> RunResult | str:
-    """Run a plan. If harrow itself fails, return the error as text, so that other runs go on."""
+    """Run a plan. If harrow itself fails, return the error as text, so that other runs continue."""
     try:
         return run_plan(plan, seed, check=workers.check)
     except Exception as error:  # noqa: BLE001 - returned as text, so that other runs go on

@@ -1,4 +1,4 @@
-"""Executes runs in a background process while this one mostly waits."""
+"""Executes runs in a background process while the foreground process mostly waits."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,8 @@ def _give_way() -> None:
 class RunsMeanwhile(Generic[T]):
     """Iterates over the values of *run_one* for each plan and seed, in order.
 
-    The process ends with this context. Runs that it has not begun when they are needed run here.
+    The background process ends with this context. If it dies, the remaining runs take place in the
+    foreground process.
     """
 
     def __init__(self, run_one: Callable[[Plan, int], T], runs: Sequence[tuple[Plan, int]]) -> None:

@@ -1,6 +1,6 @@
-"""Worker processes on this machine.
+"""Starts worker processes on this machine.
 
-Interrupts reach only their parent, and no worker outlives it.
+Workers ignore interrupts, which only their parent handles. No worker outlives its parent.
 """
 
 import multiprocessing
@@ -60,8 +60,9 @@ def shared_numbers(count: int) -> Any:
 def _start_forkserver() -> None:
     """Start the fork server, if there is none, with interrupts blocked from the first moment.
 
-    It imports what the workers need before it ignores interrupts, and an interrupt would end it
-    with a traceback. Blocked signals stay blocked in a new process and in its children.
+    Before it ignores interrupts, the fork server imports the modules of the workers; an interrupt
+    would end it with a traceback then. Blocked signals stay blocked in a new process and in its
+    children.
     """
     from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - not everywhere there are any
 
@@ -99,7 +100,7 @@ def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None
 def _end_with_parent() -> None:
     """End this process when harrow, or the process that it was forked from, has ended.
 
-    Python does not kill a worker whose fork server died: it takes the worker for dead.
+    Python does not kill a worker whose fork server died, because it considers the worker dead.
     """
     parent, forked_from = multiprocessing.parent_process(), os.getppid()
     assert parent is not None

@@ -95,11 +95,11 @@ def test_a_step_that_waits_in_vain_reports_what_is_missing() -> None:
     assert sends(harness) == []
     assert not harness.script.is_finished()
     assert harness.script.due_us() is None
-    assert harness.script.waits_for() == (
+    assert harness.script.unfinished_text() == (
         "step 2 of the script (line 12) waited in vain: controller is 0, expected 9; never is not acked"
     )
     late = ClusterHarness(step(send("a"), at_us=SECOND))
-    assert late.script.waits_for() == "step 1 of the script waited in vain: its time did not come"
+    assert late.script.unfinished_text() == "step 1 of the script waited in vain: its time did not come"
 
 
 def test_a_step_can_wait_for_a_row_of_the_replica_table() -> None:

@@ -410,7 +410,7 @@ def test_a_gradual_fault_with_an_impossible_step_does_not_strike() -> None:
     harness.run(10 * SECOND)
     assert harness.injector.injected == []
     assert harness.environment.is_running(0)
-    assert list(harness.injector.misses()) == [
+    assert list(harness.injector.reasons_not_struck()) == [
         "partly_supported_fault did not strike: nothing here performs UnsupportedEffect"
     ]
 
