@@ -1,6 +1,6 @@
 """Provides the annotations that mypyc understands. They have no effect in plain Python."""
 
-# Plain Python: compiled code cannot define stand-ins for the names of `mypy_extensions`.
+# Plain Python: it defines stand-ins for names of `mypy_extensions`, which mypyc treats specially.
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
 """Lists Kafka's protocol errors by name (``org.apache.kafka.common.protocol.Errors``)."""
 
-# Plain Python: the file has only constants, which compiling does not make faster.
+# Plain Python: its constants are read only once.
 
 from typing import Final
 

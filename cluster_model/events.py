@@ -11,7 +11,7 @@ also says in which runs a trace has such events (`Sight`), and the subsystem of 
 they do not occur.
 """
 
-# Plain Python: classes below a decorator of harrow, and metadata of fields.
+# Plain Python: a decorator of harrow changes its classes, and its fields have metadata.
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields

@@ -7,7 +7,7 @@ the shrinker and the Hypothesis strategies follow from that, so a new field is o
 none anywhere else.
 """
 
-# Plain Python: the `__doc__` of classes, and metadata of fields.
+# Plain Python: it reads the `__doc__` of classes and the metadata of fields.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, replace

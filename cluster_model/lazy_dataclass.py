@@ -5,7 +5,7 @@ method separately. harrow has hundreds of dataclasses, and a command calls few o
 Generating all of them took a fifth of the start-up time.
 """
 
-# Plain Python: mypyc cannot compile code that makes classes at run time.
+# Plain Python: it makes classes at run time, which mypyc cannot compile.
 
 import dataclasses
 from collections.abc import Callable, Iterable

@@ -5,7 +5,7 @@ the trace of a simulated day fits into memory, and needs no file, which a crash 
 and a full disk would break.
 """
 
-# Plain Python: the expensive part of this subclass of `Sequence` is already written in C.
+# Plain Python: it is a subclass of `Sequence`, and its expensive parts are already written in C.
 
 import hashlib
 import marshal

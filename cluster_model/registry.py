@@ -5,8 +5,7 @@ the syntax of a campaign file and lists of names. These are expensive and often 
 cached until a catalogue changes.
 """
 
-# Plain Python: mypyc does not support assignments to a `ClassVar`, such as the counter of
-# `Registry`.
+# Plain Python: `Registry` changes a `ClassVar`.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps

@@ -5,7 +5,7 @@
 or str, with times in the unit of the name (``.ms``, ``.seconds``).
 """
 
-# Plain Python: a table that is read once.
+# Plain Python: its table is read only once.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields, replace

@@ -4,7 +4,7 @@ The language of campaigns derives everything from the declarations of fields
 (`harrow.cluster_model.fields`).
 """
 
-# Plain Python: metadata of fields.
+# Plain Python: its fields have metadata.
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal

@@ -36,7 +36,7 @@ class ApplicationSession(Protocol):
         """The step at which it is held, or None."""
 
     @property
-    def reached(self) -> Mapping[str, int]:
+    def read_end(self) -> Mapping[str, int]:
         """Its position in each of its partitions."""
 
     def unfinished(self) -> int:
@@ -123,11 +123,11 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
     def partitions_of(self, topic: str | None) -> tuple[str, ...]:
         return tuple(name for name in self._partition_names() if name.rpartition("-")[0] == topic)
 
-    def reached(self) -> Mapping[str, int]:
+    def read_end(self) -> Mapping[str, int]:
         positions: dict[str, int] = {}
         for session in self._sessions:
             if session.is_running:
-                positions |= session.reached
+                positions |= session.read_end
         return positions
 
     def producer_settings(self) -> dict[int, ProducerSettings]:

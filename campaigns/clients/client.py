@@ -148,7 +148,7 @@ class GroupReader(Client):
         """Return the partitions that its group reads."""
 
     @abstractmethod
-    def reached(self) -> Mapping[str, int]:
+    def read_end(self) -> Mapping[str, int]:
         """Return its position in each of its own partitions."""
 
     @abstractmethod

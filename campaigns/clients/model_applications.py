@@ -140,8 +140,8 @@ class _ApplicationSession:
         return self.application.held_at
 
     @property
-    def reached(self) -> Mapping[str, int]:
-        return self.application.reached()
+    def read_end(self) -> Mapping[str, int]:
+        return self.application.read_end()
 
     def hold_at(self, step: str, passes: int) -> None:
         self.application.hold_point.hold = step, passes

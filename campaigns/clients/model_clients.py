@@ -509,7 +509,7 @@ class ConsumerClient(Reader):
         return dict.fromkeys(self._history_processes, promised_to_consumer(self.spec, self._config))
 
     def position(self, partition: str) -> int | None:
-        return None if self._consumer is None else self._consumer.reached(partition)
+        return None if self._consumer is None else self._consumer.read_end(partition)
 
     def is_held_up(self, partition: str) -> bool:
         return self._consumer is not None and self._consumer.is_held_up(partition)

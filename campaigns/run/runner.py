@@ -369,7 +369,7 @@ class Run:
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue
-            offsets = {name: offset for member in members for name, offset in member.reached().items()}
+            offsets = {name: offset for member in members for name, offset in member.read_end().items()}
             for partition in members[0].sources():
                 state = self.target.observer.partition_state(partition)
                 leader = None if state is None else self.target.observer.replica(partition, state[0])

@@ -232,7 +232,9 @@ class ReplicaFetcher:
         log = state.partition.log
         last_epoch = log.epochs.latest_epoch() if self._truncates_on_fetch else protocol.NO_EPOCH
         log_start = log.log_start_offset if self._sends_log_start else 0
-        self._session.put(state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start)
+        self._session.set_position(
+            state.partition.name, state.fetch_offset, state.leader_epoch, last_epoch, log_start
+        )
 
     def _wait_until(self, at_us: int) -> None:
         if self._wake_at_us is None or at_us < self._wake_at_us:

@@ -21,7 +21,7 @@ from harrow.cluster_model.topology import ApplicationSpec
 
 NO_MEMBERSHIP: Final = (NO_MEMBER, NO_GENERATION, NO_INSTANCE)
 _RECORD_BYTES: Final = 30
-_LATER: Final = object()
+_PENDING: Final = object()
 """The answer to a step whose actual answer comes later."""
 
 
@@ -83,9 +83,9 @@ class Application:
             topics=(spec.source,),
             topic_partitions=partitions[spec.source],
             commit=programs.AUTO if program.commits_itself else programs.NEVER,
-            on_assigned=self._assigned,
+            on_assigned=self._seek_to_store,
             on_revoked=self._workers.forget,
-            on_records=self._polled,
+            on_records=self._return_records,
             on_failed=self._consumer_failed,
         )
         self.producer: Producer | None = None
@@ -128,7 +128,7 @@ class Application:
             programs.HandOut: lambda step: self._wait(
                 lambda on_done: self._hand_out_all(step.records, on_done)
             ),
-            programs.ForgetUnfinished: lambda _: self._workers.forget_all(),
+            programs.ForgetHandedOut: lambda _: self._workers.forget_all(),
         }
 
     def start(self) -> None:
@@ -148,9 +148,9 @@ class Application:
             self._workers.is_done() and self._on_polled is not None and self.consumer.coordinator.is_settled()
         )
 
-    def reached(self) -> Mapping[str, int]:
+    def read_end(self) -> Mapping[str, int]:
         """Return how far it has read each of the partitions that it believes to own."""
-        offsets = {name: self.consumer.reached(name) for name in self.consumer.coordinator.owned}
+        offsets = {name: self.consumer.read_end(name) for name in self.consumer.coordinator.owned}
         return {name: offset for name, offset in offsets.items() if offset is not None}
 
     def let_go(self) -> None:
@@ -195,23 +195,23 @@ class Application:
                     self._held_step, self.held_at = step, name
                     return
             answer = self._handlers[type(step)](step)
-            if answer is _LATER:
+            if answer is _PENDING:
                 return
 
     def _take(self, step: programs.ProgramStep) -> None:
         """Take the step at which the program was held, and continue."""
         answer = self._handlers[type(step)](step)
-        if answer is not _LATER:
+        if answer is not _PENDING:
             self._advance(answer)
 
     def _wait(self, call: Callable[[Callable[[Any], None]], None]) -> Any:
-        """Make a call and return its result, or `_LATER` if the program continues with it later."""
-        self._answer, self._is_waiting = _LATER, False
-        call(self._returned)
-        self._is_waiting = self._answer is _LATER
+        """Make a call and return its result, or `_PENDING` if the result comes later."""
+        self._answer, self._is_waiting = _PENDING, False
+        call(self._return_result)
+        self._is_waiting = self._answer is _PENDING
         return self._answer
 
-    def _returned(self, result: Any) -> None:
+    def _return_result(self, result: Any) -> None:
         if self._is_waiting:
             self._is_waiting = False
             self._advance(result)
@@ -225,7 +225,7 @@ class Application:
         if not busy_us:
             return None
         self._host.set_timer(busy_us, self._advance)
-        return _LATER
+        return _PENDING
 
     def _end(self, error: str) -> None:
         """End the application after an error, or because it was closed."""
@@ -244,7 +244,7 @@ class Application:
         if self._is_closing or self._all_finished:
             self.consumer.return_nothing()
 
-    def _polled(self, records: Records) -> None:
+    def _return_records(self, records: Records) -> None:
         on_polled, self._on_polled = self._on_polled, None
         assert on_polled is not None, "records for an application that does not poll"
         on_polled(None if self._is_closing and not records else records)
@@ -253,7 +253,7 @@ class Application:
         # The consumer calls this in the middle of its work.
         self._host.set_timer(0, self._end, programs.CONSUMER_FAILED)
 
-    def _assigned(self, partitions: Sequence[str]) -> None:
+    def _seek_to_store(self, partitions: Sequence[str]) -> None:
         for name in partitions:
             offset = self._store.next_offset(name) if self._begins_at_store else None
             if offset is not None:
@@ -314,7 +314,7 @@ class Application:
 
     def _store_result(self, record: Record) -> None:
         partition, offset, value = record
-        if self._store.put(partition, offset):
+        if self._store.add(partition, offset):
             result = effect_of(self._spec.name, self._next_number(), value)
             now_us = self._host.clock.now_us
             self._history.record_store(self._processes[0], partition, ((offset, result),), now_us)

@@ -121,13 +121,13 @@ class Consumer:
         # partitions whose fetch may have to change.
         self._sessions = {broker: FetchSessionHandler() for broker in brokers}
         self._fetched_from: dict[str, int] = {}
-        self._changed: dict[str, None] = dict.fromkeys(partitions)
+        self._changed_partitions: dict[str, None] = dict.fromkeys(partitions)
         self._fetching: dict[int, None] = {}
         # The fetched records that have not been polled.
         self._buffer: list[tuple[str, int, str]] = []
         self._poll_scheduled = False
         self._last_poll_us = host.clock.now_us
-        self._wake_armed = False
+        self._is_wake_set = False
 
     def start(self) -> None:
         """Request metadata; fetching begins with the answer."""
@@ -149,7 +149,7 @@ class Consumer:
         for name in self._metadata.new_partitions(self._topics):
             if name not in self.position and self._config.auto_offset_reset in (EARLIEST, LATEST):
                 self._start_added_partition(name)
-        self._changed.update(dict.fromkeys(self.position))
+        self._changed_partitions.update(dict.fromkeys(self.position))
         self._fetch()
 
     def _start_added_partition(self, partition: str) -> None:
@@ -165,7 +165,7 @@ class Consumer:
 
     def _fetch(self) -> None:
         """Send a fetch to every broker that serves a partition and has none in flight."""
-        waits = self._assign_changed() if self._changed else False
+        waits = self._assign_changed() if self._changed_partitions else False
         for leader, session in self._sessions.items():
             if leader in self._fetching:
                 if session.has_changed():
@@ -186,10 +186,10 @@ class Consumer:
                 self._isolation_level,
             )
             request.rack = self._rack
-            connection.send(request, self._fetched, leader, session.next_request(request))
+            connection.send(request, self._handle_fetch_response, leader, session.next_request(request))
         if waits:
             self._fetch_later()
-        if waits or self._changed:
+        if waits or self._changed_partitions:
             # Any answer may make a further fetch possible.
             for leader in self._fetching:
                 self._metadata.connections[leader].stop_repeating()
@@ -200,20 +200,20 @@ class Consumer:
         Return whether one of them has to wait.
         """
         now_us = self._host.clock.now_us
-        changed, self._changed = self._changed, {}
+        changed, self._changed_partitions = self._changed_partitions, {}
         waits = False
         for partition in changed:
             leader = None
             if partition in self._resetting:
                 pass
             elif self._delayed_until_us.get(partition, now_us) > now_us:
-                self._changed[partition] = None
+                self._changed_partitions[partition] = None
                 waits = True
             else:
                 self._delayed_until_us.pop(partition, None)
                 leader = self._metadata.leader(partition)
                 if leader is None:
-                    self._changed[partition] = None
+                    self._changed_partitions[partition] = None
                     self._metadata.request_update()
                 elif self.position[partition] == NO_POSITION:
                     waits = not self._request_end(leader, partition) or waits
@@ -226,7 +226,9 @@ class Consumer:
                 self._sessions[former].remove(partition)
             if leader is not None:
                 self._fetched_from[partition] = leader
-                self._sessions[leader].put(partition, self.position[partition], self._epoch_of(partition))
+                self._sessions[leader].set_position(
+                    partition, self.position[partition], self._epoch_of(partition)
+                )
         return waits
 
     def _epoch_of(self, partition: str) -> int:
@@ -241,43 +243,43 @@ class Consumer:
         )
 
     def _fetch_later(self) -> None:
-        if not self._wake_armed:
-            self._wake_armed = True
+        if not self._is_wake_set:
+            self._is_wake_set = True
             self._host.set_timer(self._config.retry_backoff_us, self._wake)
 
     def _wake(self, _: None) -> None:
-        self._wake_armed = False
+        self._is_wake_set = False
         self._fetch()
 
-    def _throttled(self, _: None) -> None:
+    def _fetch_after_throttle(self, _: None) -> None:
         """Fetch again after the throttle of a broker."""
         self._fetch()
 
-    def _fetched(self, response: protocol.FetchResponse | None, leader: int) -> None:
+    def _handle_fetch_response(self, response: protocol.FetchResponse | None, leader: int) -> None:
         del self._fetching[leader]
         session = self._sessions[leader]
         if response is not None and response.throttle_us:
             self._metadata.connections[leader].throttle(response.throttle_us)
-            self._host.set_timer(response.throttle_us, self._throttled)
+            self._host.set_timer(response.throttle_us, self._fetch_after_throttle)
         if response is None:
-            self._not_answered(session)
+            self._handle_lost_fetch(session)
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
                 fetch_position = session.requested.get(partition)
                 if fetch_position is None or self.position.get(partition) != fetch_position[0]:
                     continue
                 if fetched.error != errors.NONE:
-                    self._refused(leader, partition, fetched)
+                    self._handle_fetch_error(leader, partition, fetched)
                 elif fetched.preferred_read_replica is not None:
                     self._read_from(partition, fetched.preferred_read_replica)
                 else:
-                    self._take(partition, fetched)
+                    self._buffer_fetched(partition, fetched)
                     if fetched.corrupt_offset >= 0:
                         self._refuse_corrupt(leader, partition, fetched.corrupt_offset)
             self._schedule_poll()
         self._fetch()
 
-    def _not_answered(self, session: FetchSessionHandler) -> None:
+    def _handle_lost_fetch(self, session: FetchSessionHandler) -> None:
         session.handle_error()
         self._metadata.request_update()
         if self._read_replicas and self._fetch_error_clears_read_replica:
@@ -285,21 +287,21 @@ class Consumer:
                 self._clear_read_replica(partition, errors.NETWORK_EXCEPTION)
         self._delay(session.requested)
 
-    def _refused(self, server: int, partition: str, fetched: protocol.FetchedPartition) -> None:
+    def _handle_fetch_error(self, server: int, partition: str, fetched: protocol.FetchedPartition) -> None:
         error = fetched.error
         if error == errors.OFFSET_OUT_OF_RANGE:
             if not self._clear_read_replica(partition, error):
                 self._out_of_range(server, partition)
             return
         self._metadata.request_update()
-        if self._read_replicas and self._leaves_read_replica(error):
+        if self._read_replicas and self._must_leave_read_replica(error):
             self._clear_read_replica(partition, error)
         if self._metadata.update_leader(partition, fetched.current_leader):
-            self._changed[partition] = None
+            self._changed_partitions[partition] = None
         else:
             self._delay((partition,))
 
-    def _take(self, partition: str, fetched: protocol.FetchedPartition) -> None:
+    def _buffer_fetched(self, partition: str, fetched: protocol.FetchedPartition) -> None:
         """Buffer fetched records for the next polls, and advance the position."""
         self.high_watermarks[partition] = fetched.hw
         if self._isolation_level == protocol.READ_COMMITTED:
@@ -344,7 +346,7 @@ class Consumer:
             read_replica = self._read_replicas[partition] = ReadReplica(replica, leader_epoch)
             lease_us = self._config.metadata_max_age_us + 1
             self._host.set_timer(lease_us, self._expire_read_replica, (partition, read_replica))
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
 
     def _expire_read_replica(self, expiring: tuple[str, "ReadReplica"]) -> None:
         partition, read_replica = expiring
@@ -358,7 +360,7 @@ class Consumer:
         if replica in self._metadata.live_brokers and replica in self._sessions:
             return replica
         self._clear_read_replica(partition, "offline")
-        self._changed.pop(partition, None)
+        self._changed_partitions.pop(partition, None)
         if self._fetch_error_clears_read_replica:
             self._metadata.request_update()
         return leader
@@ -370,7 +372,7 @@ class Consumer:
             if epochs.get(partition) != read_replica.leader_epoch:
                 self._clear_read_replica(partition, "new leader")
 
-    def _leaves_read_replica(self, error: str) -> bool:
+    def _must_leave_read_replica(self, error: str) -> bool:
         """Return whether a consumer leaves a follower after an error.
 
         Since KAFKA-14379 it does after every error that triggers a metadata request. It always did
@@ -387,7 +389,7 @@ class Consumer:
         if read_replica is None:
             return False
         self._host.emit(ReadReplicaCleared, self._host.name, partition, read_replica.broker, reason)
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         return True
 
     def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
@@ -406,13 +408,13 @@ class Consumer:
 
     def _move_to(self, partition: str, offset: int) -> None:
         self.position[partition] = offset
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
 
     def _delay(self, partitions: Iterable[str]) -> None:
         until_us = self._host.clock.now_us + self._config.retry_backoff_us
         for partition in partitions:
             self._delayed_until_us[partition] = until_us
-            self._changed[partition] = None
+            self._changed_partitions[partition] = None
 
     def _out_of_range(self, leader: int, partition: str) -> None:
         """Reset a position outside of the log, as ``auto.offset.reset`` says."""
@@ -421,7 +423,7 @@ class Consumer:
             # The application gets an OffsetOutOfRangeException and keeps its position.
             self._delay((partition,))
             return
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         if self._rack is not None:
             # A follower may have refused the position, but only the leader can reset it.
             current_leader = self._metadata.leader(partition)
@@ -437,7 +439,7 @@ class Consumer:
         if self._metadata.connections[leader].is_usable():
             self._request_offset(leader, partition, LATEST)
             return True
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         return False
 
     def _request_offset(self, leader: int, partition: str, policy: str) -> None:
@@ -454,7 +456,7 @@ class Consumer:
         self._resetting.pop(partition, None)
         if partition not in self.position:
             return  # It was revoked meanwhile.
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         if response is None and self.position[partition] == NO_POSITION:
             self._metadata.request_update()
             self._delay((partition,))
@@ -483,11 +485,11 @@ class Consumer:
     def _poll(self, _: None) -> None:
         self._poll_scheduled = False
         now_us = self._host.clock.now_us
-        self._history.record_poll(self._process, self._take_polled(), self._last_poll_us, now_us)
+        self._history.record_poll(self._process, self._take_poll_records(), self._last_poll_us, now_us)
         self._last_poll_us = now_us
         self._schedule_poll()
 
-    def _take_polled(self) -> dict[str, list[tuple[int, str]]]:
+    def _take_poll_records(self) -> dict[str, list[tuple[int, str]]]:
         """Take the records of a poll out of the buffer (``max.poll.records``)."""
         count = self._max_poll_records
         polled, self._buffer = self._buffer[:count], self._buffer[count:]
@@ -517,7 +519,7 @@ class Consumer:
             partition
         )
 
-    def reached(self, partition: str) -> int | None:
+    def read_end(self, partition: str) -> int | None:
         """Return the offset below which all is read: the position, or the end of a hole."""
         position = self.position.get(partition)
         return None if position is None else max(position, self._hole_end.get(partition, position))

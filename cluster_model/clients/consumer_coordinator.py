@@ -9,7 +9,12 @@ from typing import Any, Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.assignors import STICKY, assign, is_cooperative
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
-from harrow.cluster_model.clients.group_member import MOVED, GroupListener, GroupMember, GroupMetadata
+from harrow.cluster_model.clients.group_member import (
+    COORDINATOR_ERRORS,
+    GroupListener,
+    GroupMember,
+    GroupMetadata,
+)
 from harrow.cluster_model.coordinators.protocol import (
     NO_GENERATION,
     NO_INSTANCE,
@@ -37,8 +42,8 @@ STABLE: Final = "stable"
 _JOIN_LAPSE_US: Final = 5 * US_PER_SECOND
 """How long a JoinGroup may take beyond the rebalance timeout (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
 
-_FENCED: Final = frozenset({errors.UNKNOWN_MEMBER_ID, errors.ILLEGAL_GENERATION})
-_FATAL: Final = frozenset(
+_FENCING_ERRORS: Final = frozenset({errors.UNKNOWN_MEMBER_ID, errors.ILLEGAL_GENERATION})
+_FATAL_ERRORS: Final = frozenset(
     {errors.FENCED_INSTANCE_ID, errors.INCONSISTENT_GROUP_PROTOCOL, errors.INVALID_SESSION_TIMEOUT}
 )
 
@@ -81,19 +86,19 @@ class ConsumerCoordinator(GroupMember):
         self._is_heartbeat_in_flight = False
         self._last_answer_us = 0
         # Generation and member id as of the last assignment (``onJoinComplete``), for transactions.
-        self._joined_as = (NO_GENERATION, NO_MEMBER)
+        self._last_membership = (NO_GENERATION, NO_MEMBER)
 
     @property
     def group_metadata(self) -> GroupMetadata:
         config = self._config
-        return GroupMetadata(config.group, *self._joined_as, config.group_instance)
+        return GroupMetadata(config.group, *self._last_membership, config.group_instance)
 
     @property
     def blocks_poll(self) -> bool:
         return self._is_preparing
 
     def is_settled(self) -> bool:
-        return self.state == STABLE and not (self._needs_join or self._without_offset)
+        return self.state == STABLE and not (self._needs_join or self._partitions_without_offset)
 
     # Within poll
 
@@ -110,7 +115,7 @@ class ConsumerCoordinator(GroupMember):
                 self._prepare_join()
         elif self._auto_commits and not self._is_preparing:
             self._auto_commit()
-        if self._without_offset:
+        if self._partitions_without_offset:
             self._fetch_offsets()
 
     def _retry_later(self) -> None:
@@ -151,7 +156,7 @@ class ConsumerCoordinator(GroupMember):
     def _prepare_join(self) -> None:
         """Commit polled offsets, then give up what others may get (``onJoinPrepare``)."""
         self._is_preparing = True
-        consumed = self._listener.consumed()
+        consumed = self._listener.consumed_offsets()
         if self._auto_commits and consumed and self.state == STABLE:
             self.commit_sync(consumed, lambda _: self._join())
         else:
@@ -180,7 +185,7 @@ class ConsumerCoordinator(GroupMember):
             tuple((name, self._subscription(name)) for name in config.assignors),
         )
         timeout_us = max(config.request_timeout_us, config.max_poll_interval_us + _JOIN_LAPSE_US)
-        connection.send(request, self._joined, timeout_us=timeout_us)
+        connection.send(request, self._handle_join_response, timeout_us=timeout_us)
         self._listener.resume_poll()
 
     def _subscription(self, assignor: str) -> Subscription:
@@ -189,14 +194,16 @@ class ConsumerCoordinator(GroupMember):
         owned = tuple(self.owned)
         return Subscription(self._topics, owned, self.generation if owned else NO_GENERATION)
 
-    def _joined(self, response: JoinGroupResponse | None, _: Any) -> None:
+    def _handle_join_response(self, response: JoinGroupResponse | None, _: Any) -> None:
         if self._is_closed:
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if response is None or error != errors.NONE:
             if response is not None and error == errors.MEMBER_ID_REQUIRED:
                 self.member = response.member
-            self._join_failed(error, at_once=error in (errors.MEMBER_ID_REQUIRED, errors.UNKNOWN_MEMBER_ID))
+            self._handle_join_error(
+                error, at_once=error in (errors.MEMBER_ID_REQUIRED, errors.UNKNOWN_MEMBER_ID)
+            )
             return
         self.member, self.generation = response.member, response.generation
         self.state = COMPLETING
@@ -209,37 +216,37 @@ class ConsumerCoordinator(GroupMember):
             self._assignment_snapshot = None
         connection = self._lookup.connection()
         if connection is None:
-            self._join_failed(errors.NETWORK_EXCEPTION)
+            self._handle_join_error(errors.NETWORK_EXCEPTION)
             return
         config = self._config
         request = SyncGroupRequest(
             config.group, self.generation, self.member, config.group_instance, assignments
         )
-        connection.send(request, self._synced)
+        connection.send(request, self._handle_sync_response)
 
-    def _join_failed(self, error: str, *, at_once: bool = False) -> None:
+    def _handle_join_error(self, error: str, *, at_once: bool = False) -> None:
         self.state = UNJOINED
         self._needs_join = True
-        if error in MOVED:
+        if error in COORDINATOR_ERRORS:
             self._lookup.forget()
-        elif error in _FENCED:
+        elif error in _FENCING_ERRORS:
             self._lose_membership(error)
-        if error in _FATAL:
+        if error in _FATAL_ERRORS:
             self._fail(error)
             return
         wait_us = 0 if at_once else self._config.retry_backoff_us
         self._join_retry_us = self._host.clock.now_us + wait_us
         self._poll_again()
 
-    def _synced(self, response: SyncGroupResponse | None, _: Any) -> None:
+    def _handle_sync_response(self, response: SyncGroupResponse | None, _: Any) -> None:
         if self._is_closed:
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if response is None or error != errors.NONE:
-            self._join_failed(error, at_once=error == errors.REBALANCE_IN_PROGRESS)
+            self._handle_join_error(error, at_once=error == errors.REBALANCE_IN_PROGRESS)
             return
         self.state = STABLE
-        self._joined_as = self.generation, self.member
+        self._last_membership = self.generation, self.member
         self._last_answer_us = self._host.clock.now_us
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]
@@ -250,8 +257,8 @@ class ConsumerCoordinator(GroupMember):
         added = [name for name in assigned if name not in self.owned]
         self.owned = dict.fromkeys(assigned)
         self._last_owned = assigned, self.generation
-        self._without_offset.update(dict.fromkeys(added))
-        self._listener.partitions_assigned(added)
+        self._partitions_without_offset.update(dict.fromkeys(added))
+        self._listener.on_partitions_assigned(added)
         self._schedule_heartbeat()
         self._poll_again()
 
@@ -280,8 +287,8 @@ class ConsumerCoordinator(GroupMember):
         if self._is_closed or self.state != STABLE:
             return
         now_us, config = self._host.clock.now_us, self._config
-        left_us = config.max_poll_interval_us - (now_us - self._listener.polled_us())
-        if not self._listener.is_polling() and left_us <= 0:
+        remaining_us = config.max_poll_interval_us - (now_us - self._listener.poll_start_us())
+        if not self._listener.is_polling() and remaining_us <= 0:
             self._leave("max.poll.interval.ms")
             return
         if now_us - self._last_answer_us >= config.session_timeout_us:
@@ -293,34 +300,34 @@ class ConsumerCoordinator(GroupMember):
         elif not self._is_heartbeat_in_flight:
             self._is_heartbeat_in_flight = True
             request = HeartbeatRequest(config.group, self.generation, self.member, config.group_instance)
-            connection.send(request, self._heartbeat_answered, self.generation)
+            connection.send(request, self._handle_heartbeat_response, self.generation)
         wait_us = config.heartbeat_interval_us
         if not self._listener.is_polling():
-            wait_us = min(wait_us, max(left_us, 1))
+            wait_us = min(wait_us, max(remaining_us, 1))
         self._is_heartbeat_scheduled = True
         self._host.set_timer(wait_us, self._send_heartbeat)
 
-    def _heartbeat_answered(self, response: HeartbeatResponse | None, generation: int) -> None:
+    def _handle_heartbeat_response(self, response: HeartbeatResponse | None, generation: int) -> None:
         self._is_heartbeat_in_flight = False
         if self._is_closed:
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if error == errors.NONE:
             self._last_answer_us = self._host.clock.now_us
-        elif error in MOVED:
+        elif error in COORDINATOR_ERRORS:
             self._lookup.forget()
             self._lookup.find()
         elif self.state == STABLE and generation == self.generation:
             if error == errors.REBALANCE_IN_PROGRESS:
                 self.rejoin()
             else:
-                self._fenced(error)
+                self._handle_fencing(error)
 
-    def _fenced(self, error: str) -> None:
+    def _handle_fencing(self, error: str) -> None:
         """Handle an error that means that the group continues without this member."""
-        if error in _FATAL:
+        if error in _FATAL_ERRORS:
             self._fail(error)
-        elif error in _FENCED and self._subscribes:
+        elif error in _FENCING_ERRORS and self._subscribes:
             self._lose_membership(error)
             self._poll_again()
 
@@ -348,14 +355,14 @@ class ConsumerCoordinator(GroupMember):
             else errors.UNKNOWN_MEMBER_ID
         )
 
-    def _commit_refused(self, error: str) -> None:
+    def _handle_commit_error(self, error: str) -> None:
         if error == errors.REBALANCE_IN_PROGRESS:
             self.rejoin()
         else:
-            self._fenced(error)
+            self._handle_fencing(error)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        consumed = self._listener.consumed()
+        consumed = self._listener.consumed_offsets()
         if self._auto_commits and consumed and self.generation != NO_GENERATION:
             self.commit_sync(consumed, lambda _: self._close(on_closed))
         else:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.group_member import (
-    MOVED,
+    COORDINATOR_ERRORS,
     RETRIABLE,
     GroupListener,
     GroupMember,
@@ -46,7 +46,7 @@ FATAL: Final = "FATAL"
 
 _ID_END: Final = 1 << 32
 _NO_HEARTBEATS: Final = frozenset({UNSUBSCRIBED, FENCED, STALE, FATAL})
-_FENCED: Final = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
+_FENCING_ERRORS: Final = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
 
 LocalAssignment = tuple[int, tuple[str, ...]]
 """The partitions that a member owns or is to own, with a number that changes on every change."""
@@ -96,7 +96,7 @@ class ConsumerMembership(GroupMember):
         self._local: LocalAssignment = _NONE
         self._is_reconciling = False
         self._reconciliations = 0
-        self._in_next_poll: Callable[[], None] | None = None
+        self._resume_in_next_poll: Callable[[], None] | None = None
         self._in_flight = 0
         self._is_awaited = False
         self._failures = 0
@@ -126,7 +126,7 @@ class ConsumerMembership(GroupMember):
         return False
 
     def is_settled(self) -> bool:
-        return self.state == STABLE and not self._without_offset
+        return self.state == STABLE and not self._partitions_without_offset
 
     # Within poll
 
@@ -134,16 +134,16 @@ class ConsumerMembership(GroupMember):
         if self._is_closed:
             return
         if self._subscribes and self.state in _NO_HEARTBEATS:
-            self._release_lost()
+            self._revoke_lost_partitions()
             self._join()
-        if self._in_next_poll is not None:
-            resume, self._in_next_poll = self._in_next_poll, None
+        if self._resume_in_next_poll is not None:
+            resume, self._resume_in_next_poll = self._resume_in_next_poll, None
             resume()
         if self.state == RECONCILING:
             self._maybe_reconcile()
         if self._auto_commits:
             self._auto_commit()
-        if self._without_offset:
+        if self._partitions_without_offset:
             self._fetch_offsets()
 
     def metadata_updated(self) -> None:
@@ -183,7 +183,7 @@ class ConsumerMembership(GroupMember):
             self._set_timer()
 
     def _poll_expires_us(self) -> int:
-        return self._listener.poll_ended_us() + self._config.max_poll_interval_us
+        return self._listener.poll_end_us() + self._config.max_poll_interval_us
 
     def _set_timer(self) -> None:
         """Set a timer for the next heartbeat or the poll timeout."""
@@ -229,7 +229,7 @@ class ConsumerMembership(GroupMember):
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
         if response is None or error != errors.NONE:
-            self._refused(error)
+            self._handle_error(error)
         else:
             self._failures = 0
             if response.heartbeat_interval_us != self._interval_us:
@@ -240,21 +240,21 @@ class ConsumerMembership(GroupMember):
                 self._take_target(response.assignment)
         self._maybe_heartbeat()
 
-    def _refused(self, error: str) -> None:
+    def _handle_error(self, error: str) -> None:
         """Make the next heartbeat complete, and handle the error (``onErrorResponse``)."""
         self._sent_subscription, self._sent_local = False, None
         self._heartbeat_due_us = self._host.clock.now_us
         if error in (errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE):
             self._lookup.forget()
             self._lookup.find()
-        elif error in MOVED or error == errors.COORDINATOR_LOAD_IN_PROGRESS:
-            if error in MOVED:
+        elif error in COORDINATOR_ERRORS or error == errors.COORDINATOR_LOAD_IN_PROGRESS:
+            if error in COORDINATOR_ERRORS:
                 self._lookup.forget()
                 self._lookup.find()
             self._heartbeat_due_us += self._backoff.backoff_us(self._failures)
             self._failures += 1
-        elif error in _FENCED:
-            self._fenced(error)
+        elif error in _FENCING_ERRORS:
+            self._handle_fencing(error)
         else:
             self.state = FATAL
             self._fail(error)
@@ -288,9 +288,9 @@ class ConsumerMembership(GroupMember):
         self._reconciliations += 1
         reconciliation, target = self._reconciliations, self._target
         revoked = [name for name in self.owned if name not in target[1]]
-        if self._auto_commits and self._listener.consumed():
+        if self._auto_commits and self._listener.consumed_offsets():
             if revoked:
-                self._listener.partitions_paused(revoked)
+                self._listener.on_partitions_paused(revoked)
             ends_us = self._host.clock.now_us + self._config.max_poll_interval_us
             self._commit_before_revocation(ends_us, lambda: self._revoke_and_assign(reconciliation, target))
         else:
@@ -312,7 +312,7 @@ class ConsumerMembership(GroupMember):
 
         def attempt(_: Any) -> None:
             if not self._is_closed:
-                self.commit_async(dict(self._listener.consumed()), ended)
+                self.commit_async(dict(self._listener.consumed_offsets()), ended)
 
         attempt(None)
 
@@ -321,7 +321,7 @@ class ConsumerMembership(GroupMember):
             return
         if self._has_listener and not self._listener.is_polling():
             # The application is called only during its polls.
-            self._in_next_poll = lambda: self._revoke_and_assign(reconciliation, target)
+            self._resume_in_next_poll = lambda: self._revoke_and_assign(reconciliation, target)
             return
         self._is_reconciling = False
         if self._is_closed or self.state != RECONCILING:
@@ -332,8 +332,8 @@ class ConsumerMembership(GroupMember):
             self._revoke(revoked, lost=False)
         added = [name for name in partitions if name not in self.owned]
         self.owned = dict.fromkeys(partitions)
-        self._without_offset.update(dict.fromkeys(added))
-        self._listener.partitions_assigned(added)
+        self._partitions_without_offset.update(dict.fromkeys(added))
+        self._listener.on_partitions_assigned(added)
         self._local = target
         self._auto_commit_us = self._host.clock.now_us + self._config.auto_commit_interval_us
         self.state = ACKNOWLEDGING
@@ -343,12 +343,12 @@ class ConsumerMembership(GroupMember):
 
     # Leaving the group
 
-    def _fenced(self, reason: str) -> None:
+    def _handle_fencing(self, reason: str) -> None:
         """Give up partitions, which others may own by now, and rejoin (``transitionToFenced``)."""
         self.state = FENCED
         self._lose_membership(reason)
         if not self._has_listener or self._listener.is_polling():
-            self._release_lost()
+            self._revoke_lost_partitions()
             self._join()
 
     def _leave_for_long_poll(self) -> None:
@@ -357,7 +357,7 @@ class ConsumerMembership(GroupMember):
         self._send_leave(_ignore)
         self._lose_membership("max.poll.interval.ms")
         if not self._has_listener:
-            self._release_lost()
+            self._revoke_lost_partitions()
 
     def _lose_membership(self, reason: str) -> None:
         if self.epoch > 0:
@@ -369,7 +369,7 @@ class ConsumerMembership(GroupMember):
         self._in_flight += 1
         self._is_awaited = False
 
-    def _release_lost(self) -> None:
+    def _revoke_lost_partitions(self) -> None:
         if self.owned:
             self._revoke(tuple(self.owned), lost=True)
 
@@ -384,7 +384,7 @@ class ConsumerMembership(GroupMember):
         return True
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        consumed = self._listener.consumed()
+        consumed = self._listener.consumed_offsets()
         if self._auto_commits and consumed and self._is_in_group():
             self.commit_sync(consumed, lambda _: self._close(on_closed))
         else:
@@ -407,7 +407,7 @@ class ConsumerMembership(GroupMember):
     def _commit_error(self) -> str:
         return errors.NONE
 
-    def _commit_refused(self, error: str) -> None:
+    def _handle_commit_error(self, error: str) -> None:
         """Do nothing: only heartbeats tell whether it is still a member."""
 
     def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:

@@ -5,9 +5,9 @@ from typing import Final
 from harrow.cluster_model.sim.choices import Stream
 
 _JITTER_MILLIONTHS: Final = 200_000
-"""Delays vary by up to a fifth, so that clients do not retry in step.
+"""Delays vary by up to a fifth, so that clients do not retry at the same time.
 
-It is ``CommonClientConfigs.RETRY_BACKOFF_JITTER``.
+After ``CommonClientConfigs.RETRY_BACKOFF_JITTER``.
 """
 _WHOLE: Final = 1_000_000
 
@@ -15,7 +15,7 @@ _WHOLE: Final = 1_000_000
 class ExponentialBackoff:
     """A delay that doubles with each failure, up to a maximum.
 
-    It is constant if the maximum is not above the first delay.
+    The delay is constant if the maximum is not above the first delay.
     """
 
     __slots__ = ("_initial_us", "_max_us", "_stream")
@@ -26,9 +26,9 @@ class ExponentialBackoff:
         self._stream = stream
 
     def backoff_us(self, attempts: int) -> int:
-        """Return the delay after a failure that follows *attempts* earlier ones.
+        """Return the delay after a failure that follows *attempts* earlier failures.
 
-        Only a delay that grows has jitter.
+        Only growing delays have jitter.
         """
         if self._max_us <= self._initial_us:
             return self._initial_us

@@ -13,17 +13,17 @@ from harrow.cluster_model import errors, protocol
 
 
 class FetchSessionHandler:
-    """The partitions to fetch from one broker, and those that its session has.
+    """The partitions to fetch from one broker, and the partitions that its session has.
 
-    ``asked`` has the offset and leader epoch of each partition that the last request fetched,
+    ``requested`` has the offset and leader epoch of each partition that the last request fetched,
     whether it named the partition or the session had it. Only the next request changes it.
     """
 
     __slots__ = (
-        "_changed",
+        "_changed_partitions",
         "_last_epochs",
         "_log_starts",
-        "_named_again",
+        "_partitions_to_name",
         "_positions",
         "_session_epoch",
         "_session_id",
@@ -32,9 +32,10 @@ class FetchSessionHandler:
 
     def __init__(self) -> None:
         self._positions: dict[str, tuple[int, int]] = {}
-        self._changed: dict[str, None] = {}
-        # Changed partitions to name even if their offset and leader epoch are the same.
-        self._named_again: dict[str, None] = {}
+        self._changed_partitions: dict[str, None] = {}
+        # Changed partitions that the next request names, even with the same offset and leader
+        # epoch.
+        self._partitions_to_name: dict[str, None] = {}
         self._last_epochs: dict[str, int] = {}
         self._log_starts: dict[str, int] = {}
         self._session_id = protocol.NO_SESSION
@@ -42,10 +43,10 @@ class FetchSessionHandler:
         self.requested: dict[str, tuple[int, int]] = {}
 
     def has_partitions(self) -> bool:
-        """Return whether there is anything to fetch."""
+        """Return whether there are partitions to fetch."""
         return bool(self._positions)
 
-    def put(
+    def set_position(
         self,
         partition: str,
         offset: int,
@@ -55,24 +56,24 @@ class FetchSessionHandler:
     ) -> None:
         """Fetch a partition from *offset*, for a log that starts at *log_start*.
 
-        The record before *offset* is of the epoch *last_epoch* (KIP-595).
+        The record before *offset* has the epoch *last_epoch* (KIP-595).
         """
         self._positions[partition] = (offset, leader_epoch)
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         if last_epoch != self._last_epochs.get(partition, protocol.NO_EPOCH):
             self._last_epochs[partition] = last_epoch
-            self._named_again[partition] = None
+            self._partitions_to_name[partition] = None
         if log_start != self._log_starts.get(partition, 0):
             self._log_starts[partition] = log_start
-            self._named_again[partition] = None
+            self._partitions_to_name[partition] = None
 
     def remove(self, partition: str) -> None:
         """Stop fetching a partition.
 
-        If it comes back, the request names it even at the same offset.
+        If the partition is added again, the request names it even at the same offset.
         """
         if self._positions.pop(partition, None) is not None:
-            self._changed[partition] = self._named_again[partition] = None
+            self._changed_partitions[partition] = self._partitions_to_name[partition] = None
 
     def request(
         self,
@@ -88,15 +89,15 @@ class FetchSessionHandler:
             self.requested = self._positions.copy()
         else:
             partitions = {}
-            for name in self._changed:
+            for name in self._changed_partitions:
                 position = self._positions.get(name)
                 if position is None:
                     if self.requested.pop(name, None) is not None:
                         forgotten.append(name)
-                elif name in self._named_again or self.requested.get(name) != position:
+                elif name in self._partitions_to_name or self.requested.get(name) != position:
                     self.requested[name] = partitions[name] = position
-        self._changed.clear()
-        self._named_again.clear()
+        self._changed_partitions.clear()
+        self._partitions_to_name.clear()
         epochs, starts = self._last_epochs, self._log_starts
         last_epochs = {name: epochs[name] for name in partitions if name in epochs} if epochs else {}
         return protocol.FetchRequest(
@@ -114,22 +115,22 @@ class FetchSessionHandler:
 
     def has_changed(self) -> bool:
         """Return whether the next request may name a partition."""
-        return bool(self._changed)
+        return bool(self._changed_partitions)
 
     def next_request(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
         """Return a function that counts repetitions of *request*.
 
-        None if the next request would not be the same after an empty answer.
+        Return None if the next request would differ after an empty answer.
         """
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH or request.partitions or request.forgotten:
             return None
-        return self._repeated
+        return self._count_repetitions
 
-    def _repeated(self, requests: int) -> None:
+    def _count_repetitions(self, requests: int) -> None:
         self._session_epoch += requests
 
     def handle_response(self, response: protocol.FetchResponse) -> bool:
-        """Continue the session as the broker says; return False if it refused the fetch."""
+        """Continue the session. Return False if the broker refused the fetch."""
         if response.error != errors.NONE:
             # An unknown session cannot be closed.
             if response.error == errors.FETCH_SESSION_ID_NOT_FOUND:

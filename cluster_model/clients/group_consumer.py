@@ -13,7 +13,7 @@ from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.consumer import EARLIEST, LATEST, NO_POSITION, Consumer
 from harrow.cluster_model.clients.consumer_coordinator import ConsumerCoordinator
 from harrow.cluster_model.clients.consumer_membership import ConsumerMembership
-from harrow.cluster_model.clients.group_member import GroupMember, GroupMetadata, OnCommitted
+from harrow.cluster_model.clients.group_member import CommitCallback, GroupMember, GroupMetadata
 from harrow.cluster_model.coordinators.protocol import NO_OFFSET_COMMITTED
 from harrow.cluster_model.events import (
     GroupOffsetFound,
@@ -84,7 +84,7 @@ class GroupConsumer(Consumer):
         self._on_failed = on_failed
         # The driver of another program decides when to poll.
         self._phase = _POLLING if on_records is None else _PROCESSING
-        self._poll_began_us = self._poll_ended_us = host.clock.now_us
+        self._poll_start_us = self._poll_end_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
         self.coordinator: GroupMember
         if config.group_protocol == CONSUMER_PROTOCOL:
@@ -121,7 +121,7 @@ class GroupConsumer(Consumer):
     def _begin(self) -> None:
         now_us = self._host.clock.now_us
         if self._manual_assignment:
-            self.partitions_assigned(self._manual_assignment)
+            self.on_partitions_assigned(self._manual_assignment)
             self.coordinator.request_offsets(self._manual_assignment)
         else:
             self._history.record_subscription(self._process, self._topic_partitions, now_us)
@@ -133,7 +133,7 @@ class GroupConsumer(Consumer):
         """Return its identity, for a transaction that commits its offsets (KIP-447)."""
         return self.coordinator.group_metadata
 
-    def commit(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
+    def commit(self, offsets: Mapping[str, int], on_done: CommitCallback) -> None:
         """Commit, and wait for the outcome (``commitSync``)."""
         self.coordinator.commit_sync(offsets, on_done)
 
@@ -154,25 +154,25 @@ class GroupConsumer(Consumer):
     def is_polling(self) -> bool:
         return self._phase == _POLLING
 
-    def polled_us(self) -> int:
-        return self._poll_began_us
+    def poll_start_us(self) -> int:
+        return self._poll_start_us
 
-    def poll_ended_us(self) -> int:
-        return self._poll_ended_us
+    def poll_end_us(self) -> int:
+        return self._poll_end_us
 
-    def consumed(self) -> Mapping[str, int]:
+    def consumed_offsets(self) -> Mapping[str, int]:
         return self.consumed_to
 
     def poll_again(self) -> None:
         """Begin a poll."""
         if self._phase != _ENDED:
             self._phase = _POLLING
-            self._poll_began_us = self._host.clock.now_us
+            self._poll_start_us = self._host.clock.now_us
             self.coordinator.poll()
             self._schedule_poll()
 
     def _metadata_updated(self) -> None:
-        self._changed.update(dict.fromkeys(self.position))
+        self._changed_partitions.update(dict.fromkeys(self.position))
         self.coordinator.metadata_updated()
         if self._phase == _POLLING:
             self.coordinator.poll()
@@ -187,9 +187,9 @@ class GroupConsumer(Consumer):
         self._schedule_poll()
 
     def _return_records(self) -> None:
-        now_us = self._poll_ended_us = self._host.clock.now_us
-        records = self._take_polled()
-        self._history.record_poll(self._process, records, self._poll_began_us, now_us)
+        now_us = self._poll_end_us = self._host.clock.now_us
+        records = self._take_poll_records()
+        self._history.record_poll(self._process, records, self._poll_start_us, now_us)
         for partition, pairs in records.items():
             self.consumed_to[partition] = pairs[-1][0] + 1
         self._phase = _PROCESSING
@@ -207,7 +207,7 @@ class GroupConsumer(Consumer):
                     self.poll_again()
                 return
             if isinstance(step, programs.ProcessRecords):
-                self._host.set_timer(self._poll_interval_us, self._processed, step.records)
+                self._host.set_timer(self._poll_interval_us, self._finish_records, step.records)
                 return
             if isinstance(step, programs.CommitOffsets):
                 if self.consumed_to:
@@ -218,7 +218,7 @@ class GroupConsumer(Consumer):
                 assert isinstance(step, programs.SubscribeToSource), step
                 self._begin()
 
-    def _processed(self, records: Records) -> None:
+    def _finish_records(self, records: Records) -> None:
         for partition, pairs in records.items():
             values = tuple(value for _, value in pairs)
             end = pairs[-1][0] + 1
@@ -231,14 +231,14 @@ class GroupConsumer(Consumer):
         """Return from a waiting poll without records, as after its timeout."""
         if self._phase == _POLLING:
             self._phase = _PROCESSING
-            self._poll_ended_us = self._host.clock.now_us
+            self._poll_end_us = self._host.clock.now_us
             self._on_records({})
 
     def seek(self, partition: str, offset: int) -> None:
         """Read a partition from *offset*, whatever its group has committed (``seek``)."""
         self.coordinator.skip_offset_fetch(partition)
         self.position[partition] = self.consumed_to[partition] = offset
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         self._fetch()
 
     def rewind(self) -> None:
@@ -262,7 +262,7 @@ class GroupConsumer(Consumer):
 
     # For its membership
 
-    def partitions_assigned(self, partitions: Sequence[str]) -> None:
+    def on_partitions_assigned(self, partitions: Sequence[str]) -> None:
         names = tuple(partitions)
         generation = self.coordinator.generation
         group = self._config.group
@@ -272,7 +272,7 @@ class GroupConsumer(Consumer):
         if self._on_assigned is not None:
             self._on_assigned(names)
 
-    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
+    def on_partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
         names = tuple(partitions)
         coordinator = self.coordinator
         self._host.emit(
@@ -285,7 +285,7 @@ class GroupConsumer(Consumer):
         self._history.record_assignment(self._process, tuple(coordinator.owned), self._host.clock.now_us)
         self._fetch()
 
-    def partitions_paused(self, partitions: Sequence[str]) -> None:
+    def on_partitions_paused(self, partitions: Sequence[str]) -> None:
         for name in partitions:
             self._stop_reading(name)
         # A fetch that repeats itself would keep requesting them.
@@ -304,13 +304,13 @@ class GroupConsumer(Consumer):
         self._at_beginning.pop(partition, None)
         self._resetting.pop(partition, None)
         self._corrupt.pop(partition, None)
-        self._changed.pop(partition, None)
+        self._changed_partitions.pop(partition, None)
         broker = self._fetched_from.pop(partition, None)
         if broker is not None:
             self._sessions[broker].remove(partition)
         self._buffer = [record for record in self._buffer if record[0] != partition]
 
-    def start_at(self, partition: str, offset: int) -> None:
+    def set_committed_offset(self, partition: str, offset: int) -> None:
         self._host.emit(GroupOffsetFound, self._host.name, partition, offset)
         policy = self._config.auto_offset_reset
         if offset != NO_OFFSET_COMMITTED:
@@ -323,7 +323,7 @@ class GroupConsumer(Consumer):
         else:
             # The application gets a NoOffsetForPartitionException, and reads the other partitions.
             return
-        self._changed[partition] = None
+        self._changed_partitions[partition] = None
         self._fetch()
 
     def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
@@ -335,15 +335,15 @@ class GroupConsumer(Consumer):
     def _delay(self, partitions: Iterable[str]) -> None:
         super()._delay([name for name in partitions if name in self.position])
 
-    def committing(self, offsets: Mapping[str, int]) -> None:
+    def on_commit_started(self, offsets: Mapping[str, int]) -> None:
         self._history.record_commit(self._process, offsets.items(), self._host.clock.now_us, INVOKE)
 
-    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
+    def on_commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
         type_ = OK if error == errors.NONE else INFO if error in _UNCERTAIN else FAIL
         failure = None if error == errors.NONE else error
         self._history.record_commit(self._process, offsets.items(), self._host.clock.now_us, type_, failure)
 
-    def group_failed(self, error: str) -> None:
+    def on_group_failed(self, error: str) -> None:
         """End the application, because poll throws an exception."""
         self._phase = _ENDED
         if self._on_failed is not None:

@@ -23,7 +23,7 @@ from harrow.cluster_model.settings import ConsumerConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import CONSUMER_OFFSETS
 
-MOVED: Final = frozenset(
+COORDINATOR_ERRORS: Final = frozenset(
     {
         errors.COORDINATOR_NOT_AVAILABLE,
         errors.NOT_COORDINATOR,
@@ -35,9 +35,12 @@ MOVED: Final = frozenset(
 
 NETWORK_EXCEPTION stands for a lost connection.
 """
-RETRIABLE: Final = MOVED | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.UNKNOWN_TOPIC_OR_PARTITION}
+RETRIABLE: Final = COORDINATOR_ERRORS | {
+    errors.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+}
 
-OnCommitted = Callable[[str], None]
+CommitCallback = Callable[[str], None]
 """Called with the outcome of a commit: `errors.NONE` or an error."""
 
 
@@ -59,37 +62,37 @@ class GroupListener(Protocol):
     def is_polling(self) -> bool:
         """Return whether the application is in a poll."""
 
-    def polled_us(self) -> int:
+    def poll_start_us(self) -> int:
         """Return when the last poll began."""
 
-    def poll_ended_us(self) -> int:
+    def poll_end_us(self) -> int:
         """Return when the last poll returned."""
 
-    def consumed(self) -> Mapping[str, int]:
+    def consumed_offsets(self) -> Mapping[str, int]:
         """Return the offset up to which the application has polled each partition."""
 
-    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
+    def on_partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
         """Stop reading partitions; *lost* if other members may read them already."""
 
-    def partitions_assigned(self, partitions: Sequence[str]) -> None:
+    def on_partitions_assigned(self, partitions: Sequence[str]) -> None:
         """Prepare to read partitions, whose committed offsets follow."""
 
-    def start_at(self, partition: str, offset: int) -> None:
+    def set_committed_offset(self, partition: str, offset: int) -> None:
         """Read a partition from the committed offset, which is -1 if there is none."""
 
-    def partitions_paused(self, partitions: Sequence[str]) -> None:
+    def on_partitions_paused(self, partitions: Sequence[str]) -> None:
         """Return no more records of partitions that are about to be revoked."""
 
     def resume_poll(self) -> None:
         """Let a waiting poll return its records."""
 
-    def committing(self, offsets: Mapping[str, int]) -> None:
+    def on_commit_started(self, offsets: Mapping[str, int]) -> None:
         """Note the start of a commit."""
 
-    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
+    def on_commit_ended(self, offsets: Mapping[str, int], error: str) -> None:
         """Note the outcome of a commit."""
 
-    def group_failed(self, error: str) -> None:
+    def on_group_failed(self, error: str) -> None:
         """End the application: another poll would only repeat the exception."""
 
 
@@ -141,7 +144,7 @@ class GroupMember:
         self._auto_commit_us = host.clock.now_us + config.auto_commit_interval_us
         self._auto_commit_set = False
         self._waiting: list[Callable[[], None]] = []
-        self._without_offset: dict[str, None] = {}
+        self._partitions_without_offset: dict[str, None] = {}
         self._fetching_offsets = False
 
     @property
@@ -189,15 +192,15 @@ class GroupMember:
     def _revoke(self, partitions: Sequence[str], *, lost: bool) -> None:
         for name in partitions:
             self.owned.pop(name, None)
-            self._without_offset.pop(name, None)
-        self._listener.partitions_revoked(partitions, lost=lost)
+            self._partitions_without_offset.pop(name, None)
+        self._listener.on_partitions_revoked(partitions, lost=lost)
 
     def _fail(self, error: str) -> None:
         self._is_closed = True
         self._host.emit(MembershipLost, self._host.name, self._config.group, error)
         if self.owned:
             self._revoke(tuple(self.owned), lost=True)
-        self._listener.group_failed(error)
+        self._listener.on_group_failed(error)
 
     # Commits
 
@@ -206,7 +209,7 @@ class GroupMember:
         now_us = self._host.clock.now_us
         if now_us >= self._auto_commit_us:
             self._auto_commit_us = now_us + self._config.auto_commit_interval_us
-            consumed = self._listener.consumed()
+            consumed = self._listener.consumed_offsets()
             if consumed and (self._is_in_group() or not self._subscribes):
                 self.commit_async(consumed, _ignore_error)
         if not self._auto_commit_set:
@@ -217,11 +220,11 @@ class GroupMember:
         self._auto_commit_set = False
         self._poll_again()
 
-    def commit_async(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
+    def commit_async(self, offsets: Mapping[str, int], on_done: CommitCallback) -> None:
         """Commit once, without waiting for the outcome."""
         self._begin_commit(dict(offsets), on_done)
 
-    def commit_sync(self, offsets: Mapping[str, int], on_done: OnCommitted) -> None:
+    def commit_sync(self, offsets: Mapping[str, int], on_done: CommitCallback) -> None:
         """Commit, and retry after retriable errors until ``default.api.timeout.ms`` is over."""
         to_commit, now_us = dict(offsets), self._host.clock.now_us
         timeout_us = self._config.api_timeout_us
@@ -245,13 +248,13 @@ class GroupMember:
 
         attempt(None)
 
-    def _begin_commit(self, offsets: dict[str, int], on_done: OnCommitted) -> None:
+    def _begin_commit(self, offsets: dict[str, int], on_done: CommitCallback) -> None:
         connection = self._lookup.connection()
         if connection is None:
             self._lookup.find()
             on_done(errors.COORDINATOR_NOT_AVAILABLE)
             return
-        self._listener.committing(offsets)
+        self._listener.on_commit_started(offsets)
         error = self._commit_error()
         if error != errors.NONE:
             self._end_commit(offsets, error, on_done)
@@ -263,17 +266,17 @@ class GroupMember:
         connection.send(request, self._commit_answered, (offsets, on_done, identity.generation))
 
     def _commit_answered(
-        self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], OnCommitted, int]
+        self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], CommitCallback, int]
     ) -> None:
         offsets, on_done, generation = context
         error = errors.NETWORK_EXCEPTION
         if response is not None:
             failures = [failure for failure in response.partitions.values() if failure != errors.NONE]
             error = failures[0] if failures else errors.NONE
-        if error in MOVED:
+        if error in COORDINATOR_ERRORS:
             self._lookup.forget()
         elif generation == self.generation and not self._is_closed:
-            self._commit_refused(error)
+            self._handle_commit_error(error)
         self._end_commit(offsets, error, on_done)
 
     def _is_in_group(self) -> bool:
@@ -284,26 +287,26 @@ class GroupMember:
         """Return the error with which the client itself refuses a commit."""
         raise NotImplementedError
 
-    def _commit_refused(self, error: str) -> None:
+    def _handle_commit_error(self, error: str) -> None:
         """React to the outcome of a commit, if it affects the membership."""
         raise NotImplementedError
 
-    def _end_commit(self, offsets: dict[str, int], error: str, on_done: OnCommitted) -> None:
+    def _end_commit(self, offsets: dict[str, int], error: str, on_done: CommitCallback) -> None:
         if error != errors.NONE:
             pairs = tuple(offsets.items())
             self._host.emit(CommitFailed, self._host.name, self._config.group, error, pairs)
-        self._listener.commit_ended(offsets, error)
+        self._listener.on_commit_ended(offsets, error)
         on_done(error)
 
     # Committed offsets
 
     def request_offsets(self, partitions: Collection[str]) -> None:
         """Fetch the committed offsets of *partitions* with the next poll."""
-        self._without_offset.update(dict.fromkeys(partitions))
+        self._partitions_without_offset.update(dict.fromkeys(partitions))
 
     def skip_offset_fetch(self, partition: str) -> None:
         """Fetch no committed offset of a partition, because its application has sought one."""
-        self._without_offset.pop(partition, None)
+        self._partitions_without_offset.pop(partition, None)
 
     def _fetch_offsets(self) -> None:
         if self._fetching_offsets:
@@ -313,7 +316,7 @@ class GroupMember:
             self._lookup.find()
             return
         self._fetching_offsets = True
-        request = self._offset_fetch_request(tuple(self._without_offset))
+        request = self._offset_fetch_request(tuple(self._partitions_without_offset))
         connection.send(request, self._offsets_fetched)
 
     def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
@@ -324,17 +327,17 @@ class GroupMember:
         if self._is_closed:
             return
         offsets = {} if response is None else response.partitions
-        if response is None or response.error in MOVED:
+        if response is None or response.error in COORDINATOR_ERRORS:
             self._lookup.forget()
         for name, (error, offset) in offsets.items():
-            if error == errors.NONE and name in self._without_offset:
-                del self._without_offset[name]
-                self._listener.start_at(name, offset)
-        if self._without_offset:
+            if error == errors.NONE and name in self._partitions_without_offset:
+                del self._partitions_without_offset[name]
+                self._listener.set_committed_offset(name, offset)
+        if self._partitions_without_offset:
             self._host.set_timer(self._config.retry_backoff_us, self._retry_offsets)
 
     def _retry_offsets(self, _: None) -> None:
-        if self._without_offset:
+        if self._partitions_without_offset:
             self._poll_again()
 
 

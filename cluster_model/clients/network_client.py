@@ -55,7 +55,7 @@ class NetworkClient(ClientEndpoint):
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
-    _timer_armed: bool = field(default=False, init=False)
+    _is_timer_set: bool = field(default=False, init=False)
     _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
@@ -108,14 +108,14 @@ class NetworkClient(ClientEndpoint):
         else:
             deadline_us = host.clock.now_us + self.timeout_us
             self.in_flight.append(InFlightRequest(correlation_id, deadline_us, on_complete, context))
-            if not self._timer_armed and not self._is_idle():
-                self._timer_armed = True
+            if not self._is_timer_set and not self._is_idle():
+                self._is_timer_set = True
                 host.set_timer(self.timeout_us, self._check_timeouts)
         if connection is None:
             connection = self._connection = host.connect(self.server, self.listener, self)
         if count_repetitions is not None and len(self.in_flight) == 1:
             self._count_repetitions = count_repetitions
-            connection.on_repeated = self._repeated
+            connection.on_repeated = self._on_repeated
         host.send_request(connection, correlation_id, request)
 
     def stop_repeating(self) -> None:
@@ -140,7 +140,7 @@ class NetworkClient(ClientEndpoint):
     def _is_idle(self) -> bool:
         return self._connection is not None and self._connection.idle is not None
 
-    def _repeated(self, requests: int, sent_us: int) -> None:
+    def _on_repeated(self, requests: int, sent_us: int) -> None:
         """Count *requests* repetitions.
 
         The last one, sent at *sent_us*, is in flight and not idle.
@@ -236,7 +236,7 @@ class NetworkClient(ClientEndpoint):
 
         A request that repeats itself is answered in time. The timer is set again when it stops.
         """
-        self._timer_armed = False
+        self._is_timer_set = False
         if self._is_idle():
             return
         if self._deadline_us() <= self.host.clock.now_us:
@@ -252,8 +252,8 @@ class NetworkClient(ClientEndpoint):
 
     def _watch_timeouts(self) -> None:
         deadline_us = self._deadline_us()
-        if deadline_us != _OWN_TIMER_US and not self._timer_armed:
-            self._timer_armed = True
+        if deadline_us != _OWN_TIMER_US and not self._is_timer_set:
+            self._is_timer_set = True
             self.host.set_timer(deadline_us - self.host.clock.now_us, self._check_timeouts)
 
     def _check_long_request(self, correlation_id: int) -> None:

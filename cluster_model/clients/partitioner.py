@@ -29,15 +29,15 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_number(key: str, partitions: int) -> int:
-    """Return the partition of a key in a topic with so many *partitions*."""
+    """Return the partition of a key in a topic with *partitions* partitions."""
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
 
 
 class Partitioner:
     """Chooses by key, otherwise round-robin or, since KIP-480, one partition per batch.
 
-    ``leads_nearby`` returns whether the leader of a partition is in the producer's rack. The sticky
-    partition is one of these, if there are any.
+    ``leads_nearby`` returns whether the leader of a partition is in the producer's rack. If there
+    are such partitions, the sticky partition is one of them.
     """
 
     __slots__ = ("_counter", "_leads_nearby", "_numbers", "_partitions", "_sticky", "_stream", "_uses_sticky")
@@ -86,7 +86,7 @@ class Partitioner:
             others = [name for name in nearby if name != partition]
             self._sticky = pick(self._stream, others or nearby)
         elif len(self._partitions) > 1:
-            # Pick one of the others without listing them: skip the current number.
+            # Pick another partition without listing all: skip the number of the current one.
             number = self._stream.below(len(self._partitions) - 1)
             self._sticky = self._partitions[number + (number >= self._numbers[partition])]
 

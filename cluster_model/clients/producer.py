@@ -70,7 +70,7 @@ class Producer:
         self._request_timeout_us = config.request_timeout_us
         self._transactional_id = config.transactional_id
         self._has_delivery_timeout = behaviours.clients.delivery_timeout
-        self._learns_leader_from_answer = behaviours.clients.current_leader_in_error_response
+        self._learns_leader_from_error = behaviours.clients.current_leader_in_error_response
         self._keeps_expired_memory = behaviours.clients.expired_batch_keeps_buffer
         self._history = history
         self._record_bytes = record_bytes + RECORD_OVERHEAD_BYTES
@@ -95,7 +95,7 @@ class Producer:
         )
         self._partitions = {name: PartitionBatches(name) for name in partitions}
         # Partitions with batches to send. An empty one is dropped when it is next visited.
-        self._waiting: list[PartitionBatches] = []
+        self._partitions_to_send: list[PartitionBatches] = []
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
         # Only for the mutant `expired-memory-reused`: the request that carries each batch, and the
         # memory of batches that expired in flight, with the time.
@@ -106,15 +106,15 @@ class Producer:
         # The operation of a send in the history: its own, or a transaction.
         self._operation = SEND
         # Whether batches are sent without lingering.
-        self._flushes = False
+        self._skips_linger = False
         self._is_id_requested = False
         self._wake_at_us: int | None = None
         self._expiry_timer_set = False
         # Incremented on every clock jump, so that older timers are ignored.
         self._clock_steps = 0
-        self._running = False
-        self._run_again = False
-        self._flushed: Callable[[], None] | None = None
+        self._is_running = False
+        self._must_run_again = False
+        self._on_flushed: Callable[[], None] | None = None
         self.unfinished = 0
         self.failures = 0
 
@@ -172,16 +172,16 @@ class Producer:
 
     def flush(self, on_flushed: Callable[[], None]) -> None:
         """Send lingering batches, and call back when all sends have an outcome (``flush``)."""
-        self._flushed = on_flushed
-        self._flushes = True
+        self._on_flushed = on_flushed
+        self._skips_linger = True
         self._run()
         self._check_flushed()
 
     def _check_flushed(self) -> None:
-        on_flushed = self._flushed
+        on_flushed = self._on_flushed
         if on_flushed is not None and not self.unfinished:
-            self._flushed = None
-            self._flushes = False
+            self._on_flushed = None
+            self._skips_linger = False
             on_flushed()
 
     def abandon(self) -> None:
@@ -189,8 +189,8 @@ class Producer:
         now_us = self._host.clock.now_us
         for partition in self._partitions.values():
             for batch in (*partition.in_flight, *partition.queue):
-                if not batch.done:
-                    batch.done = True
+                if not batch.is_done:
+                    batch.is_done = True
                     for value in batch.values:
                         self._history.record_failure(
                             self._process,
@@ -211,33 +211,33 @@ class Producer:
 
     def _run(self) -> None:
         """Send what can be sent. A nested call makes the sender run again afterwards."""
-        if self._running:
-            self._run_again = True
+        if self._is_running:
+            self._must_run_again = True
             return
-        self._running = True
+        self._is_running = True
         while True:
-            self._run_again = False
+            self._must_run_again = False
             self._run_once()
-            if not self._run_again:
+            if not self._must_run_again:
                 break
-        self._running = False
+        self._is_running = False
 
     def _await_sender(self, partition: PartitionBatches) -> None:
         if not partition.is_waiting:
             partition.is_waiting = True
-            self._waiting.append(partition)
+            self._partitions_to_send.append(partition)
 
     def _run_once(self) -> None:
         now_us = self._host.clock.now_us
         if self._is_idempotent:
-            self._sequences.settle(self._outstanding)
+            self._sequences.settle(self._outstanding_batches)
             if self._sequences.producer_id == NO_PRODUCER_ID:
                 self._request_producer_id()
                 return
-        if not self._waiting:
+        if not self._partitions_to_send:
             return
         wake_at_us: int | None = None
-        for partition in self._waiting.copy():
+        for partition in self._partitions_to_send.copy():
             while partition.queue:
                 ready_at_us = self._ready_at_us(partition, now_us)
                 if ready_at_us is None:
@@ -248,7 +248,7 @@ class Producer:
                 self._send_first(partition)
             else:
                 partition.is_waiting = False
-                self._waiting.remove(partition)
+                self._partitions_to_send.remove(partition)
         if wake_at_us is not None and (self._wake_at_us is None or wake_at_us < self._wake_at_us):
             self._wake_at_us = wake_at_us
             self._host.set_timer(wake_at_us - now_us, self._wake, wake_at_us)
@@ -279,7 +279,9 @@ class Producer:
             return max(ready_at_us, batch.retry_at_us)
         is_full = len(queue) > 1 or batch.size_bytes + self._record_bytes > self._batch_size_bytes
         return (
-            ready_at_us if is_full or self._flushes else max(ready_at_us, batch.created_us + self._linger_us)
+            ready_at_us
+            if is_full or self._skips_linger
+            else max(ready_at_us, batch.created_us + self._linger_us)
         )
 
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
@@ -288,7 +290,7 @@ class Producer:
         See ``hasLeaderChangedForTheOngoingRetry``.
         """
         leader_epoch = self._metadata.leader_epochs.get(batch.partition, protocol.NO_EPOCH)
-        return self._learns_leader_from_answer and leader_epoch > batch.leader_epoch
+        return self._learns_leader_from_error and leader_epoch > batch.leader_epoch
 
     def _send_first(self, partition: PartitionBatches) -> None:
         name, batch = partition.name, partition.queue.pop(0)
@@ -315,7 +317,7 @@ class Producer:
             self._share_memory(batch, request)
         if self._acks == 0:
             connection.send_without_answer(request)
-            self._succeed(batch, None)
+            self._report_acks(batch, None)
             return
         partition.in_flight.append(batch)
         self._requests_in_flight[leader] += 1
@@ -353,7 +355,7 @@ class Producer:
             partition.in_flight.remove(batch)
         if not self._expiry_timer_set and partition.queue:
             self._set_expiry_timer()
-        if not batch.done:
+        if not batch.is_done:
             self._complete(batch, error, offset)
         elif error == errors.NONE:
             # The batch was already reported as expired, but now its sequence is settled.
@@ -363,7 +365,7 @@ class Producer:
     def _complete(self, batch: ProducerBatch, error: str, offset: int) -> None:
         if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
             self._sequences.acked(batch)
-            self._succeed(batch, offset if error == errors.NONE else None)
+            self._report_acks(batch, offset if error == errors.NONE else None)
             return
         if error in errors.MAYBE_APPENDED:
             batch.maybe_appended = True
@@ -402,18 +404,18 @@ class Producer:
             position += 1
         queue.insert(position, batch)
 
-    def _succeed(self, batch: ProducerBatch, offset: int | None) -> None:
-        batch.done = True
+    def _report_acks(self, batch: ProducerBatch, offset: int | None) -> None:
+        batch.is_done = True
         now_us = self._host.clock.now_us
         for index, value in enumerate(batch.values):
             self.unfinished -= 1
             position = None if offset is None or offset < 0 else offset + index
             self._history.record_ack(self._process, batch.partition, position, value, now_us)
-        if self._flushed is not None:
+        if self._on_flushed is not None:
             self._check_flushed()
 
     def _fail(self, batch: ProducerBatch, error: str) -> None:
-        batch.done = True
+        batch.is_done = True
         now_us = self._host.clock.now_us
         self.failures += 1
         for value in batch.values:
@@ -423,7 +425,7 @@ class Producer:
             )
         if self._is_idempotent and batch.has_sequence():
             self._free_sequence(batch, error)
-        if self._flushed is not None:
+        if self._on_flushed is not None:
             self._check_flushed()
 
     def _free_sequence(self, batch: ProducerBatch, error: str) -> None:
@@ -436,7 +438,7 @@ class Producer:
             )
         self._sequences.failed(batch, error, retries_left=retries_left, others=others)
 
-    def _outstanding(self, partition: str) -> list[ProducerBatch]:
+    def _outstanding_batches(self, partition: str) -> list[ProducerBatch]:
         """Return the unsettled batches with a sequence of the current producer id, in order."""
         of_partition = self._partitions[partition]
         batches = (*of_partition.in_flight, *of_partition.queue)
@@ -469,7 +471,7 @@ class Producer:
     def _set_expiry_timer(self) -> None:
         """Set a timer for the oldest batch. Later batches expire later."""
         partitions = self._partitions.values()
-        pending = [p.queue[0] for p in partitions if p.queue and not self._cannot_expire(p)]
+        pending = [p.queue[0] for p in partitions if p.queue and not self._blocks_expiry(p)]
         if self._has_delivery_timeout:
             pending += [p.in_flight[0] for p in partitions if p.in_flight]
         self._expiry_timer_set = bool(pending)
@@ -478,7 +480,7 @@ class Producer:
             expires_us = min(self._expires_at_us(batch) for batch in pending)
             self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches, self._clock_steps)
 
-    def _cannot_expire(self, partition: PartitionBatches) -> bool:
+    def _blocks_expiry(self, partition: PartitionBatches) -> bool:
         """Return whether a batch in flight keeps queued ones from expiring (before KIP-91)."""
         return self._max_in_flight == 1 and bool(partition.in_flight) and not self._has_delivery_timeout
 
@@ -502,7 +504,7 @@ class Producer:
         now_us = self._host.clock.now_us
         for partition in self._partitions.values():
             queue = partition.queue
-            while queue and not self._cannot_expire(partition) and self._expires_at_us(queue[0]) <= now_us:
+            while queue and not self._blocks_expiry(partition) and self._expires_at_us(queue[0]) <= now_us:
                 self._expire(queue.pop(0))
             if self._has_delivery_timeout:
                 in_flight = partition.in_flight
@@ -545,9 +547,9 @@ class Producer:
         if connection is None:
             self._host.set_timer(self._metadata.usable_in_us(), self._request_id_again)
         else:
-            connection.send(protocol.InitProducerIdRequest(), self._producer_id_answered)
+            connection.send(protocol.InitProducerIdRequest(), self._handle_producer_id)
 
-    def _producer_id_answered(self, response: protocol.InitProducerIdResponse | None, _: None) -> None:
+    def _handle_producer_id(self, response: protocol.InitProducerIdResponse | None, _: None) -> None:
         if response is None or response.error != errors.NONE:
             self._host.set_timer(self._config.retry_backoff_us, self._request_id_again)
             return

@@ -29,7 +29,7 @@ class ProducerBatch:
     leader_epoch: int = NO_EPOCH
     retry_at_us: int = 0
     in_retry: bool = False
-    done: bool = False
+    is_done: bool = False
     maybe_appended: bool = False
     sequence_was_reset: bool = False
     is_transactional: bool = False
@@ -52,16 +52,16 @@ class ProducerBatch:
             size_bytes=self.size_bytes,
             is_transactional=self.is_transactional,
             max_timestamp_us=self.max_timestamp_us + skew_us,
-            keyed=self._keyed() if self.keys else None,
+            keyed=self._keyed_records() if self.keys else None,
         )
 
     def on_clock_step(self, by_us: int) -> None:
-        """Shift its times after the clock jumped."""
+        """Shift the batch's times after the clock jumped."""
         self.created_us -= by_us
         self.retry_at_us -= by_us
         self.max_timestamp_us -= by_us
 
-    def _keyed(self) -> KeyedRecords:
+    def _keyed_records(self) -> KeyedRecords:
         indexes = range(len(self.values))
         keyed = [self.keys.get(index, (None, False)) for index in indexes]
         keys = tuple([key for key, _ in keyed])

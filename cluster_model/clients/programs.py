@@ -4,14 +4,14 @@ A program yields a step and receives its answer. It touches no client. Two drive
 In the model `harrow.cluster_model.clients.application.Application` answers when a client calls
 back. In a process on real brokers
 `harrow.live_cluster.clients.application_worker.ApplicationWorker` answers when a library call
-returns. An application therefore does the same things in the same order on both. Differences
+returns. So an application does the same things in the same order in both. Differences
 between clients belong in a driver.
 
 The driver announces each step with a name. A fault can hold the application there, and then kill it
 or let it continue. The answer to a failed step is the name of the error in Kafka, otherwise `NONE`.
 """
 
-# Plain Python: generators that receive the answers to their steps.
+# Plain Python: the programs are generators that receive the answers to their steps.
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -69,7 +69,7 @@ Records = Mapping[str, list[tuple[int, str]]]
 
 @dataclass(frozen=True)
 class ProgramStep:
-    """A step that a driver takes for a program. The application can be held at one with a name."""
+    """A step that a driver takes for a program. An application can be held at a named step."""
 
     name: ClassVar[str]
 
@@ -177,7 +177,7 @@ class SendNextRecord(ProgramStep):
 
 @dataclass(frozen=True)
 class NoteOffsets(ProgramStep):
-    """Note the outcome of the offsets sent in the transaction in the history, if there are any."""
+    """Record the outcome of the offsets in the transaction in the history, if there are any."""
 
     outcome: str
     error: str
@@ -196,7 +196,7 @@ class PrepareRecords(ProgramStep, name=PROCESS):
 
 @dataclass(frozen=True)
 class HandOut(ProgramStep):
-    """Hand records to workers, and wait until a worker has taken the last one.
+    """Hand records to workers, and wait until a worker has taken the last record.
 
     The answer is the offsets to commit.
     """
@@ -204,12 +204,12 @@ class HandOut(ProgramStep):
     records: Records
 
 
-class ForgetUnfinished(ProgramStep):
+class ForgetHandedOut(ProgramStep):
     """Forget which handed-out records are finished and which are not."""
 
 
 Program = Generator[ProgramStep, Any, str]
-"""It returns the error that ended it."""
+"""A generator of steps that returns the error that ended it."""
 ProgramPart = Generator[ProgramStep, Any, None]
 
 
@@ -223,15 +223,15 @@ class ApplicationProgram(ABC):
     steps: ClassVar[tuple[str, ...]]
     """The names of its steps."""
     commits_itself: ClassVar[bool] = False
-    """Whether its consumer commits polled positions automatically."""
+    """Whether the consumer commits polled positions automatically."""
     begins_at_store: ClassVar[bool] = False
-    """Whether it starts where its store ends, whatever its group has committed."""
+    """Whether the application starts where its store ends, whatever its group has committed."""
 
     def __init__(self, *, rewinds: bool) -> None:
         self._rewinds = rewinds
 
     def run(self) -> Program:
-        """Subscribe, then handle what each poll returns."""
+        """Subscribe, then handle the records of each poll."""
         yield SubscribeToSource()
         while True:
             records: Records | None = yield PollRecords()
@@ -244,12 +244,12 @@ class ApplicationProgram(ABC):
 
     @abstractmethod
     def _handle(self, records: Records) -> Program:
-        """Handle the records of a poll; return an error only if it ends the application."""
+        """Handle the records of a poll. Return an error only if it ends the application."""
 
     def _write_each(self, records: Records) -> ProgramPart:
         """Process the records in order, and write the result of each."""
         yield SlowDown()
-        for _, _, value in flat(records):
+        for _, _, value in flat_records(records):
             yield ProcessRecord()
             yield WriteResult(value)
 
@@ -261,15 +261,16 @@ class ApplicationProgram(ABC):
 class ExactlyOnce(ApplicationProgram):
     """Consume, transform, produce: one transaction for results and offsets (KIP-98, KIP-447).
 
-    It aborts a transaction that fails, and returns to the committed offsets. It ends when its
-    producer has failed for good.
+    The application aborts a failed transaction, and returns to the committed offsets. It ends when
+    its producer has failed for good.
     """
 
     delivery = EXACTLY_ONCE
     steps = (POLL, BEGIN, PROCESS, SEND, SEND_OFFSETS, COMMIT, ABORT)
 
     def run(self) -> Program:
-        # First end the transaction that a former session left open: it may have offsets to commit.
+        # First end the transaction that an earlier session left open: it may have offsets to
+        # commit.
         error: str = yield InitTransactions()
         return (yield from super().run()) if error == NONE else error
 
@@ -299,7 +300,7 @@ class AtLeastOnce(ApplicationProgram):
         yield from self._write_each(records)
         error: str = yield FlushResults()
         if error == NONE:
-            # If this fails, the next commit covers it, or the next owner reads the records again.
+            # If the commit fails, the next one includes its offsets, or another owner reads again.
             yield CommitOffsets()
         else:
             yield from self._rewind()
@@ -320,7 +321,7 @@ class AtMostOnce(ApplicationProgram):
 
 
 class AutoCommitted(ApplicationProgram):
-    """Processes what polls return. Its consumer commits periodically, even if processing failed."""
+    """Processes the records of polls. Its consumer commits periodically, even after a failure."""
 
     delivery = AUTO_COMMITTED
     steps = (POLL, PROCESS, SEND)
@@ -343,7 +344,7 @@ class IdempotentSink(ApplicationProgram):
 
     def _handle(self, records: Records) -> Program:
         yield SlowDown()
-        for record in flat(records):
+        for record in flat_records(records):
             yield ProcessRecord()
             yield StoreResult(record)
         return NONE
@@ -365,7 +366,7 @@ class ParallelWorkers(ApplicationProgram):
         offsets: Mapping[str, int] = yield HandOut(records)
         error: str = yield FlushResults()
         if error != NONE:
-            yield ForgetUnfinished()
+            yield ForgetHandedOut()
             yield from self._rewind()
         elif offsets:
             yield CommitOffsets(offsets)
@@ -373,7 +374,7 @@ class ParallelWorkers(ApplicationProgram):
 
 
 class HighestFinished(ParallelWorkers):
-    """Commits the highest finished offset instead, and with it unfinished ones below."""
+    """Commits the highest finished offset instead, and so also unfinished offsets below it."""
 
     delivery = HIGHEST_FINISHED
 
@@ -402,7 +403,7 @@ def read_for_group(commit: str) -> Program:
         if records is None:
             yield CloseClients()
             return NONE
-        # If this fails, another member may process the records.
+        # If the commit fails, another member may process the records.
         if commit == BEFORE and (yield CommitOffsets()) != NONE:
             continue
         yield ProcessRecords(records)
@@ -462,21 +463,21 @@ def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
         yield every > 0 and number % every == 0
 
 
-# What drivers share
+# Code that both drivers use
 
 
 class HoldPoint:
-    """The step at which an application is to be held, and the steps it has reported."""
+    """The step at which an application is to be held, and its reported steps."""
 
     __slots__ = ("_reported", "hold")
 
     def __init__(self) -> None:
         self.hold: tuple[str, int] | None = None
-        """A step, and how often the application may still pass it."""
+        """A step, and how many more times the application passes it."""
         self._reported: set[str] = set()
 
     def should_report(self, step: str) -> bool:
-        """Return whether to report a step: one for each record is reported only once per poll."""
+        """Return whether to report a step. A repeated step is reported only once per poll."""
         if step == POLL:
             self._reported.clear()
         if step in self._reported:
@@ -488,7 +489,7 @@ class HoldPoint:
         return self.hold is not None and self.hold[0] == step
 
     def holds(self, step: str) -> bool:
-        """Arrive at a step; return whether the application is held there."""
+        """Arrive at a step. Return whether the application is held there."""
         if self.hold is None or self.hold[0] != step:
             return False
         passes = self.hold[1]
@@ -497,34 +498,34 @@ class HoldPoint:
 
 
 class WorkerRecords:
-    """Records that an application's workers process, and those that wait for a worker."""
+    """Records that an application's workers process, and records that wait for a worker."""
 
     def __init__(self, delivery: str) -> None:
         self._commits_highest = delivery == HIGHEST_FINISHED
         self.waiting: deque[Record] = deque()
         self.busy = 0
         # The unfinished offsets of each partition, in order, and its highest finished offset.
-        self._unfinished: dict[str, dict[int, None]] = {}
-        self._highest: dict[str, int] = {}
+        self._unfinished_offsets: dict[str, dict[int, None]] = {}
+        self._highest_finished: dict[str, int] = {}
 
     def add(self, records: Records) -> None:
-        for record in flat(records):
-            self._unfinished.setdefault(record[0], {})[record[1]] = None
+        for record in flat_records(records):
+            self._unfinished_offsets.setdefault(record[0], {})[record[1]] = None
             self.waiting.append(record)
 
     def begin(self) -> tuple[Record, dict[int, None] | None]:
-        """Give a worker the next record; `finish` takes the result."""
+        """Give a worker the next record. The worker passes it to `finish` afterwards."""
         self.busy += 1
         record = self.waiting.popleft()
-        return record, self._unfinished.get(record[0])
+        return record, self._unfinished_offsets.get(record[0])
 
     def finish(self, record: Record, unfinished: dict[int, None] | None) -> None:
-        """Take a finished record back. It counts unless its partition was forgotten meanwhile."""
+        """Take back a finished record. It counts unless its partition was forgotten meanwhile."""
         partition, offset, _ = record
         self.busy -= 1
-        if unfinished is not None and unfinished is self._unfinished.get(partition):
+        if unfinished is not None and unfinished is self._unfinished_offsets.get(partition):
             unfinished.pop(offset, None)
-            self._highest[partition] = max(offset, self._highest.get(partition, offset))
+            self._highest_finished[partition] = max(offset, self._highest_finished.get(partition, offset))
 
     def is_done(self) -> bool:
         return not self.busy and not self.waiting
@@ -532,11 +533,14 @@ class WorkerRecords:
     def to_commit(self, consumed: Mapping[str, int]) -> dict[str, int]:
         """Return the offsets to commit, where *consumed* are the polled positions."""
         if self._commits_highest:
-            return {name: offset + 1 for name, offset in self._highest.items()}
-        return {name: next(iter(self._unfinished.get(name, ())), offset) for name, offset in consumed.items()}
+            return {name: offset + 1 for name, offset in self._highest_finished.items()}
+        return {
+            name: next(iter(self._unfinished_offsets.get(name, ())), offset)
+            for name, offset in consumed.items()
+        }
 
     def forget_all(self) -> None:
-        self.forget(self._unfinished)
+        self.forget(self._unfinished_offsets)
 
     def forget(self, partitions: Iterable[str]) -> None:
         """Leave waiting records to the next owner of the partitions.
@@ -544,9 +548,9 @@ class WorkerRecords:
         Workers finish their records.
         """
         for name in tuple(partitions):
-            self._unfinished.pop(name, None)
-            self._highest.pop(name, None)
-        self.waiting = deque(record for record in self.waiting if record[0] in self._unfinished)
+            self._unfinished_offsets.pop(name, None)
+            self._highest_finished.pop(name, None)
+        self.waiting = deque(record for record in self.waiting if record[0] in self._unfinished_offsets)
 
 
 class ResultStore:
@@ -565,8 +569,8 @@ class ResultStore:
         """Return the offset after the last result; None if there is no result yet."""
         return self._next.get(partition)
 
-    def put(self, partition: str, offset: int) -> bool:
-        """Store the result of a record; return whether it was accepted."""
+    def add(self, partition: str, offset: int) -> bool:
+        """Store the result of a record. Return whether the store accepted it."""
         if offset < self._next.get(partition, 0):
             return False
         self._next[partition] = offset + 1
@@ -578,7 +582,7 @@ def application_program(spec: ApplicationSpec) -> ApplicationProgram:
     return APPLICATIONS[spec.delivery](rewinds=spec.rewinds)
 
 
-def flat(records: Records) -> Iterator[Record]:
+def flat_records(records: Records) -> Iterator[Record]:
     for partition, pairs in records.items():
         for offset, value in pairs:
             yield partition, offset, value

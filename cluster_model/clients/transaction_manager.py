@@ -67,7 +67,7 @@ _END: Final = 3
 _BUMP: Final = 4
 """The order of requests (``Priority``). Lookups of coordinators need no priority here."""
 
-_FENCED: Final = frozenset({errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH})
+_FENCING_ERRORS: Final = frozenset({errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH})
 _NOT_THE_COORDINATOR: Final = frozenset({errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE})
 _RETRIED: Final = errors.RETRIABLE | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.CONCURRENT_TRANSACTIONS}
 _MAPPING_LOST: Final = frozenset({errors.UNKNOWN_PRODUCER_ID, errors.INVALID_PRODUCER_ID_MAPPING})
@@ -550,7 +550,7 @@ class TransactionManager:
             self._retry(request)
         elif error in _RETRIED:
             self._retry(request)
-        elif error in _FENCED:
+        elif error in _FENCING_ERRORS:
             self._fatal(errors.PRODUCER_FENCED, request.result)
         elif error in _MAPPING_LOST:
             self._abortable_if_possible(error, request.result)
@@ -627,7 +627,7 @@ class TransactionManager:
                 self._abortable(error, request.result)
                 return
             elif error != errors.NONE and error not in _RETRIED:
-                self._fatal(errors.PRODUCER_FENCED if error in _FENCED else error, request.result)
+                self._fatal(errors.PRODUCER_FENCED if error in _FENCING_ERRORS else error, request.result)
                 return
             if error != errors.NONE:
                 remaining[partition] = request.body.offsets[partition]

@@ -131,8 +131,8 @@ class TransactionalProducer(Producer):
             partition.in_flight.clear()
 
     def _drop(self, batch: ProducerBatch) -> None:
-        if not batch.done:
-            batch.done = True
+        if not batch.is_done:
+            batch.is_done = True
             self.unfinished -= len(batch.values)
 
     def wake(self) -> None:
@@ -171,9 +171,9 @@ class TransactionalProducer(Producer):
 
         Batches of an ending transaction do not linger.
         """
-        self._sequences.settle(self._outstanding)
+        self._sequences.settle(self._outstanding_batches)
         if self.transactions.run():
-            self._flushes = self.transactions.is_completing()
+            self._skips_linger = self.transactions.is_completing()
             super()._run_once()
 
     def _ready_at_us(self, partition: PartitionBatches, now_us: int) -> int | None:
@@ -191,8 +191,8 @@ class TransactionalProducer(Producer):
             error = errors.NOT_ENOUGH_REPLICAS
         return super()._can_retry(batch, error)
 
-    def _succeed(self, batch: ProducerBatch, offset: int | None) -> None:
-        batch.done = True
+    def _report_acks(self, batch: ProducerBatch, offset: int | None) -> None:
+        batch.is_done = True
         self.unfinished -= len(batch.values)
         transaction = self._transaction
         if transaction is not None and offset is not None and offset >= 0:

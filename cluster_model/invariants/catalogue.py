@@ -36,8 +36,8 @@ ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 class Invariant:
     """An invariant, with the Kafka class, KIP or ticket as its ``source``.
 
-    ``shown_by_trace``: the trace alone shows a breach, so the run needs no check. ``since`` is the
-    first version of Kafka with the mechanism behind it. Earlier ones did not promise it.
+    If an invariant is ``shown_by_trace``, the trace alone shows a breach, so the run needs no
+    check. ``since`` is the first Kafka release that promises the invariant.
     """
 
     name: str

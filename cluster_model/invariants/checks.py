@@ -27,7 +27,7 @@ class Checks:
     on_open: OnReplica = field(default_factory=list)
     on_shutdown: OnReplica = field(default_factory=list)
     on_truncate: OnReplica = field(default_factory=list)
-    _reported: set[tuple[str, int, str, int]] = field(default_factory=set)
+    _reported_breaches: set[tuple[str, int, str, int]] = field(default_factory=set)
 
     def watch_replicas(self) -> bool:
         """Return whether any check needs changes of replicas."""
@@ -42,17 +42,17 @@ class Checks:
             or self.on_truncate
         )
 
-    def broken(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
+    def report_breach(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
         """Report a replica, once per leader epoch, because a breach often lasts for a while."""
-        self.broken_at(
+        self.report_broker_breach(
             invariant, replica.broker, replica.partition.name, replica.partition.leader_epoch, offset, details
         )
 
-    def broken_at(
+    def report_broker_breach(
         self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
     ) -> None:
         """Report a broker, once per epoch."""
         key = (invariant, broker, partition, epoch)
-        if key not in self._reported:
-            self._reported.add(key)
+        if key not in self._reported_breaches:
+            self._reported_breaches.add(key)
             self.trace.emit(InvariantBroken, invariant, broker, partition, epoch, offset, details)

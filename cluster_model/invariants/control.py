@@ -14,38 +14,42 @@ class ControllerEpochMonotonic:
     """A running broker obeys no older controller epoch than before."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        self._obeyed: dict[int, int] = {}
-        checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
+        self._report_broker_breach = checks.report_broker_breach
+        self._controller_epochs: dict[int, int] = {}
+        checks.trace.subscribe(events.ControlRequestObeyed, self._on_control_request)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
-        obeyed = self._obeyed.get(broker, controller_epoch)
+    def _on_control_request(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+        obeyed = self._controller_epochs.get(broker, controller_epoch)
         if controller_epoch < obeyed:
             details = f"it obeyed {api} of controller epoch {controller_epoch} after one of {obeyed}"
-            self._broken_at(catalogue.CONTROLLER_EPOCH_MONOTONIC, broker, "", controller_epoch, -1, details)
+            self._report_broker_breach(
+                catalogue.CONTROLLER_EPOCH_MONOTONIC, broker, "", controller_epoch, -1, details
+            )
         else:
-            self._obeyed[broker] = controller_epoch
+            self._controller_epochs[broker] = controller_epoch
 
     def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
-        self._obeyed.pop(broker, None)
+        self._controller_epochs.pop(broker, None)
 
 
 class LeaderEpochMonotonic:
     """A replica's leader epoch never falls while its broker runs."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         self._leader_epochs: dict[int, dict[str, int]] = {}
-        checks.trace.subscribe(events.LeaderEpochTaken, self._takes)
+        checks.trace.subscribe(events.LeaderEpochTaken, self._on_leader_epoch)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _takes(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
+    def _on_leader_epoch(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
         leader_epochs = self._leader_epochs.setdefault(broker, {})
-        before = leader_epochs.get(partition, leader_epoch)
-        if leader_epoch < before:
-            details = f"its leader epoch fell from {before} to {leader_epoch}"
-            self._broken_at(catalogue.LEADER_EPOCH_MONOTONIC, broker, partition, leader_epoch, -1, details)
+        previous = leader_epochs.get(partition, leader_epoch)
+        if leader_epoch < previous:
+            details = f"its leader epoch fell from {previous} to {leader_epoch}"
+            self._report_broker_breach(
+                catalogue.LEADER_EPOCH_MONOTONIC, broker, partition, leader_epoch, -1, details
+            )
         leader_epochs[partition] = leader_epoch
 
     def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
@@ -56,7 +60,7 @@ class ControllerWritesFenced:
     """Only the current controller writes a new leader epoch into a partition's state."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         checks.trace.subscribe(events.PartitionStateWritten, self._on_state_written)
 
     def _on_state_written(
@@ -75,7 +79,7 @@ class ControllerWritesFenced:
                 f"as controller of epoch {controller_epoch} it wrote leader epoch {state.leader_epoch}, when the "
                 f"controller epoch was {current_epoch}"
             )
-            self._broken_at(
+            self._report_broker_breach(
                 catalogue.CONTROLLER_WRITES_FENCED, broker, partition, state.leader_epoch, -1, details
             )
 
@@ -84,32 +88,34 @@ class RegisteredBeforeControl:
     """A broker obeys no controller before it has registered."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        self._registered: set[int] = set()
-        checks.trace.subscribe(events.RegistrationLearned, self._registers)
+        self._report_broker_breach = checks.report_broker_breach
+        self._on_registered: set[int] = set()
+        checks.trace.subscribe(events.RegistrationLearned, self._on_registration)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
-        checks.trace.subscribe(events.ControlRequestObeyed, self._obeys)
+        checks.trace.subscribe(events.ControlRequestObeyed, self._on_control_request)
 
-    def _registers(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
-        self._registered.add(broker)
+    def _on_registration(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
+        self._on_registered.add(broker)
 
     def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
-        self._registered.discard(broker)
+        self._on_registered.discard(broker)
 
-    def _obeys(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
-        if broker not in self._registered:
+    def _on_control_request(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+        if broker not in self._on_registered:
             details = f"it obeyed {api} before it registered, which was meant for its previous process"
-            self._broken_at(catalogue.REGISTERED_BEFORE_CONTROL, broker, "", controller_epoch, -1, details)
+            self._report_broker_breach(
+                catalogue.REGISTERED_BEFORE_CONTROL, broker, "", controller_epoch, -1, details
+            )
 
 
 class RegistrationsKnown:
     """A controller uses the current registrations of brokers."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        checks.trace.subscribe(events.BrokerChangeProcessed, self._processed)
+        self._report_broker_breach = checks.report_broker_breach
+        checks.trace.subscribe(events.BrokerChangeProcessed, self._on_broker_change)
 
-    def _processed(
+    def _on_broker_change(
         self,
         _at_us: int,
         controller: int,
@@ -123,7 +129,9 @@ class RegistrationsKnown:
                     f"it is registered with broker epoch {broker_epoch}, but controller {controller} uses "
                     f"{cached.get(broker)}"
                 )
-                self._broken_at(catalogue.REGISTRATIONS_KNOWN, broker, "", controller_epoch, -1, details)
+                self._report_broker_breach(
+                    catalogue.REGISTRATIONS_KNOWN, broker, "", controller_epoch, -1, details
+                )
 
 
 class FailoverShrinksIsr:
@@ -134,23 +142,23 @@ class FailoverShrinksIsr:
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         self._current_epoch = 0
-        self._joined: set[tuple[str, int]] = set()
-        checks.trace.subscribe(events.ControllerElected, self._elected)
+        self._isr_joins: set[tuple[str, int]] = set()
+        checks.trace.subscribe(events.ControllerElected, self._on_election)
         checks.trace.subscribe(events.PartitionStateWritten, self._on_state_written)
-        checks.trace.subscribe(events.FailoverCompleted, self._completed)
+        checks.trace.subscribe(events.FailoverCompleted, self._on_failover_completed)
 
-    def _elected(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
+    def _on_election(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
         self._current_epoch = max(self._current_epoch, controller_epoch)
-        self._joined.clear()
+        self._isr_joins.clear()
 
     def _on_state_written(
         self, _at_us: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_: int
     ) -> None:
-        self._joined.update((partition, broker) for broker in state.isr if broker not in before.isr)
+        self._isr_joins.update((partition, broker) for broker in state.isr if broker not in before.isr)
 
-    def _completed(
+    def _on_failover_completed(
         self,
         _at_us: int,
         controller: int,
@@ -159,76 +167,76 @@ class FailoverShrinksIsr:
         leadership: Mapping[str, LeaderAndIsr],
     ) -> None:
         if controller_epoch < self._current_epoch:
-            return  # A later controller has replaced it and now owns the ISRs.
+            return  # A later controller has replaced this one, and now owns the ISRs.
         for partition, state in leadership.items():
             for broker in state.isr if len(state.isr) > 1 else ():
-                if broker in dead and (partition, broker) not in self._joined:
+                if broker in dead and (partition, broker) not in self._isr_joins:
                     details = (
                         f"it was dead when controller {controller} took over (controller epoch "
                         f"{controller_epoch}), but is still in the ISR {list(state.isr)}"
                     )
-                    self._broken_at(
+                    self._report_broker_breach(
                         catalogue.FAILOVER_SHRINKS_ISR, broker, partition, state.leader_epoch, -1, details
                     )
 
 
 class UncleanReplicaNotElected:
-    """A replica that may have lost records leads only if no other one can (KIP-966).
+    """A replica that may have lost records leads only if no other replica can (KIP-966).
 
-    While its session lasts, a dead broker can still be elected. The check therefore begins with its
-    next registration, from which the controller learns how it stopped. A late heartbeat of the
-    previous process may still unfence that one. A broker that dies before it registers has not
-    opened its logs.
+    While its session lasts, a dead broker can still be elected. So the check begins with the
+    broker's next registration, from which the controller learns how the broker stopped. A late
+    heartbeat of the previous process may still unfence that process. A broker that dies before it
+    registers has not opened its logs.
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         # For each broker back from an unclean stop, the partitions whose ISR it has joined since.
-        self._joined: dict[int, set[str]] = {}
+        self._isr_joins: dict[int, set[str]] = {}
         # The broker epoch of the process that stopped uncleanly, and of the one that runs.
         self._stopped: dict[int, int] = {}
         self._serving: dict[int, int] = {}
         self._isrs: dict[str, tuple[int, ...]] = {}
         trace = checks.trace
-        trace.subscribe(events.BrokerStopped, self._broker_stopped)
-        trace.subscribe(events.CleanShutdownNoted, self._has_closed_logs)
-        trace.subscribe(events.RegistrationLearned, self._serves)
-        trace.subscribe(events.BrokerRegistered, self._registered)
-        trace.subscribe(events.IsrWritten, self._isr_written)
-        trace.subscribe(events.IsrReduced, self._isr_reduced)
-        trace.subscribe(events.LeaderElected, self._elected)
+        trace.subscribe(events.BrokerStopped, self._on_broker_stop)
+        trace.subscribe(events.CleanShutdownNoted, self._on_clean_shutdown)
+        trace.subscribe(events.RegistrationLearned, self._on_registration_learned)
+        trace.subscribe(events.BrokerRegistered, self._on_registered)
+        trace.subscribe(events.IsrWritten, self._on_isr_written)
+        trace.subscribe(events.IsrReduced, self._on_isr_reduced)
+        trace.subscribe(events.LeaderElected, self._on_election)
 
-    def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
+    def _on_broker_stop(self, _at_us: int, broker: int, cause: str) -> None:
         if broker not in self._serving:
             return
         broker_epoch = self._serving.pop(broker)
-        self._joined.pop(broker, None)
+        self._isr_joins.pop(broker, None)
         if cause == events.SHUT_DOWN:
             self._stopped.pop(broker, None)
         else:
             self._stopped[broker] = broker_epoch
 
-    def _has_closed_logs(self, at_us: int, broker: int) -> None:
+    def _on_clean_shutdown(self, at_us: int, broker: int) -> None:
         """Count the stop as clean, even if the process is killed before it ends."""
-        self._broker_stopped(at_us, broker, events.SHUT_DOWN)
+        self._on_broker_stop(at_us, broker, events.SHUT_DOWN)
 
-    def _serves(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+    def _on_registration_learned(self, _at_us: int, broker: int, broker_epoch: int) -> None:
         self._serving[broker] = broker_epoch
 
-    def _registered(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+    def _on_registered(self, _at_us: int, broker: int, broker_epoch: int) -> None:
         if broker in self._stopped and broker_epoch != self._stopped[broker]:
-            self._joined.setdefault(broker, set())
+            self._isr_joins.setdefault(broker, set())
 
-    def _isr_written(
+    def _on_isr_written(
         self, _at_us: int, _broker: int, partition: str, _leader_epoch: int, isr: tuple[int, ...]
     ) -> None:
         before = self._isrs.get(partition, ())
         for member in isr:
-            if member not in before and member in self._joined:
-                self._joined[member].add(partition)
+            if member not in before and member in self._isr_joins:
+                self._isr_joins[member].add(partition)
         self._isrs[partition] = isr
 
-    def _isr_reduced(
+    def _on_isr_reduced(
         self,
         _at_us: int,
         _controller: int,
@@ -239,7 +247,7 @@ class UncleanReplicaNotElected:
     ) -> None:
         self._isrs[partition] = isr
 
-    def _elected(
+    def _on_election(
         self,
         at_us: int,
         controller: int,
@@ -253,16 +261,16 @@ class UncleanReplicaNotElected:
         if reason == REASSIGNMENT:
             # In KRaft an ISR that a leader writes may complete a reassignment and elect a new
             # member of it.
-            self._isr_written(at_us, controller, partition, leader_epoch, isr)
+            self._on_isr_written(at_us, controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
-        joined = self._joined.get(leader)
+        joined = self._isr_joins.get(leader)
         if joined is None or partition in joined:
             return
         # From now on, this leader's log is the reference.
         joined.add(partition)
         if not unclean:
             details = f"controller {controller} elected it although it stopped uncleanly and has not rejoined the ISR"
-            self._broken_at(
+            self._report_broker_breach(
                 catalogue.UNCLEAN_REPLICA_NOT_ELECTED, leader, partition, leader_epoch, -1, details
             )
 
@@ -271,26 +279,26 @@ class CommittedMetadataKept:
     """No node truncates committed metadata."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        checks.trace.subscribe(events.CommittedMetadataCut, self._cut)
+        self._report_broker_breach = checks.report_broker_breach
+        checks.trace.subscribe(events.CommittedMetadataCut, self._on_metadata_cut)
 
-    def _cut(self, _at_us: int, node: int, offset: int, high_watermark: int) -> None:
+    def _on_metadata_cut(self, _at_us: int, node: int, offset: int, high_watermark: int) -> None:
         details = f"it lacks offset {offset} of the metadata log, although everything below {high_watermark} was committed"
-        self._broken_at(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
+        self._report_broker_breach(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
 
 
 class MetadataSnapshotCommitted:
     """A metadata snapshot equals the committed state."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        checks.trace.subscribe(events.MetadataSnapshotDiffers, self._differs)
+        self._report_broker_breach = checks.report_broker_breach
+        checks.trace.subscribe(events.MetadataSnapshotDiffers, self._on_snapshot_difference)
 
-    def _differs(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
+    def _on_snapshot_difference(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
         details = f"its metadata snapshot below {end_offset} differs from the committed records"
         if end_offset > committed:
             details += f", which end at {committed}"
-        self._broken_at(catalogue.METADATA_SNAPSHOT_COMMITTED, node, "", -1, -1, details)
+        self._report_broker_breach(catalogue.METADATA_SNAPSHOT_COMMITTED, node, "", -1, -1, details)
 
 
 CONTROL_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {

@@ -13,10 +13,10 @@ class CommitsOfPresentGeneration:
     """A coordinator accepts no commit from a member that missed a rebalance."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
-        checks.trace.subscribe(events.OffsetsCommitted, self._committed)
+        self._report_broker_breach = checks.report_broker_breach
+        checks.trace.subscribe(events.OffsetsCommitted, self._on_commit)
 
-    def _committed(
+    def _on_commit(
         self,
         _at_us: int,
         broker: int,
@@ -30,7 +30,7 @@ class CommitsOfPresentGeneration:
         if 0 <= generation < current:
             partition, offset = offsets[0]
             details = f"{member} of group {group} committed in generation {generation}, when the group was in {current}"
-            self._broken_at(
+            self._report_broker_breach(
                 catalogue.COMMITS_OF_PRESENT_GENERATION, broker, partition, current, offset, details
             )
 
@@ -38,19 +38,19 @@ class CommitsOfPresentGeneration:
 class OneOwnerPerPartition:
     """A coordinator assigns no partition that another member of the group owns.
 
-    Each coordinator is checked by itself: one that was replaced without knowing it reaches no
-    member.
+    Each coordinator is checked separately, because a coordinator that was replaced without noticing
+    cannot reach a member.
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         # The partitions that each member owns, by broker and group.
-        self._owned: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
-        checks.trace.subscribe(events.MemberReconciled, self._reconciled)
-        checks.trace.subscribe(events.GroupStateChanged, self._state_changed)
+        self._owned_partitions: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {}
+        checks.trace.subscribe(events.MemberReconciled, self._on_reconciliation)
+        checks.trace.subscribe(events.GroupStateChanged, self._on_group_state)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _reconciled(
+    def _on_reconciliation(
         self,
         _at_us: int,
         broker: int,
@@ -61,20 +61,24 @@ class OneOwnerPerPartition:
         assigned: tuple[str, ...],
         revoking: tuple[str, ...],
     ) -> None:
-        owned = self._owned.setdefault((broker, group), {})
+        owned = self._owned_partitions.setdefault((broker, group), {})
         for other, partitions in owned.items():
             for partition in assigned:
                 if other != member and partition in partitions:
                     details = f"{member} of group {group} got it in epoch {epoch} while {other} owned it"
-                    self._broken_at(catalogue.ONE_OWNER_PER_PARTITION, broker, partition, epoch, -1, details)
+                    self._report_broker_breach(
+                        catalogue.ONE_OWNER_PER_PARTITION, broker, partition, epoch, -1, details
+                    )
         owned[member] = (*assigned, *revoking)
 
-    def _state_changed(self, _at_us: int, broker: int, group: str, state: str, *_: object) -> None:
+    def _on_group_state(self, _at_us: int, broker: int, group: str, state: str, *_: object) -> None:
         if state == DEAD:
-            self._owned.pop((broker, group), None)
+            self._owned_partitions.pop((broker, group), None)
 
     def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
-        self._owned = {key: owned for key, owned in self._owned.items() if key[0] != broker}
+        self._owned_partitions = {
+            key: owned for key, owned in self._owned_partitions.items() if key[0] != broker
+        }
 
 
 GROUP_CHECKS: Final[dict[str, Callable[[Checks], object]]] = {

@@ -17,7 +17,7 @@ class HwMonotonic:
     """A leader's high watermark never falls. A new leader begins with its own as a follower."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_high_watermark.append(self._check)
         checks.on_truncate.append(self._check)
 
@@ -25,14 +25,14 @@ class HwMonotonic:
         log = replica.log
         if replica.leader is not None and log is not None and log.high_watermark < replica.hw:
             details = f"the leader's high watermark fell from {replica.hw} to {log.high_watermark}"
-            self._broken(catalogue.HW_MONOTONIC, replica, log.high_watermark, details)
+            self._report_breach(catalogue.HW_MONOTONIC, replica, log.high_watermark, details)
 
 
 class HwWithinLog:
     """0 <= high watermark <= LEO."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_high_watermark.append(self._check)
         checks.on_truncate.append(self._check)
         checks.on_open.append(self._check)
@@ -41,7 +41,7 @@ class HwWithinLog:
         log = replica.log
         if log is not None and not 0 <= log.high_watermark <= log.log_end_offset:
             details = f"the high watermark is {log.high_watermark}, but the LEO is {log.log_end_offset}"
-            self._broken(catalogue.HW_WITHIN_LOG, replica, log.high_watermark, details)
+            self._report_breach(catalogue.HW_WITHIN_LOG, replica, log.high_watermark, details)
 
 
 class EpochCacheMonotonic:
@@ -53,7 +53,7 @@ class EpochCacheMonotonic:
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_append.append(self._check_append)
         checks.on_leader.append(self._check_leader)
         checks.on_truncate.append(self._check_cache)
@@ -73,14 +73,14 @@ class EpochCacheMonotonic:
             latest = entries[-1] if entries else None
             if latest is None or latest[0] != batch.leader_epoch:
                 details = f"the latest entry of the epoch cache is {latest}, but the last batch has epoch {batch.leader_epoch}"
-                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
+                self._report_breach(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
         if (
             len(batches) > 1
             and batches[-2].next_offset > log.log_start_offset
             and batches[-2].leader_epoch > batch.leader_epoch
         ):
             details = f"a batch of epoch {batch.leader_epoch} follows one of epoch {batches[-2].leader_epoch}"
-            self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
+            self._report_breach(catalogue.EPOCH_CACHE_MONOTONIC, replica, batch.base_offset, details)
 
     def _check_leader(self, replica: WatchedReplica, _: Leader) -> None:
         self._check_cache(replica)
@@ -98,20 +98,20 @@ class EpochCacheMonotonic:
         for entry in entries[len(checked) :]:
             if checked and (checked[-1][0] >= entry[0] or checked[-1][1] >= entry[1]):
                 details = f"epoch {entry[0]} at offset {entry[1]} follows epoch {checked[-1][0]} at offset {checked[-1][1]}"
-                self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entry[1], details)
+                self._report_breach(catalogue.EPOCH_CACHE_MONOTONIC, replica, entry[1], details)
             checked.append(entry)
         if entries and entries[-1][1] > log.log_end_offset:
             details = (
                 f"epoch {entries[-1][0]} begins at {entries[-1][1]}, but the LEO is {log.log_end_offset}"
             )
-            self._broken(catalogue.EPOCH_CACHE_MONOTONIC, replica, entries[-1][1], details)
+            self._report_breach(catalogue.EPOCH_CACHE_MONOTONIC, replica, entries[-1][1], details)
 
 
 class ProducerStateMatchesLog:
     """The state of each producer matches the log."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_append.append(self._check_append)
         checks.on_truncate.append(self._check_all)
         checks.on_open.append(self._check_all)
@@ -126,7 +126,7 @@ class ProducerStateMatchesLog:
         if entry is None:
             if log.producers.batches_retained:
                 details = f"the log has no state of producer id {batch.producer_id}"
-                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+                self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
             return
         retained = entry.batches
         first, last, base_offset = retained[-1]
@@ -137,7 +137,7 @@ class ProducerStateMatchesLog:
             or entry.producer_epoch != batch.producer_epoch
         ):
             details = _mismatch(batch.producer_id, entry)
-            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+            self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         if replica.file.compacts:
             return  # A replica knows nothing about records that compaction removed before it fetched them.
         # A leader with a new log knows nothing about records that retention deleted (KAFKA-7190),
@@ -147,7 +147,7 @@ class ProducerStateMatchesLog:
         is_next = len(retained) < 2 or first == retained[-2][1] + 1 or retained[-2][2] < begin
         if not is_next:
             details = f"producer id {batch.producer_id} has sequence number {first} after {retained[-2][1]}"
-            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+            self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         # If the log retains fewer batches than may be in flight, the first of them must be the
         # producer's first: the one with sequence number 0, or since KIP-360 its first batch in this
         # log. A log that began at its leader's log start may never have had it.
@@ -162,7 +162,7 @@ class ProducerStateMatchesLog:
                 f"the state of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, has "
                 f"nothing below sequence number {retained[0][0]}"
             )
-            self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
+            self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
 
     def _check_all(self, replica: WatchedReplica) -> None:
         """Check the last batches of every producer after the state was rebuilt from the log."""
@@ -190,7 +190,7 @@ class ProducerStateMatchesLog:
             if not are_last:
                 offset = min(retained[-1][2], log.log_end_offset)
                 details = _mismatch(producer_id, entry)
-                self._broken(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, offset, details)
+                self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, offset, details)
 
 
 def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bool:
@@ -251,7 +251,7 @@ class CheckpointWithinLog:
     """A log contains the offsets in its checkpoints."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_checkpoint.append(self._check_written)
         checks.on_open.append(self._check_opened)
         checks.on_truncate.append(self._note_cut)
@@ -266,7 +266,7 @@ class CheckpointWithinLog:
         end = file.flushed_offset if is_recovery_point else file.log_end_offset
         if offset > end:
             state = "flushed up to" if is_recovery_point else "written up to"
-            self._broken(
+            self._report_breach(
                 catalogue.CHECKPOINT_WITHIN_LOG,
                 replica,
                 offset,
@@ -294,14 +294,14 @@ class CheckpointWithinLog:
             details = (
                 f"{RECOVERY_POINT_OFFSET_CHECKPOINT} has {recovery_point}, but the opened log ends at {leo}"
             )
-            self._broken(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
+            self._report_breach(catalogue.CHECKPOINT_WITHIN_LOG, replica, recovery_point, details)
 
 
 class ShutdownFlushesLogs:
     """A clean shutdown flushes every record."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_shutdown.append(self._check)
 
     def _check(self, replica: WatchedReplica) -> None:
@@ -315,7 +315,7 @@ class ShutdownFlushesLogs:
                 f"it stopped with a log that ends at {file.log_end_offset}, is flushed up to "
                 f"{file.flushed_offset} and has recovery point {recovery_point}"
             )
-            self._broken(catalogue.SHUTDOWN_FLUSHES_LOGS, replica, safe, details)
+            self._report_breach(catalogue.SHUTDOWN_FLUSHES_LOGS, replica, safe, details)
 
 
 LOG_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {

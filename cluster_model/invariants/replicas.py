@@ -33,7 +33,7 @@ class IsrHoldsCommitted:
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         self._committed: dict[str, _Committed] = {}
         checks.on_high_watermark.append(self._high_watermark_set)
         checks.on_isr.append(self._isr_changed)
@@ -93,7 +93,7 @@ class IsrHoldsCommitted:
         details = (
             f"it is in the ISR and lacks offset {missing}, although everything below {committed} is committed"
         )
-        self._broken(catalogue.ISR_HOLDS_COMMITTED, member, missing, details)
+        self._report_breach(catalogue.ISR_HOLDS_COMMITTED, member, missing, details)
 
 
 def _first_missing(file: LogFile, committed: LogFile, start: int, end: int) -> int | None:
@@ -112,7 +112,7 @@ class LogMatching:
     """
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_high_watermark.append(self._compare)
         checks.on_open.append(self._compare)
 
@@ -133,14 +133,14 @@ class LogMatching:
                 f"at offset {different}, below its high watermark {end}, it differs from broker "
                 f"{other.broker}, with high watermark {other_end}"
             )
-            self._broken(catalogue.LOG_MATCHING, replica, different, details)
+            self._report_breach(catalogue.LOG_MATCHING, replica, different, details)
 
 
 class HwWaitsForMinIsr:
     """A leader commits nothing while its ISR is smaller than min.insync.replicas (KAFKA-15583)."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken = checks.broken
+        self._report_breach = checks.report_breach
         checks.on_high_watermark.append(self._high_watermark_set)
 
     def _high_watermark_set(self, replica: WatchedReplica) -> None:
@@ -153,14 +153,14 @@ class HwWaitsForMinIsr:
                 f"its high watermark rose to {log.high_watermark} with the ISR {list(leader.isr)}, but min.insync.replicas "
                 f"is {leader.min_insync_replicas}"
             )
-            self._broken(catalogue.HW_WAITS_FOR_MIN_ISR, replica, replica.hw, details)
+            self._report_breach(catalogue.HW_WAITS_FOR_MIN_ISR, replica, replica.hw, details)
 
 
 class OneControllerPerEpoch:
     """A controller epoch has one controller."""
 
     def __init__(self, checks: Checks) -> None:
-        self._broken_at = checks.broken_at
+        self._report_broker_breach = checks.report_broker_breach
         self._controllers: dict[int, int] = {}
         checks.trace.subscribe(ControllerElected, self._controller_elected)
 
@@ -168,7 +168,9 @@ class OneControllerPerEpoch:
         first = self._controllers.setdefault(controller_epoch, broker)
         if first != broker:
             details = f"brokers {first} and {broker} became controller in controller epoch {controller_epoch}"
-            self._broken_at(catalogue.ONE_CONTROLLER_PER_EPOCH, broker, "", controller_epoch, -1, details)
+            self._report_broker_breach(
+                catalogue.ONE_CONTROLLER_PER_EPOCH, broker, "", controller_epoch, -1, details
+            )
 
 
 REPLICA_CHECKS: Final[Mapping[str, Callable[[Checks], object]]] = {

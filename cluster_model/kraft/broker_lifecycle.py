@@ -260,7 +260,7 @@ class KRaftBrokerLifecycle:
 
     # Metadata
 
-    def committed(self, high_watermark: int) -> None:
+    def on_commit(self, high_watermark: int) -> None:
         """Apply committed records, and publish the change to the broker.
 
         A snapshot is published as its difference to the former image
@@ -281,15 +281,15 @@ class KRaftBrokerLifecycle:
                     name for name, record in image.partitions.items() if _differs(former.get(name), record)
                 )
             self._publish(changed)
-        self._snapshots.committed(image.next_offset)
+        self._snapshots.on_commit(image.next_offset)
 
-    def truncated(self, offset: int) -> None:
+    def on_truncation(self, offset: int) -> None:
         """Do nothing: truncated records were never applied."""
 
-    def leader_changed(self) -> None:
+    def on_leader_change(self) -> None:
         """Do nothing: each request goes to the leader at the time of sending."""
 
-    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+    def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)
 
     def _publish(self, partitions: Iterable[str]) -> None:

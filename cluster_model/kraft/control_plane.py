@@ -60,7 +60,7 @@ class QuorumControlPlane:
             }
         )
         self.process_names = tuple(self._process(node).name for node in self._voters)
-        self._quorum_config = QuorumConfig.of(config, behaviours.kraft)
+        self._quorum_config = QuorumConfig.from_settings(config, behaviours.kraft)
         self._logs = {node: MetadataLog() for node in self._voters}
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}

@@ -176,7 +176,7 @@ class QuorumController(ServerEndpoint):
 
     # The quorum
 
-    def committed(self, high_watermark: int) -> None:
+    def on_commit(self, high_watermark: int) -> None:
         """Answer waiting requests as active controller; as standby, apply the leader's records."""
         if self.is_active:
             self._on_committed(self.node, self._log, high_watermark)
@@ -186,16 +186,16 @@ class QuorumController(ServerEndpoint):
             self._replay(high_watermark)
             if self.raft.has_committed_own_epoch:
                 self._claim()
-        self._snapshots.committed(high_watermark if self.is_active else self._image.next_offset)
+        self._snapshots.on_commit(high_watermark if self.is_active else self._image.next_offset)
 
-    def truncated(self, offset: int) -> None:
+    def on_truncation(self, offset: int) -> None:
         """Do nothing: a follower applies only committed records."""
 
-    def leader_changed(self) -> None:
+    def on_leader_change(self) -> None:
         if self.is_active:
             self._renounce()
 
-    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+    def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self.node, leader, log_end, *snapshot.id)
 
     def _replay(self, end_offset: int) -> None:

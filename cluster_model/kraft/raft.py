@@ -3,7 +3,7 @@
 A voter votes once in an epoch, for a candidate whose log is at least as long as its own. The
 leader's high watermark is the offset that a majority of voters has fetched, if it lies in the
 leader's epoch. Observers fetch, but do not vote. A follower that needs records before the leader's
-log start fetches the leader's latest snapshot first (KIP-630). Transitions have their names from
+log start fetches the leader's latest snapshot first (KIP-630). The names of transitions come from
 ``QuorumState.java``.
 """
 
@@ -58,7 +58,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumConfig:
-    """``controller.quorum.*`` in microseconds, and the behaviour of a release.
+    """The settings ``controller.quorum.*`` in microseconds, and the behaviour of a release.
 
     ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166,
     ``election_backoff`` KAFKA-18345, ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated``
@@ -80,7 +80,7 @@ class QuorumConfig:
     keeps_log: bool = True
 
     @classmethod
-    def of(cls, config: BrokerConfig, switches: KRaftSwitches) -> Self:
+    def from_settings(cls, config: BrokerConfig, switches: KRaftSwitches) -> Self:
         """Return the configuration of a node with these settings and switches."""
         return cls(
             election_timeout_us=config.quorum_election_timeout_us,
@@ -101,16 +101,16 @@ class QuorumConfig:
 class RaftListener(Protocol):
     """The controller or broker that applies the metadata log."""
 
-    def committed(self, high_watermark: int) -> None:
-        """Apply the records below this offset, which are committed and in this node's log."""
+    def on_commit(self, high_watermark: int) -> None:
+        """Apply the records below the high watermark. This node's log has them."""
 
-    def truncated(self, offset: int) -> None:
-        """Handle a truncation of this node's log, which keeps all below the high watermark."""
+    def on_truncation(self, offset: int) -> None:
+        """Handle a truncation of this node's log to an offset at or above the high watermark."""
 
-    def leader_changed(self) -> None:
+    def on_leader_change(self) -> None:
         """Handle a change of the leader or the epoch that this node knows."""
 
-    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+    def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         """Handle the replacement of this node's log, which ended at *log_end*, by a snapshot."""
 
 
@@ -143,7 +143,7 @@ class RaftClient:
             if voter != node
         }
         # Incremented on every transition, so that earlier timers and answers are ignored.
-        self._turn = 0
+        self._transition_number = 0
         self._next_voter = 0
         self._leader_failed = False
         self._has_fetched = False
@@ -161,7 +161,7 @@ class RaftClient:
         self._end_offsets: dict[int, int] = {}
         self._fetched_us: dict[int, int] = {}
         self._answered_us: dict[int, int] = {}
-        self._is_beginning_again = False
+        self._repeats_begin_quorum_epoch = False
         self._fetch_purgatory = RaftFetchPurgatory(host, self._fetch_left)
         self._handlers: Handlers = {}
         register(self._handlers, protocol.RaftFetchRequest, self._handle_fetch)
@@ -178,7 +178,7 @@ class RaftClient:
             self._handlers, protocol.EndQuorumEpochRequest, self._answered_by(self._handle_end_quorum_epoch)
         )
         # After a resignation: voters that have not acknowledged it, and the preferred successors.
-        self._unacked: dict[int, None] = {}
+        self._unacked_voters: dict[int, None] = {}
         self._preferred_successors: tuple[int, ...] = ()
         self._on_shutdown: Callable[[], None] | None = None
         self._is_closed = False
@@ -250,13 +250,13 @@ class RaftClient:
     def close(self) -> None:
         """Stop all activity and all communication."""
         self._is_closed = True
-        self._turn += 1
+        self._transition_number += 1
         self._fetch_purgatory.check(lambda _: True)
         for peer in self._peers.values():
             peer.close()
 
     def resign(self) -> None:
-        """Give up leadership, and let others stand for election first."""
+        """Resign as leader, and let other voters stand for election first."""
         if self.is_leader:
             ends = self._end_offsets
             self._transition_to_resigned(tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter))))
@@ -285,7 +285,7 @@ class RaftClient:
         self._elections = 0
         self._transition(Role.UNATTACHED, epoch, NO_NODE)
         if not self.is_voter:
-            self._fetch(self._turn)
+            self._fetch(self._transition_number)
             return
         if deadline_us is not None and is_waiting:
             timeout_us = max(deadline_us - self._host.clock.now_us, 0)
@@ -293,10 +293,10 @@ class RaftClient:
             timeout_us = self._random_election_timeout_us()
         self._await_election(timeout_us)
         if timeout_us and self._config.looks_for_leader:
-            self._fetch(self._turn)
+            self._fetch(self._transition_number)
 
     def _transition_to_prospective(self) -> None:
-        """Ask whether it would be elected, and keep the known leader meanwhile (KIP-996)."""
+        """Ask other voters whether they would elect this node (KIP-996). The known leader stays."""
         self._transition(Role.PROSPECTIVE, self.log.epoch, self.leader)
         self._await_election(self._random_election_timeout_us())
         self._send_vote_requests(pre_vote=True)
@@ -317,7 +317,7 @@ class RaftClient:
         self._override_fetch_timeout(self._config.fetch_timeout_us)
         self._maybe_complete_shutdown()
         if not self._is_closed:
-            self._fetch(self._turn)
+            self._fetch(self._transition_number)
 
     def _transition_to_leader(self) -> None:
         self._transition(Role.LEADER, self.log.epoch, self.node)
@@ -327,26 +327,27 @@ class RaftClient:
         self._elected_us = self._host.clock.now_us
         self._fetched_us = dict.fromkeys(self._voters, self._elected_us)
         self._answered_us = dict(self._fetched_us)
-        self._is_beginning_again = False
+        self._repeats_begin_quorum_epoch = False
         for voter in self._peers:
-            self._send_begin_quorum_epoch(voter, self._turn)
+            self._send_begin_quorum_epoch(voter, self._transition_number)
         self._await_begin_quorum_epoch()
         if self._peers and self._config.check_quorum:
-            self._after(self._check_quorum_timeout_us(), self._check_quorum)
+            self._set_timer(self._check_quorum_timeout_us(), self._check_quorum)
         self.append((LeaderChangeMessage(self.node),))
         if self._on_shutdown is not None:
-            # It won an election during its shutdown, so it resigns at once.
+            # The node won an election during its shutdown, so it resigns at once.
             self.resign()
 
     def _transition_to_resigned(self, preferred_successors: tuple[int, ...]) -> None:
         self._transition(Role.RESIGNED, self.log.epoch, NO_NODE)
-        # Kept on disk, so that after a restart it neither votes nor runs in the epoch that it led.
+        # This is on disk, so that after a restart the node neither votes nor runs in the epoch that
+        # it led.
         self.log.leader = self.node
         self._preferred_successors = preferred_successors
-        self._unacked = dict.fromkeys(self._peers)
+        self._unacked_voters = dict.fromkeys(self._peers)
         self._await_election(self._random_election_timeout_us())
-        for voter in tuple(self._unacked):
-            self._send_end_quorum_epoch(voter, self._turn)
+        for voter in tuple(self._unacked_voters):
+            self._send_end_quorum_epoch(voter, self._transition_number)
 
     def _transition(self, role: Role, epoch: int, leader: int) -> None:
         if epoch > self.log.epoch:
@@ -359,16 +360,16 @@ class RaftClient:
         self.leader = self.log.leader = leader
         self._leader_failed = self._has_fetched = self._is_backing_off = False
         self._fetching_snapshot = None
-        self._turn += 1
+        self._transition_number += 1
         self._votes = {}
         if was_leader:
             self._fetch_purgatory.check(lambda _: True)
-        self._listener.leader_changed()
+        self._listener.on_leader_change()
 
     def _maybe_transition(self, epoch: int, leader: int) -> bool:
-        """Adopt a later epoch, or the leader of this one, from another node.
+        """Adopt a later epoch, or the leader of the current epoch, from another node.
 
-        Return whether it was news.
+        Return whether there was a transition.
         """
         if leader == self.node:
             return False
@@ -382,10 +383,12 @@ class RaftClient:
             return False
         return True
 
-    def _after(self, delay_us: int, callback: Callable[[int], None]) -> None:
-        """Call back after a delay, unless there is a transition before."""
+    def _set_timer(self, delay_us: int, callback: Callable[[int], None]) -> None:
+        """Call back after a delay, unless there is a transition first."""
         self._host.set_timer(
-            delay_us, lambda turn: callback(turn) if turn == self._turn else None, self._turn
+            delay_us,
+            lambda transition: callback(transition) if transition == self._transition_number else None,
+            self._transition_number,
         )
 
     # Elections
@@ -396,7 +399,7 @@ class RaftClient:
 
     def _await_election(self, timeout_us: int) -> None:
         self._deadline_us = self._host.clock.now_us + timeout_us
-        self._after(timeout_us, self._election_timed_out)
+        self._set_timer(timeout_us, self._election_timed_out)
 
     def _election_timed_out(self, _: int) -> None:
         assert self._deadline_us is not None
@@ -409,7 +412,7 @@ class RaftClient:
         if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()
         elif self.role is Role.RESIGNED and self._config.pre_vote:
-            # In its own epoch others would name it as the leader (``pollResigned``).
+            # In the current epoch, other voters would name this node as leader (``pollResigned``).
             self._transition_to_unattached(self.log.epoch + 1)
         elif self.role is Role.PROSPECTIVE and self.leader != NO_NODE:
             self._transition_to_follower(self.log.epoch, self.leader)
@@ -419,7 +422,7 @@ class RaftClient:
     def _start_backing_off(self) -> None:
         if not self._is_backing_off:
             self._is_backing_off = True
-            self._after(self._candidate_backoff_us(), lambda _: self._stand_for_election())
+            self._set_timer(self._candidate_backoff_us(), lambda _: self._stand_for_election())
 
     def _candidate_backoff_us(self) -> int:
         """Return a losing candidate's growing backoff (``binaryExponentialElectionBackoffMs``)."""
@@ -448,16 +451,16 @@ class RaftClient:
         request = protocol.VoteRequest(log.epoch, self.node, log.last_epoch, log.end_offset, pre_vote)
         self._votes = {self.node: True}
         for voter in self._peers:
-            self._send_vote_request(voter, request, self._turn)
+            self._send_vote_request(voter, request, self._transition_number)
         self._count_votes()
 
-    def _send_vote_request(self, voter: int, request: protocol.VoteRequest, turn: int) -> None:
+    def _send_vote_request(self, voter: int, request: protocol.VoteRequest, transition: int) -> None:
         def on_response(response: protocol.VoteResponse | None, _: Any) -> None:
-            if turn != self._turn:
+            if transition != self._transition_number:
                 return
             if response is None:
                 if not self._is_backing_off and not self._is_refused():
-                    self._after(
+                    self._set_timer(
                         RETRY_BACKOFF_US, lambda again: self._send_vote_request(voter, request, again)
                     )
             elif not self._maybe_transition(response.epoch, response.leader):
@@ -480,7 +483,7 @@ class RaftClient:
             elif is_rejected and self.leader != NO_NODE:
                 self._transition_to_follower(self.log.epoch, self.leader)
             elif is_rejected:
-                self._deadline_us = None  # Wait a whole timeout again.
+                self._deadline_us = None  # Wait for a complete timeout again.
                 self._transition_to_unattached(self.log.epoch)
         elif granted >= majority:
             self._transition_to_leader()
@@ -491,7 +494,7 @@ class RaftClient:
 
     def _override_fetch_timeout(self, timeout_us: int) -> None:
         self._deadline_us = self._host.clock.now_us + timeout_us
-        self._after(timeout_us, self._check_fetch_timeout)
+        self._set_timer(timeout_us, self._check_fetch_timeout)
 
     def _check_fetch_timeout(self, _: int) -> None:
         """Stand for election, or find a leader, after ``controller.quorum.fetch.timeout.ms``."""
@@ -502,13 +505,13 @@ class RaftClient:
             deadline_us = max(deadline_us, repeated_us + self._config.fetch_timeout_us)
         remaining_us = deadline_us - self._host.clock.now_us
         if remaining_us > 0:
-            self._after(remaining_us, self._check_fetch_timeout)
+            self._set_timer(remaining_us, self._check_fetch_timeout)
         elif self.is_voter:
             self._stand_for_election()
         else:
             self._transition_to_unattached(self.log.epoch)
 
-    def _fetch(self, turn: int) -> None:
+    def _fetch(self, transition: int) -> None:
         """Fetch from the leader. Without one, or without its answer, try the voters in turn.
 
         In old releases only observers try other voters.
@@ -524,47 +527,47 @@ class RaftClient:
             self._next_voter += 1
         log = self.log
         if self._fetching_snapshot is not None and source == self.leader:
-            self._fetch_snapshot(source, self._fetching_snapshot, turn)
+            self._fetch_snapshot(source, self._fetching_snapshot, transition)
             return
         request = protocol.RaftFetchRequest(
             log.epoch, self.node, log.end_offset, log.last_epoch, self.high_watermark
         )
 
         def on_response(response: protocol.RaftFetchResponse | None, _: Any) -> None:
-            if turn == self._turn:
-                self._fetched(source, response)
+            if transition == self._transition_number:
+                self._handle_fetch_response(source, response)
 
         peer = self._fetched_from = self._peers[source]
         peer.send(
             request,
             on_response,
             None,
-            self._repeated if self._has_fetched and source == self.leader else None,
+            self._on_repeated_fetches if self._has_fetched and source == self.leader else None,
         )
 
-    def _repeated(self, _: int) -> None:
+    def _on_repeated_fetches(self, _: int) -> None:
         """Extend the deadline: the leader has answered idle fetches."""
         if self._fetched_from is not None:
             self._deadline_us = self._fetched_from.sent_us + self._config.fetch_timeout_us
 
-    def _fetch_snapshot(self, source: int, snapshot: OffsetAndEpoch, turn: int) -> None:
+    def _fetch_snapshot(self, source: int, snapshot: OffsetAndEpoch, transition: int) -> None:
         request = protocol.FetchSnapshotRequest(self.log.epoch, self.node, snapshot)
 
         def on_response(response: protocol.FetchSnapshotResponse | None, _: Any) -> None:
-            if turn == self._turn:
-                self._snapshot_fetched(source, response)
+            if transition == self._transition_number:
+                self._handle_snapshot(source, response)
 
         peer = self._fetched_from = self._peers[source]
         peer.send(request, on_response)
 
-    def _snapshot_fetched(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
+    def _handle_snapshot(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
         """Replace the log by a snapshot.
 
         If the leader has deleted it, fetch to learn of a later one. After
         ``handleFetchSnapshotResponse``.
         """
         if response is None or response.error not in (errors.NONE, errors.SNAPSHOT_NOT_FOUND):
-            self._fetch_failed(source, response)
+            self._handle_fetch_error(source, response)
             return
         self._deadline_us = self._host.clock.now_us + self._config.fetch_timeout_us
         self._fetching_snapshot = None
@@ -572,22 +575,22 @@ class RaftClient:
         if snapshot is not None:
             log_end = self.log.end_offset
             self.log.start_from_snapshot(snapshot)
-            self._listener.snapshot_fetched(source, log_end, snapshot)
+            self._listener.on_snapshot(source, log_end, snapshot)
             self._commit(snapshot.end_offset)
-        self._fetch(self._turn)
+        self._fetch(self._transition_number)
 
-    def _fetch_failed(
+    def _handle_fetch_error(
         self, source: int, response: protocol.RaftFetchResponse | protocol.FetchSnapshotResponse | None
     ) -> None:
         if response is not None and self._maybe_transition(response.epoch, response.leader):
             return
-        # Alternate between the leader and a voter that may know another.
+        # Alternate between the leader and a voter that may know another leader.
         self._leader_failed = source == self.leader
-        self._after(RETRY_BACKOFF_US, self._fetch)
+        self._set_timer(RETRY_BACKOFF_US, self._fetch)
 
-    def _fetched(self, source: int, response: protocol.RaftFetchResponse | None) -> None:
+    def _handle_fetch_response(self, source: int, response: protocol.RaftFetchResponse | None) -> None:
         if response is None or response.error != errors.NONE or source != response.leader:
-            self._fetch_failed(source, response)
+            self._handle_fetch_error(source, response)
             return
         if self.role is not Role.FOLLOWER:
             self._transition_to_follower(response.epoch, source)
@@ -596,7 +599,7 @@ class RaftClient:
         self._has_fetched, self._leader_failed = True, False
         if response.snapshot is not None:
             self._fetching_snapshot = response.snapshot
-            self._fetch(self._turn)
+            self._fetch(self._transition_number)
             return
         if response.diverging is not None:
             end_offset = self.log.end_offset
@@ -608,16 +611,16 @@ class RaftClient:
                 self._host.halt()
                 return
             self._host.publish(MetadataLogTruncated, self.node, end_offset, offset)
-            self._listener.truncated(offset)
+            self._listener.on_truncation(offset)
         for epoch, record in response.records:
             self.log.append(epoch, record)
         self._commit(min(response.high_watermark, self.log.end_offset))
-        self._fetch(self._turn)
+        self._fetch(self._transition_number)
 
     def _commit(self, high_watermark: int) -> None:
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
-            self._listener.committed(high_watermark)
+            self._listener.on_commit(high_watermark)
 
     # Leading
 
@@ -633,22 +636,22 @@ class RaftClient:
         if (
             self.is_leader
             and self._peers
-            and not self._is_beginning_again
+            and not self._repeats_begin_quorum_epoch
             and not self._is_closed
             and self._config.begin_epoch_repeated != NEVER
         ):
-            self._is_beginning_again = True
+            self._repeats_begin_quorum_epoch = True
             period_us = self._begin_quorum_epoch_timeout_us()
             elapsed_us = self._host.clock.now_us - self._elected_us
-            self._after(period_us - elapsed_us % period_us, self._begin_quorum_epoch_again)
+            self._set_timer(period_us - elapsed_us % period_us, self._begin_quorum_epoch_again)
 
-    def _begin_quorum_epoch_again(self, turn: int) -> None:
-        self._is_beginning_again = False
+    def _begin_quorum_epoch_again(self, transition: int) -> None:
+        self._repeats_begin_quorum_epoch = False
         waiting = self._fetch_purgatory.last_fetches()
         others = [voter for voter in self._peers if voter not in waiting]
         for voter in others:
             if self._is_silent(voter) and not self._peers[voter].in_flight:
-                self._send_begin_quorum_epoch(voter, turn)
+                self._send_begin_quorum_epoch(voter, transition)
         if others:
             self._await_begin_quorum_epoch()
 
@@ -665,22 +668,24 @@ class RaftClient:
             self._config.begin_epoch_repeated == ALWAYS or silent_us >= self._begin_quorum_epoch_timeout_us()
         )
 
-    def _send_begin_quorum_epoch(self, voter: int, turn: int) -> None:
+    def _send_begin_quorum_epoch(self, voter: int, transition: int) -> None:
         request = protocol.BeginQuorumEpochRequest(self.log.epoch, self.node)
 
         def on_response(response: protocol.QuorumResponse | None, _: Any) -> None:
-            if turn != self._turn:
+            if transition != self._transition_number:
                 return
             if response is None:
                 # A voter that fetches knows the leader. From 3.9 on a timer repeats this.
                 if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
-                    self._after(RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again))
+                    self._set_timer(
+                        RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again)
+                    )
             else:
                 self._maybe_transition(response.epoch, response.leader)
 
         self._peers[voter].send(request, on_response)
 
-    def _send_end_quorum_epoch(self, voter: int, turn: int) -> None:
+    def _send_end_quorum_epoch(self, voter: int, transition: int) -> None:
         """Announce the resignation to a voter.
 
         Retry until it answers or there is another leader.
@@ -688,14 +693,14 @@ class RaftClient:
         request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
 
         def on_response(response: protocol.QuorumResponse | None, _: Any) -> None:
-            if turn != self._turn:
+            if transition != self._transition_number:
                 return
             if response is None:
-                self._after(RETRY_BACKOFF_US, lambda again: self._send_end_quorum_epoch(voter, again))
+                self._set_timer(RETRY_BACKOFF_US, lambda again: self._send_end_quorum_epoch(voter, again))
             elif not self._maybe_transition(response.epoch, response.leader):
-                self._unacked.pop(voter, None)
+                self._unacked_voters.pop(voter, None)
 
-        if voter in self._unacked:
+        if voter in self._unacked_voters:
             self._peers[voter].send(request, on_response)
 
     def _check_quorum_timeout_us(self) -> int:
@@ -720,7 +725,7 @@ class RaftClient:
             self._host.publish(QuorumMajorityLost, self.node, self.log.epoch)
             self.resign()
         else:
-            self._after(self._check_quorum_timeout_us() - silent_us, self._check_quorum)
+            self._set_timer(self._check_quorum_timeout_us() - silent_us, self._check_quorum)
 
     def _fetch_left(self, replica: int, fetched_us: int, answered_us: int) -> None:
         if replica in self._fetched_us:

@@ -84,7 +84,7 @@ class SnapshotGenerator:
         latest = self._log.latest_snapshot
         return self._counted is not None and self._counted > (0 if latest is None else latest.end_offset)
 
-    def committed(self, end_offset: int) -> None:
+    def on_commit(self, end_offset: int) -> None:
         """Count newly applied bytes, and take a snapshot after enough bytes or enough time.
 
         Records that the node had at its start, or got in a snapshot, do not count

@@ -1,3 +1,3 @@
 """Describes the behaviour of each Kafka release as switches."""
 
-# Plain Python: mypyc does not support the metadata of fields, which declares the switches.
+# Plain Python: its files declare switches in the metadata of fields.

@@ -1,6 +1,6 @@
 """Describes the parts of a message body that the network inspects: znode paths and record sizes."""
 
-# Plain Python: mypyc does not support protocols that are `runtime_checkable`.
+# Plain Python: its protocols are `runtime_checkable`, which mypyc does not support.
 
 from typing import Protocol, runtime_checkable
 

@@ -89,7 +89,7 @@ class ApplicationWorker:
             programs.StoreResult: lambda step: self._store(*step.record),
             programs.PrepareRecords: lambda _: time.sleep(self._slow_s),
             programs.HandOut: lambda step: self._hand_out(step.records),
-            programs.ForgetUnfinished: lambda _: self._forget(),
+            programs.ForgetHandedOut: lambda _: self._forget(),
         }
 
     def _make_sender(self, client: dict[str, Any], library: ClientLibrary) -> LibrarySender | None:
@@ -229,7 +229,7 @@ class ApplicationWorker:
         return None if self._is_closing and not records else records
 
     def _report_waiting(self, *, is_idle: bool) -> None:
-        waiting = {"idle": is_idle, "reached": self._member.reached()}
+        waiting = {"idle": is_idle, "reached": self._member.read_end()}
         if waiting != self._waiting:
             self._waiting = waiting
             self._channel.report_now(**waiting)

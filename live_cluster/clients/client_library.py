@@ -115,7 +115,7 @@ class LibraryMember(Protocol):
         Raise `MembershipError` if fenced.
         """
 
-    def reached(self) -> Mapping[str, int]:
+    def read_end(self) -> Mapping[str, int]:
         """Return the offsets up to which partitions have been read, if known."""
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:

@@ -243,7 +243,7 @@ class ConfluentMember:
                 raise MembershipError(_kafka_name(message.error()))
         return records
 
-    def reached(self) -> dict[str, int]:
+    def read_end(self) -> dict[str, int]:
         return self._reached
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:

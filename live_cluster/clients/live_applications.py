@@ -111,7 +111,7 @@ class _LiveApplicationSession:
         self.is_paused = False
         self.hold: _Hold | None = None
         self.held_at: str | None = None
-        self.reached: Mapping[str, int] = {}
+        self.read_end: Mapping[str, int] = {}
         self._is_idle = False
         self.has_ended = False
         self.error: str | None = None
@@ -170,7 +170,7 @@ class _LiveApplicationSession:
             spec = self._client.spec
             self._host.report(ApplicationStep, spec.name, spec.group, report["step"])
         elif "idle" in report:
-            self.reached, self._is_idle = report["reached"], report["idle"]
+            self.read_end, self._is_idle = report["reached"], report["idle"]
         elif "passed" in report:
             self._take_passed(report["passed"], report["hold"])
         elif "held" in report:
@@ -204,7 +204,7 @@ class _LiveApplicationSession:
     def _put(self, report: Mapping[str, Any]) -> bool:
         """Store a result and the offset of its record atomically, because harrow does not die."""
         partition, offset, spec = report["partition"], report["offset"], self._client.spec
-        if not self._store.put(partition, offset):
+        if not self._store.add(partition, offset):
             return False
         result = effect_of(spec.name, self._client.next_number(), report["store"])
         at_us = self._host.clock.us_of(time.monotonic_ns())

@@ -92,9 +92,9 @@ class GroupMembership:
         """Return the group metadata for a transactional producer, with or without membership."""
         return self._consumer.group_metadata(as_member=as_member)
 
-    def reached(self) -> dict[str, int]:
+    def read_end(self) -> dict[str, int]:
         """Return the offsets up to which the assigned partitions have been read, if known."""
-        ends = self._consumer.reached()
+        ends = self._consumer.read_end()
         own = {self._names.own_partition(name): offset for name, offset in ends.items()}
         return {name: own[name] for name in self.owned if name in own}
 

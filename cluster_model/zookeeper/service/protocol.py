@@ -1,6 +1,6 @@
 """Defines the messages between brokers and ZooKeeper, and the paths that Kafka uses."""
 
-# Plain Python: code asks its classes for their `api`, which only objects of compiled classes have.
+# Plain Python: code reads `api` from its classes, but a compiled class has it only in its objects.
 
 from typing import Annotated, Any, ClassVar, Final
 

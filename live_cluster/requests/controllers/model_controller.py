@@ -51,7 +51,7 @@ class ModelController:
             (FIRST_CONTROLLER_ID,),
             MetadataLog(),
             config,
-            QuorumConfig.of(config, behaviours.kraft),
+            QuorumConfig.from_settings(config, behaviours.kraft),
             lambda _: topic_config({}, config),
             behaviours,
             lambda _node, _epoch: None,

@@ -128,7 +128,7 @@ def test_a_follower_reports_a_new_log_start_in_its_fetch() -> None:
     session = FetchSessionHandler()
     requests = []
     for log_start in (0, 0, 3, 3, 0):
-        session.put(P, 4, 0, log_start=log_start)
+        session.set_position(P, 4, 0, log_start=log_start)
         request = session.request(2, 0, 1_000)
         requests.append((request.partitions, request.log_starts))
         session.handle_response(FetchResponse({}, errors.NONE, 7))

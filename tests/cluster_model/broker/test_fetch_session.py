@@ -30,7 +30,7 @@ class Follower:
         self._session = FetchSessionHandler() if has_sessions else None
         if self._session is not None:
             for name in NAMES:
-                self._session.put(name, 0, -1)
+                self._session.set_position(name, 0, -1)
 
     def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
         """Fetch, and return the values received."""
@@ -55,7 +55,7 @@ class Follower:
                 self.positions[name] = batch.next_offset
                 received.setdefault(name, []).extend(map(str, batch.values))
             if self._session is not None:
-                self._session.put(name, self.positions[name], -1)
+                self._session.set_position(name, self.positions[name], -1)
         return received
 
 
@@ -468,13 +468,13 @@ def test_a_larger_session_evicts_a_smaller_old_one() -> None:
 
 def test_a_client_sends_only_added_changed_and_removed_partitions() -> None:
     handler = FetchSessionHandler()
-    handler.put(P, 0, 1)
-    handler.put(Q, 3, 1)
+    handler.set_position(P, 0, 1)
+    handler.set_position(Q, 3, 1)
     request = handler.request(1, 0, 1_000)
     assert (request.partitions, request.session_epoch) == ({P: (0, 1), Q: (3, 1)}, 0)
     assert handler.handle_response(FetchResponse({}, errors.NONE, 9))
-    handler.put(P, 2, 1)
-    handler.put("t-2", 0, 1)
+    handler.set_position(P, 2, 1)
+    handler.set_position("t-2", 0, 1)
     handler.remove(Q)
     request = handler.request(1, 0, 1_000)
     assert request.partitions == {P: (2, 1), "t-2": (0, 1)}
@@ -484,7 +484,7 @@ def test_a_client_sends_only_added_changed_and_removed_partitions() -> None:
 
 def test_a_client_sends_a_full_fetch_after_an_error() -> None:
     handler = FetchSessionHandler()
-    handler.put(P, 0, 1)
+    handler.set_position(P, 0, 1)
     handler.request(1, 0, 1_000)
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
     handler.handle_error()

@@ -713,12 +713,12 @@ def test_a_fence_for_an_older_epoch_does_not_stop_the_current_fetch(release: str
 
 def test_a_session_sends_a_partition_again_if_only_its_last_epoch_changed() -> None:
     handler = FetchSessionHandler()
-    handler.put(P, 3, 5, 1)
+    handler.set_position(P, 3, 5, 1)
     assert handler.request(1, 0, 0).last_epochs == {P: 1}
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
-    handler.put(P, 3, 5, 1)
+    handler.set_position(P, 3, 5, 1)
     assert handler.request(1, 0, 0).partitions == {}
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
-    handler.put(P, 3, 5, 0)
+    handler.set_position(P, 3, 5, 0)
     request = handler.request(1, 0, 0)
     assert (request.partitions, request.last_epochs) == ({P: (3, 5)}, {P: 0})

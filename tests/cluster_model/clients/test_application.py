@@ -197,10 +197,10 @@ def test_rebalances_and_slow_polls_lose_no_effect(
 def test_a_store_refuses_a_second_result_for_a_record() -> None:
     store = ResultStore()
     assert store.next_offset("in-0") is None
-    assert store.put("in-0", 4)
-    assert not store.put("in-0", 4)
-    assert not store.put("in-0", 3)
-    assert store.put("in-0", 6)
+    assert store.add("in-0", 4)
+    assert not store.add("in-0", 4)
+    assert not store.add("in-0", 3)
+    assert store.add("in-0", 6)
     assert store.next_offset("in-0") == 7
 
 

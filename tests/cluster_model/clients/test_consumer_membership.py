@@ -69,33 +69,33 @@ class Application:
     def is_polling(self) -> bool:
         return self.polls
 
-    def polled_us(self) -> int:
+    def poll_start_us(self) -> int:
         return self.ended_us
 
-    def poll_ended_us(self) -> int:
+    def poll_end_us(self) -> int:
         return self.ended_us
 
-    def consumed(self) -> Mapping[str, int]:
+    def consumed_offsets(self) -> Mapping[str, int]:
         return self.offsets
 
-    def partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
+    def on_partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
         self.calls.append(("lost" if lost else "revoked", tuple(partitions)))
 
-    def partitions_assigned(self, partitions: Sequence[str]) -> None:
+    def on_partitions_assigned(self, partitions: Sequence[str]) -> None:
         self.calls.append(("assigned", tuple(partitions)))
 
-    def partitions_paused(self, partitions: Sequence[str]) -> None:
+    def on_partitions_paused(self, partitions: Sequence[str]) -> None:
         self.calls.append(("paused", tuple(partitions)))
 
-    def start_at(self, partition: str, offset: int) -> None: ...
+    def set_committed_offset(self, partition: str, offset: int) -> None: ...
 
     def resume_poll(self) -> None: ...
 
-    def committing(self, offsets: Mapping[str, int]) -> None: ...
+    def on_commit_started(self, offsets: Mapping[str, int]) -> None: ...
 
-    def commit_ended(self, offsets: Mapping[str, int], error: str) -> None: ...
+    def on_commit_ended(self, offsets: Mapping[str, int], error: str) -> None: ...
 
-    def group_failed(self, error: str) -> None:
+    def on_group_failed(self, error: str) -> None:
         self.calls.append((error, ()))
 
     # For tests

@@ -86,7 +86,7 @@ def test_a_consumer_reads_from_the_preferred_replica_at_its_current_position() -
 
 
 def test_a_redirecting_answer_is_not_a_hole_in_the_log() -> None:
-    assert Reading().consumer.reached(P) == 0
+    assert Reading().consumer.read_end(P) == 0
 
 
 def test_a_fetch_names_no_rack_if_the_consumer_has_none() -> None:

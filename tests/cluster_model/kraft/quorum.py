@@ -50,7 +50,7 @@ class Node(ServerEndpoint):
     def connection_closed(self, connection: Connection) -> None:
         """Ignore it: a node keeps no state of connections."""
 
-    def truncated(self, offset: int) -> None:
+    def on_truncation(self, offset: int) -> None:
         assert offset >= self.committed
 
     def apply_committed(self, high_watermark: int) -> None:
@@ -58,10 +58,10 @@ class Node(ServerEndpoint):
         self.committed = high_watermark
         self.image = self.log.replayed(self.image, high_watermark)
 
-    def snapshot_fetched(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
+    def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self.fetched.append(snapshot)
 
-    def leader_changed(self) -> None:
+    def on_leader_change(self) -> None:
         """Ignore it: the quorum checks leaders itself."""
 
 
@@ -70,10 +70,10 @@ class Listener:
 
     def __init__(self, node: Node) -> None:
         node.committed, node.image = 0, ClusterImage()
-        self.committed = node.apply_committed
-        self.truncated = node.truncated
-        self.leader_changed = node.leader_changed
-        self.snapshot_fetched = node.snapshot_fetched
+        self.on_commit = node.apply_committed
+        self.on_truncation = node.on_truncation
+        self.on_leader_change = node.on_leader_change
+        self.on_snapshot = node.on_snapshot
 
 
 class Quorum:

@@ -181,7 +181,7 @@ class Node:
         for _ in range(count):
             self.log.append(1, ProducerIdsRecord(1_000 * self.log.end_offset + 1_000))
         self.image = self.log.replayed(self.image, self.log.end_offset)
-        self.generator.committed(self.log.end_offset)
+        self.generator.on_commit(self.log.end_offset)
 
     @property
     def snapshot_offsets(self) -> list[int]:

@@ -102,7 +102,7 @@ class Pair:
         self.host = self._host(self.client_process, choices, trace)
         self.client = NetworkClient(self.host, "server", "listener", TIMEOUT_US)
         self.handler = FetchSessionHandler()
-        self.handler.put("t-0", 0, 0)
+        self.handler.set_position("t-0", 0, 0)
         self.wait_us = wait_us
         self.fetch()
         self.began_us = max(3 * latency_us, 1)
@@ -323,7 +323,7 @@ def test_a_client_with_another_request_does_not_repeat_the_fetch() -> None:
     pair.run_until(1_000)
     pair.client.stop_repeating()
     waits = pair.leader.waits[-1:]
-    pair.handler.put("t-1", 0, 0)
+    pair.handler.set_position("t-1", 0, 0)
     pair.run_until(1_013)
     assert waits
     assert pair.handler.requested == {"t-0": (0, 0), "t-1": (0, 0)}

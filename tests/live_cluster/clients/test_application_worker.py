@@ -85,7 +85,7 @@ class FakeLibrary:
     def poll(self, *arguments: Any) -> Any:
         return self.read(*arguments) if len(arguments) == 2 else time.sleep(0.02)
 
-    def reached(self) -> dict[str, int]:
+    def read_end(self) -> dict[str, int]:
         return {"called-0": 3}
 
     def commit(self, offsets: dict[str, int]) -> Any:

@@ -108,11 +108,11 @@ def test_end_of_partition_is_reached(consumers: list[FakeConsumer]) -> None:
     consumer = member()
     consumers[0].messages = [Message(3, b"a"), Message(4, b"b")]
     assert consumer.poll(5, 0.1) == {"t-0": [(3, "a"), (4, "b")]}
-    assert consumer.reached() == {"t-0": 5}
+    assert consumer.read_end() == {"t-0": 5}
     # The marker of its transaction follows the last record.
     consumers[0].messages = [Message(6, error=KafkaError(KafkaError._PARTITION_EOF))]
     assert consumer.poll(5, 0.1) == {}
-    assert consumer.reached() == {"t-0": 6}
+    assert consumer.read_end() == {"t-0": 6}
     assert consumers[0].settings["enable.partition.eof"] is True
 
 
@@ -123,7 +123,7 @@ def test_reached_forgets_revoked_partitions(consumers: list[FakeConsumer], callb
     consumers[0].messages = [Message(3, b"a")]
     consumer.poll(5, 0.1)
     consumers[0].callbacks[callback](None, [TopicPartition("t", 0)])
-    assert (revocations, consumer.reached()) == ([(["t-0"], lost)], {})
+    assert (revocations, consumer.read_end()) == ([(["t-0"], lost)], {})
 
 
 def test_fatal_error_ends_membership(consumers: list[FakeConsumer]) -> None:
@@ -149,7 +149,7 @@ def test_rewind_waits_for_committed_offsets(
     # The committed offset is unknown at first, and then the first seek fails.
     consumers[0].committed_offsets, consumers[0].refusals = [None, offset], 1
     assert consumer.rewind(["t-0"]) == {"t-0": max(offset, -1)}
-    assert (consumers[0].sought, consumer.reached()) == ([("t", 0, sought)], {})
+    assert (consumers[0].sought, consumer.read_end()) == ([("t", 0, sought)], {})
 
 
 @pytest.mark.parametrize(
