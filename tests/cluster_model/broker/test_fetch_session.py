@@ -345,8 +345,8 @@ def caught_up_us(replicas: Replicas) -> int:
 def quiet_follower(replicas: Replicas) -> FetchSessionHandler:
     """Return the session of a caught-up follower."""
     follower = FetchSessionHandler()
-    follower.put(P, 0, -1)
-    follower.put(Q, 0, -1)
+    follower.set_position(P, 0, -1)
+    follower.set_position(Q, 0, -1)
     for _ in range(3):
         follower.handle_response(fetch(replicas, follower.request(1, 0, 1_000), "broker-1"))
     return follower
@@ -379,7 +379,7 @@ def test_before_kip_227_a_repeated_fetch_gets_a_full_answer_and_changes_nothing(
     """Before KIP-227 a session of the model stands for full fetches, which have no epochs."""
     replicas = Replicas(release="0.11")
     follower = FetchSessionHandler()
-    follower.put(P, 0, -1)
+    follower.set_position(P, 0, -1)
     request = follower.request(1, 0, 1_000)
     follower.handle_response(fetch(replicas, request, "broker-1"))
     assert list(fetch(replicas, request, "broker-1").partitions) == [P]
@@ -500,7 +500,7 @@ def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_
     replicas = Replicas()
     replicas.produce("m0", acks=1)
     follower = FetchSessionHandler()
-    follower.put(P, 1, -1)
+    follower.set_position(P, 1, -1)
     for hw in (0, 1):
         response = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
         assert response.partitions[P].hw == hw
@@ -508,7 +508,7 @@ def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_
     assert fetch(replicas, follower.request(1, 0, 1_000), "broker-1").partitions == {}
     follower.handle_response(response)
     follower.remove(P)
-    follower.put(P, 1, -1)
+    follower.set_position(P, 1, -1)
     quiet = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
     assert quiet.partitions == {}
     follower.handle_response(quiet)
