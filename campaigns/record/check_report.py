@@ -1,4 +1,4 @@
-"""The report on a recorded history: the JSON of `harrow check`, and the size of the history."""
+"""Reports on a recorded history: the JSON of `harrow check`, and the size of the history."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

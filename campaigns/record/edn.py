@@ -1,4 +1,4 @@
-"""Parses EDN, the notation of Clojure, into the values that JSON would have.
+"""Parses EDN, the notation of Clojure, into the values that a JSON parser returns.
 
 Jepsen writes its histories as EDN (``history.edn``). Keywords and symbols become strings without
 the colon, also as keys of maps. Lists, vectors and sets become lists. A tagged element such as
@@ -26,8 +26,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"')
-_BEGINS: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
-_BEGINS_VECTOR: Final = re.compile(rb"(?:\s|;[^\n]*\n)*[\[(](?:\s|;[^\n]*\n)*(?:#[^\s{]+\s*)?\{\s*:")
+_MAP_START: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
+_VECTOR_START: Final = re.compile(rb"(?:\s|;[^\n]*\n)*[\[(](?:\s|;[^\n]*\n)*(?:#[^\s{]+\s*)?\{\s*:")
 _HEAD: Final = re.compile(r"(?:\s|;[^\n]*\n)*([\[(])")
 _INTEGER: Final = re.compile(r"[+-]?\d+N?")
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
@@ -42,12 +42,12 @@ _DEPTH_MAX: Final = 200
 _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
 _KEYWORDS_MAX: Final = 1_000
 _KEYWORD_MAX: Final = 50
-_LEFT_OUT: Final = object()
+_DISCARDED: Final = object()
 """Marks a ``#_`` among elements, which discards the element after it."""
 _STRINGS: Final = frozenset({str})
 
 _Level = tuple[str, list[Any]]
-"""The opening token of a collection that is still open, and its elements so far."""
+"""The opening token of a collection that is still open, and the elements read in it."""
 
 
 class EdnError(ValueError):
@@ -59,8 +59,11 @@ class EdnError(ValueError):
         self.reason = reason
 
 
-class _Parsed(NamedTuple):
-    """The elements of a text, and why they end early; if it ``is_cut``, more text may help."""
+class _ParseResult(NamedTuple):
+    """The elements of a text, and why parsing stopped early.
+
+    If the text ``is_cut``, an element may continue in a later text.
+    """
 
     elements: list[Any]
     problem: EdnError | None = None
@@ -71,7 +74,7 @@ class _Parsed(NamedTuple):
 
 def looks_like_edn(line: bytes) -> bool:
     """Return whether a line starts a map whose first key is a keyword, which JSON never does."""
-    return _BEGINS.match(line) is not None
+    return _MAP_START.match(line) is not None
 
 
 def parse_edn(text: str) -> Any:
@@ -79,7 +82,7 @@ def parse_edn(text: str) -> Any:
 
     Raises `EdnError` if it has none, or several.
     """
-    elements, problem, *_ = _parsed(text)
+    elements, problem, *_ = _parse(text)
     if problem is not None:
         raise problem
     if len(elements) != 1:
@@ -89,15 +92,16 @@ def parse_edn(text: str) -> Any:
 
 def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
     """Return whether lines start a vector of maps, as no JSON does; it may be a whole history."""
-    return _BEGINS_VECTOR.match(b"".join(lines)) is not None
+    return _VECTOR_START.match(b"".join(lines)) is not None
 
 
 class ElementsOfVector:
-    """The elements of a vector split over texts, as lists of those that end in each text.
+    """The elements of a vector that is split over several texts.
 
-    It keeps only the text of the element that is being read, up to *size_max* characters. Iterating
-    raises `EdnError` if the texts are not a vector. `place` converts the error's position, and
-    `place_of` locates an element of the last list.
+    Iterating yields, for each text, the list of elements that end in it. Only the text of the
+    element that is being read is kept, up to *size_max* characters. Iterating raises `EdnError` if
+    the texts are not a vector. `place` converts the error's position, and `place_of` locates an
+    element of the last list.
     """
 
     def __init__(self, texts: Iterable[str], size_max: int) -> None:
@@ -107,13 +111,13 @@ class ElementsOfVector:
         self._line, self._column = 1, 1
 
     def __iter__(self) -> Iterator[list[Any]]:
-        around, parsed = "", _Parsed([])
+        around, parsed = "", _ParseResult([])
         for more in self._texts:
             self._text += self._as_much_again(more, len(self._text))
             if not around and (head := _HEAD.match(self._text)) is not None:
                 around = head[1]
                 self._forget(head.end())
-            parsed = _parsed(self._text, around)
+            parsed = _parse(self._text, around)
             if parsed.elements:
                 yield parsed.elements
             if parsed.problem is not None and not parsed.is_cut:
@@ -121,14 +125,14 @@ class ElementsOfVector:
             if parsed.is_closed:
                 self._expect_no_more()
                 return
-            self._forget(self._begin(len(parsed.elements)) if parsed.is_cut else len(self._text))
+            self._forget(self._element_start(len(parsed.elements)) if parsed.is_cut else len(self._text))
             if len(self._text) > self._size_max:
                 raise EdnError(0, f"an element has more than {self._size_max} characters (--max-line)")
-        raise _parsed(self._text).problem or EdnError(len(self._text), f"`{around}` is not closed")
+        raise _parse(self._text).problem or EdnError(len(self._text), f"`{around}` is not closed")
 
     def place_of(self, number: int) -> tuple[int, int]:
         """Return the line and column of an element of the last list."""
-        return self.place(self._begin(number))
+        return self.place(self._element_start(number))
 
     def place(self, position: int) -> tuple[int, int]:
         """Return the line and column of a position; both count from 1."""
@@ -136,9 +140,9 @@ class ElementsOfVector:
         column = position - self._text.rfind("\n", 0, position) if lines else self._column + position
         return self._line + lines, column
 
-    def _begin(self, number: int) -> int:
-        """Return the start of an element; the number after the last is the unfinished one."""
-        return next(islice(_begins(self._text), number, None))
+    def _element_start(self, number: int) -> int:
+        """Return the start of an element; the last number plus one is the unfinished element."""
+        return next(islice(_element_starts(self._text), number, None))
 
     def _forget(self, end: int) -> None:
         self._line, self._column = self.place(end)
@@ -156,24 +160,24 @@ class ElementsOfVector:
         for more in self._texts:
             self._forget(len(self._text))
             self._text = more
-            if (position := _begins_more(more, 0)) is not None:
+            if (position := _start_of_more(more, 0)) is not None:
                 raise EdnError(position, _MORE)
 
 
 _MORE: Final = "there is more after the end of the vector"
 
 
-def _begins_more(text: str, number: int) -> int | None:
+def _start_of_more(text: str, number: int) -> int | None:
     """Return the start of the first token, from a number on, that is not a comment."""
     tokens = islice(_TOKEN.finditer(text), number, None)
     return next((match.start() for match in tokens if match[0][0] != ";"), None)
 
 
-class _Refused(Exception):
-    """A misplaced token: its number, and the reason."""
+class _MisplacedToken(Exception):
+    """A token in the wrong place: its number, and the reason."""
 
 
-def _parsed(text: str, around: str = "") -> _Parsed:
+def _parse(text: str, around: str = "") -> _ParseResult:
     """Return the elements of a text; *around* opens the vector around it, if any."""
     tokens = _TOKEN.findall(text)
     is_open = bool(tokens) and _is_open_string(tokens[-1])
@@ -181,18 +185,18 @@ def _parsed(text: str, around: str = "") -> _Parsed:
     levels: list[_Level] = [(around, [])]
     try:
         end = _nest(levels, tokens[:last] if is_open else tokens)
-    except _Refused as refused:
+    except _MisplacedToken as refused:
         number, reason = refused.args
-        return _Parsed(_without_left_out(levels[0][1])[0], EdnError(_start(text, number), reason))
-    elements, is_waiting = _without_left_out(levels[0][1])
+        return _ParseResult(_without_discarded(levels[0][1])[0], EdnError(_token_start(text, number), reason))
+    elements, is_waiting = _without_discarded(levels[0][1])
     if end < last:
-        more = _begins_more(text, end + 1)
-        return _Parsed(elements, None if more is None else EdnError(more, _MORE), is_closed=True)
+        more = _start_of_more(text, end + 1)
+        return _ParseResult(elements, None if more is None else EdnError(more, _MORE), is_closed=True)
     if is_open:
-        return _Parsed(elements, EdnError(_start(text, last), "not EDN"), is_cut=True)
+        return _ParseResult(elements, EdnError(_token_start(text, last), "not EDN"), is_cut=True)
     if len(levels) > 1:
-        return _Parsed(elements, EdnError(len(text), f"`{levels[-1][0]}` is not closed"), is_cut=True)
-    return _Parsed(elements, is_cut=is_waiting or (bool(tokens) and tokens[-1][0] == "#"))
+        return _ParseResult(elements, EdnError(len(text), f"`{levels[-1][0]}` is not closed"), is_cut=True)
+    return _ParseResult(elements, is_cut=is_waiting or (bool(tokens) and tokens[-1][0] == "#"))
 
 
 def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
@@ -200,7 +204,7 @@ def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
 
     Returns the number of the token that closes the outermost one, or the number of tokens.
 
-    Raises `_Refused`.
+    Raises `_MisplacedToken`.
     """
     opened, elements = levels[-1]
     leaves_out = _DISCARD in tokens
@@ -211,33 +215,33 @@ def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
             elements.append(keyword)
         elif token in _CLOSES:
             if len(levels) > _DEPTH_MAX:
-                raise _Refused(number, f"more than {_DEPTH_MAX} elements are open")
+                raise _MisplacedToken(number, f"more than {_DEPTH_MAX} elements are open")
             levels.append((token, []))
             opened, elements = levels[-1]
         elif token in _CLOSERS:
             if token != _CLOSES.get(opened):
-                raise _Refused(number, f"`{token}` closes nothing that is open")
+                raise _MisplacedToken(number, f"`{token}` closes nothing that is open")
             if len(levels) == 1:
                 return number
-            closed = _closed(opened, _without_left_out(elements)[0] if leaves_out else elements, number)
+            closed = _collection(opened, _without_discarded(elements)[0] if leaves_out else elements, number)
             levels.pop()
             opened, elements = levels[-1]
             elements.append(closed)
         elif token.isdecimal() and len(token) <= _DIGITS_MAX:
             elements.append(int(token))
         else:
-            elements.extend(_others(token, number))
+            elements.extend(_other_elements(token, number))
     return len(tokens)
 
 
-def _start(text: str, number: int) -> int:
+def _token_start(text: str, number: int) -> int:
     """Return the start of the token with a number."""
     return next(islice(_TOKEN.finditer(text), number, None)).start()
 
 
-def _begins(text: str) -> Iterator[int]:
-    """Yield the start of each element that is not discarded, and finally of an unfinished one."""
-    depth = left_out = 0
+def _element_starts(text: str) -> Iterator[int]:
+    """Yield the start of each element that is not discarded, then that of an unfinished element."""
+    depth = discarded = 0
     begins: int | None = None
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -248,10 +252,10 @@ def _begins(text: str) -> Iterator[int]:
         if depth or _is_open_string(token):
             continue
         if token[0] == "#" and token not in _CLOSES:
-            left_out += token == _DISCARD
-        elif left_out:
-            left_out -= 1
-            begins = begins if left_out else None
+            discarded += token == _DISCARD
+        elif discarded:
+            discarded -= 1
+            begins = begins if discarded else None
         else:
             yield begins
             begins = None
@@ -263,25 +267,25 @@ def _is_open_string(token: str) -> bool:
     return token[0] == '"' and not _STRING.fullmatch(token)
 
 
-def _without_left_out(elements: list[Any]) -> tuple[list[Any], bool]:
+def _without_discarded(elements: list[Any]) -> tuple[list[Any], bool]:
     """Return elements without discarded ones, and whether a ``#_`` waits for its element."""
     remaining: list[Any] = []
-    left_out = 0
+    discarded = 0
     for element in elements:
-        if element is _LEFT_OUT:
-            left_out += 1
-        elif left_out:
-            left_out -= 1
+        if element is _DISCARDED:
+            discarded += 1
+        elif discarded:
+            discarded -= 1
         else:
             remaining.append(element)
-    return remaining, left_out > 0
+    return remaining, discarded > 0
 
 
-def _closed(opened: str, elements: list[Any], number: int) -> Any:
+def _collection(opened: str, elements: list[Any], number: int) -> Any:
     if opened != "{":
         return elements
     if len(elements) % 2:
-        raise _Refused(number, "a map with a key that has no value")
+        raise _MisplacedToken(number, "a map with a key that has no value")
     keys, values = elements[::2], elements[1::2]
     if _STRINGS.issuperset(map(type, keys)):
         return dict(zip(keys, values, strict=True))
@@ -291,10 +295,10 @@ def _closed(opened: str, elements: list[Any], number: int) -> Any:
 
 
 _keywords: dict[str, str] = {}
-"""A cache of keywords as strings: the same few name the fields of every operation."""
+"""A cache of keywords as strings: the fields of all operations have the same few keywords."""
 
 
-def _others(token: str, number: int) -> list[Any]:
+def _other_elements(token: str, number: int) -> list[Any]:
     """Return the element of a token other than brackets and plain numbers; comments have none."""
     first = token[0]
     if first == ":":
@@ -302,11 +306,11 @@ def _others(token: str, number: int) -> list[Any]:
             _keywords[token] = token[1:]
         return [token[1:]]
     if first == '"':
-        return [_unescaped(token[1:-1])]
+        return [_unescape(token[1:-1])]
     if first in ";#":
         if len(token) == 1 and first == "#":
-            raise _Refused(number, "not EDN")
-        return [_LEFT_OUT] if token == _DISCARD else []
+            raise _MisplacedToken(number, "not EDN")
+        return [_DISCARDED] if token == _DISCARD else []
     return [_atom(token, number)]
 
 
@@ -315,14 +319,14 @@ def _atom(token: str, number: int) -> Any:
         return _WORDS[token]
     if _INTEGER.fullmatch(token):
         if len(token) > _DIGITS_MAX:
-            raise _Refused(number, f"a number with more than {_DIGITS_MAX} digits")
+            raise _MisplacedToken(number, f"a number with more than {_DIGITS_MAX} digits")
         return int(token.rstrip("N"))
     if _NUMBER.fullmatch(token):
         return float(token.rstrip("M"))
     return token
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     return _ESCAPED.sub(

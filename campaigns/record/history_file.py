@@ -1,8 +1,8 @@
 """Reads histories, as lines of JSON or as Jepsen's EDN, and reports the line of every mistake.
 
 Many lines are parsed at once, which is twice as fast as one by one. If that fails, they are parsed
-one by one to locate the mistake. This module does not interpret operations; they go into a
-`harrow.checks.history.index.HistoryIndex`.
+one by one to locate the mistake. A `harrow.checks.history.index.HistoryIndex` interprets the
+operations.
 """
 
 import codecs
@@ -39,7 +39,7 @@ MEMORY_MAX_BYTES: Final = 1 << 30
 """The default memory limit of a history, as estimated by `HistoryIndex.memory_bytes`."""
 
 UNPACKED_MAX_BYTES: Final = 64 << 20
-"""The size that a compressed file may always unpack to, or else a ratio of its own size.
+"""The size to which any compressed file may unpack. A large file may unpack to 64 times its size.
 
 gzip compresses up to 1032 to 1, so a file of a few kilobytes could fill the memory. Histories
 compress 10 to 30 to 1.
@@ -47,10 +47,11 @@ compress 10 to 30 to 1.
 
 _UNPACKED_RATIO: Final = 64
 _LINE_BYTES_MIN: Final = 32
-"""The least size that a line of a compressed file counts, because reading takes as long."""
+"""The size that a shorter line of a compressed file counts, because reading it takes as long."""
 
 _LINES_AT_ONCE: Final = 512
-"""Parsed lines stay in the processor's cache until indexed; 4096 take twice as long."""
+"""So many parsed lines stay in the processor's cache until indexed; with 4096, reading takes
+twice as long."""
 _BYTES_AT_ONCE: Final = 1 << 20
 _PROBLEMS_MAX: Final = 20
 _MALFORMED_MAX: Final = 10_000
@@ -85,7 +86,7 @@ _Columns = tuple[
 
 
 class HistoryError(FileError):
-    """A history that cannot be judged, with its first ``problems``; ``more`` counts others."""
+    """A history that cannot be judged, with its first ``problems``; ``more`` counts the others."""
 
     def __init__(self, problems: Iterable[Problem], more: int = 0) -> None:
         super().__init__(problems)
@@ -424,8 +425,8 @@ def _have_named_keys(micros: Collection[Any]) -> bool:
         if not _are_values(keys):
             return False
         for micro in micros:
-            # Jepsen's keys are numbers. Polls have them as names of fields, which are strings, so
-            # sends need strings too.
+            # Jepsen's keys are numbers. In polls they are names of JSON fields, and so strings.
+            # Sends need the same strings.
             micro[1] = str(micro[1])
     return True
 

@@ -24,7 +24,7 @@ JUDGED: Final = frozenset({SEND, POLL, TXN})
 """The operations that send or poll."""
 ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 NUMBER_END: Final = 2**63
-"""The end of the range of times and indices."""
+"""The exclusive upper bound of times and indices."""
 
 _NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT, STORE)
 _OTHERS: Final = frozenset({"crash", COMMIT, STORE, "debug-topic-partitions"})
@@ -154,7 +154,7 @@ def _check_names(field: str, keys: Any) -> None:
 
 
 def rebalances(log: Any) -> list[Any]:
-    """Return an operation's rebalances; older Jepsen tests list those before it apart."""
+    """Return an operation's rebalances; older Jepsen tests list earlier rebalances separately."""
     if isinstance(log, dict):
         return [event for part in log.values() for event in part or ()]
     return log or []

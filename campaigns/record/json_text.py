@@ -1,4 +1,4 @@
-"""JSON that is safe to print on a terminal, to log and to read line by line.
+"""Writes JSON that is safe to print on a terminal, to log and to read line by line.
 
 Letters of all languages stay as they are. Other characters of Unicode, such as control characters,
 line ends and changes of direction, are escaped, and so is the bracket of a command to a CI system.

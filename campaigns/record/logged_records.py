@@ -9,9 +9,9 @@ compared as text, because kcat prints text. Where the files are ambiguous, the c
 cause an anomaly:
 
 - An unacknowledged send has an unknown outcome, whatever its error was.
-- An acknowledged send without a partition belongs to the partition where it was read, or to the
-  partition ``?`` of its topic if it was not read. If it was read in other partitions as well, those
-  are different records.
+- An acknowledged send without a partition belongs to the partition in which it was read, or to the
+  partition ``?`` of its topic if it was not read. If it was read in other partitions as well, these
+  reads count as different records.
 - The order of sends matters only within one named producer.
 """
 
@@ -37,7 +37,7 @@ _COUNT_END: Final = 2**53
 _FIELDS: Final = frozenset(
     {"key", "value", "topic", "partition", "offset", "ts", "acked", "error", "producer", "payload"}
 )
-"""The fields that are read, of sent records and of the output of `kcat -J`."""
+"""The fields of sent records, and of the output of `kcat -J`, that the conversion uses."""
 
 T = TypeVar("T")
 
@@ -297,9 +297,9 @@ def _operations(
 def _set_others_apart(
     sends: Iterable[_Sent], reads: Iterable[_Read], places: _Places, only_topic: str | None
 ) -> int:
-    """Rename copies of records in other partitions than the derived one, and count the records.
+    """Rename reads of a record outside the partition that it is assumed to belong to.
 
-    If two partitions have such a record, it may have been sent to both.
+    It may have been sent to both partitions. Return the number of records that were renamed.
     """
     derived = {(_topic_of(send, only_topic), send.identity) for send in sends if send.partition is None}
     scattered = set()
@@ -314,7 +314,7 @@ def _set_others_apart(
 
 
 def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | None) -> _Places:
-    """Return the place of each record's first read, or its acknowledged one if read there."""
+    """Return each record's first place of reading, or the acknowledged place if read there."""
     acked = {(_topic_of(send, only_topic), send.identity): send.offset for send in sends}
     places: dict[tuple[str, str], tuple[str, int]] = {}
     for read in reads:
@@ -328,7 +328,7 @@ def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | No
 
 
 def _in_order(placed: Sequence[tuple[str, _Sent]], places: _Places) -> list[tuple[str, _Sent]]:
-    """Return sends of named producers as logged, others by offset, so order is not an anomaly."""
+    """Return named producers' sends as logged, and others by offset, in their right order."""
 
     def order(item: tuple[str, _Sent]) -> tuple[str, float]:
         partition, sent = item

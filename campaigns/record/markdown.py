@@ -1,4 +1,4 @@
-"""Markdown that shows any text literally: tables, code, text."""
+"""Writes Markdown that shows any text literally: tables, code, text."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
-"""``report.md``: the report of a run in Markdown, for example for a comment on a pull request.
+"""Writes ``report.md``, the report of a run in Markdown, as for a comment on a pull request.
 
-The findings and the command that reproduces them come first; the tables below are folded.
+The findings and the command that reproduces them come first. The tables below them are collapsed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from harrow.checks.finding import HELD, worst_first
 _VALUES_MAX: Final = 12
 _OUTAGES_MAX: Final = 50
 _FINDINGS_MAX: Final = 50
-"""The most findings of one rule in the report; run.json has all."""
+"""How many findings of one rule the report shows; run.json has all."""
 
 
 def markdown_report(result: RunResult, reproduce: str) -> str:

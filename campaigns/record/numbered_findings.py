@@ -1,4 +1,4 @@
-"""The findings of a run, numbered so that users can refer to them."""
+"""Numbers the findings of a run, so that users can refer to them."""
 
 from collections.abc import Iterator, Mapping
 

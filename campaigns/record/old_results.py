@@ -37,9 +37,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldResults:
-    """The contents of a folder of results: old ones, the number of others, skipped ones.
+    """The contents of a folder of results.
 
-    Unfinished results of a killed process count as old.
+    It has the old results, the number of recent results, and the folders that are skipped, with
+    reasons. Unfinished results of a killed process count as old.
     """
 
     old: tuple[Result, ...]
@@ -50,8 +51,8 @@ class OldResults:
 def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldResults:
     """Return the results that are not among the newest *keep* of their campaign, the oldest first.
 
-    The run that ``latest`` points to is recent, unless *keep* is 0. All sweeps are recent;
-    *with_sweeps* only the newest *keep* of them.
+    The run that ``latest`` points to is recent, unless *keep* is 0. All sweeps are recent, or
+    *with_sweeps* the newest *keep* sweeps.
 
     Raises:
         OSError: a folder cannot be read.
@@ -63,12 +64,12 @@ def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldRe
     for path in _folders(results):
         if (path / _SWEEP).is_file():
             if with_sweeps:
-                _sort_in(_sweep(path), by_campaign, skipped)
+                _add_result(_sweep(path), by_campaign, skipped)
             continue
         for folder in _folders(path):
-            _sort_in(_run(folder), by_campaign, skipped)
-        old += _left_over(path)
-    old += _left_over(results)
+            _add_result(_run(folder), by_campaign, skipped)
+        old += _abandoned_folders(path)
+    old += _abandoned_folders(results)
     latest = _latest(results) if keep else None
     recent = 0
     for of_campaign in by_campaign.values():
@@ -106,16 +107,16 @@ def _folders(path: Path) -> Iterator[Path]:
             yield entry
 
 
-def _left_over(path: Path) -> Iterator[Result]:
+def _abandoned_folders(path: Path) -> Iterator[Result]:
     """Yield the unfinished folders of killed processes that contain only files of harrow."""
     for entry in sorted(path.iterdir()):
         if entry.is_dir() and not entry.is_symlink() and is_left_over(entry):
             is_sweep = (entry / _SWEEP).is_file()
-            if _foreign(entry, _SWEEP_FILES if is_sweep else FILES) is None:
+            if _reason_to_skip(entry, _SWEEP_FILES if is_sweep else FILES) is None:
                 yield _result(entry, "", entry, is_sweep=is_sweep)
 
 
-def _sort_in(
+def _add_result(
     result: Result | tuple[Path, str] | None,
     by_campaign: dict[str, list[Result]],
     skipped: list[tuple[Path, str]],
@@ -133,7 +134,7 @@ def _run(folder: Path) -> Result | tuple[Path, str] | None:
     run = _mapping(folder / RUN)
     if run is None or run.get("run_id") != folder.name or run.get("campaign") != folder.parent.name:
         return folder, f"its {RUN} is not that of a run of this name"
-    if (reason := _foreign(folder, FILES)) is not None:
+    if (reason := _reason_to_skip(folder, FILES)) is not None:
         return folder, reason
     return _result(folder, folder.parent.name, folder / RUN)
 
@@ -144,7 +145,7 @@ def _sweep(folder: Path) -> Result | tuple[Path, str]:
         return folder, f"its {_SWEEP} is not that of a sweep"
     if sweep.get("complete") is not True:
         return folder, "the sweep is not complete"
-    if (reason := _foreign(folder, _SWEEP_FILES)) is not None:
+    if (reason := _reason_to_skip(folder, _SWEEP_FILES)) is not None:
         return folder, reason
     return _result(folder, "", folder / _SWEEP, is_sweep=True)
 
@@ -155,7 +156,7 @@ def _result(folder: Path, campaign: str, dated: Path, *, is_sweep: bool = False)
     return Result(path=folder, campaign=campaign, is_sweep=is_sweep, written_ns=written_ns, size_bytes=size)
 
 
-def _foreign(folder: Path, names: frozenset[str]) -> str | None:
+def _reason_to_skip(folder: Path, names: frozenset[str]) -> str | None:
     for entry in sorted(folder.iterdir()):
         if entry.name not in names or entry.is_symlink():
             return f"it has {entry.name}, which harrow did not write"

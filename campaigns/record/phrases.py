@@ -1,6 +1,6 @@
-"""The sentences about links, causes and preventions.
+"""Writes the sentences about links, causes and preventions.
 
-Rules report data; this module turns it into words, and no later module parses them.
+Rules report data, and this module turns it into words. No other module parses these words.
 """
 
 import shlex
@@ -49,7 +49,7 @@ def in_lane(link: Link, lane: str) -> str:
 _LINKS_MAX: Final = 12
 """The longest chain that is shown in full."""
 _FOLDED_MIN: Final = 4
-"""The shortest run of links that may be left out."""
+"""The smallest number of consecutive links that is left out."""
 
 
 def shortened(chain: Sequence[Link]) -> Iterator[Link]:
@@ -80,9 +80,9 @@ def because(finding: Finding) -> str:
 class PreventionLine(NamedTuple):
     """A line about what prevents a finding.
 
-    ``depth`` is its indent. A line that ``is_command`` has options to add to the command that
-    reproduces the run, to see the trial; screens show it on a line of its own, so that it can be
-    copied.
+    ``depth`` is its indent. A line that ``is_command`` has options for the command that reproduces
+    the run; with them it repeats the trial. Screens show it on a line of its own, so that users can
+    copy it.
     """
 
     text: str
@@ -91,7 +91,7 @@ class PreventionLine(NamedTuple):
 
 
 def preventions(finding: Finding) -> Iterator[str]:
-    """Yield a line for each remedy that a trial confirmed, or else for each undecided one."""
+    """Yield a line for each remedy that a trial confirmed, or else for each undecided remedy."""
     confirmed = list(_confirmed(finding))
     for way, trial in confirmed:
         command = _command(trial)

@@ -1,4 +1,4 @@
-"""The service levels in the ``run.json`` of a recorded run."""
+"""Reads the service levels in the ``run.json`` of a recorded run."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any

@@ -1,7 +1,7 @@
 """Opens files in folders that may come from anywhere.
 
 Opening a pipe waits for a process at its other end, and inside a library even Ctrl-C may not end
-that. So only regular files are opened. A path that the user types is different: `harrow check
+that wait. So only regular files are opened. Paths that the user types are different: `harrow check
 <(command)` reads a pipe.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Do not wait for the other end of a pipe; the type is checked once the file is open."""
+"""Flags to open a pipe without waiting for its other end; the type is checked after that."""
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -23,7 +23,7 @@ def open_regular(path: Path) -> BinaryIO:
         OSError: it cannot be opened, or is not a regular file.
 
     """
-    return open(path, "rb", opener=_opened)
+    return open(path, "rb", opener=_open_regular)
 
 
 def regular_text(path: Path) -> str:
@@ -38,7 +38,7 @@ def regular_text(path: Path) -> str:
         return stream.read()
 
 
-def _opened(path: str, flags: int) -> int:
+def _open_regular(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | _FLAGS)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

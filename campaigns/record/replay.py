@@ -21,10 +21,10 @@ BEFORE_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The first event that differs; a side is None if its trace has ended.
+    """The first event that differs; ``recorded`` or ``replayed`` is None if that trace has ended.
 
-    ``position`` counts from 0, ``fields`` are the fields that differ, and ``before`` the events
-    before it.
+    ``position`` counts from 0, ``fields`` are the fields that differ, and ``before`` has the last
+    equal events.
     """
 
     position: int
@@ -47,7 +47,7 @@ class Replay:
         return self.recorded.trace_digest == self.result.trace_digest
 
     def other_harrow(self) -> str | None:
-        """Name the harrow that recorded the run, if its model may run it differently."""
+        """Name the version of harrow that recorded the run, if its model may run it differently."""
         return another_harrow(self.recorded.version, self.recorded.model)
 
     def changes(self) -> list[tuple[str, str, str]]:

@@ -1,7 +1,7 @@
-"""Reports of runs: the JSON, the sentence about an anomaly, the reproducing command.
+"""Reports on runs: the JSON, the sentence about an anomaly, the command that repeats a run.
 
-Nothing here prints, or needs more than the standard library: the terminal, the files under
-``results/`` and the machine-readable stream are all built from the same mappings.
+The terminal, the files under ``results/`` and the machine-readable stream are all built from these
+mappings. Nothing here prints, or needs more than the standard library.
 """
 
 import shlex
@@ -64,15 +64,15 @@ class FindingGroup:
     permitted_by: str | None
     findings: tuple[Finding, ...]
 
-    def what(self) -> str:
+    def anomaly_text(self) -> str:
         """Return the anomaly in words, as in ``lost m1, m2, m3, m4 and 5 more``."""
         rule = RULES.get(self.rule)
         verb = self.rule if rule is None else rule.verb or rule.name
         is_about_place = rule is not None and rule.is_about_place
         name, shown_max = (place, 1) if is_about_place else (subject, _SUBJECTS_SHOWN)
-        things = list(dict.fromkeys(name(finding) for finding in self.findings))
-        shown = ", ".join(things[:shown_max])
-        rest = len(things) - shown_max
+        names = list(dict.fromkeys(name(finding) for finding in self.findings))
+        shown = ", ".join(names[:shown_max])
+        rest = len(names) - shown_max
         return f"{verb} {shown} and {rest} more" if rest > 0 else f"{verb} {shown}"
 
     def measured_against(self) -> str:
@@ -83,7 +83,7 @@ class FindingGroup:
 
     def sentence(self) -> str:
         """Return both together, as in ``lost m1 despite acks=all``."""
-        return f"{self.what()}{',' if self.permitted_by else ''} {self.measured_against()}"
+        return f"{self.anomaly_text()}{',' if self.permitted_by else ''} {self.measured_against()}"
 
     def incidents(self) -> list[Incident]:
         """Return the findings grouped by cause."""
@@ -132,7 +132,7 @@ def in_short_by(rules: Mapping[str, RuleResult]) -> str:
 
 
 def of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
-    """Return the anomalies of clients, or those of invariants if there are none."""
+    """Return the anomalies of clients; if there are none, those of invariants."""
     return [anomaly for anomaly in groups if not anomaly.is_of_invariant()] or groups
 
 
@@ -176,25 +176,26 @@ def outcome(result: RunResult) -> str:
 
 
 def _breaks_more(result: RunResult) -> bool:
-    """Return whether a run breaks a promise that its campaign expects no release to break."""
+    """Return whether a run breaks a promise, and its campaign expects that on no release."""
     expect = result.plan.expect
     expected = {rule for rule, status in expect.rules if status == VIOLATED}
     broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
-    return expect.verdict != VIOLATED and not broken <= expected and not mended_flaws(result)
+    return expect.verdict != VIOLATED and not broken <= expected and not repaired_flaws(result)
 
 
-def mended_flaws(result: RunResult) -> tuple[str, ...]:
-    """Return the brokers' flaws that the campaign mends, if they explain all violations.
+def repaired_flaws(result: RunResult) -> tuple[str, ...]:
+    """Return the flaws of real brokers that the campaign's switches repair in the model.
 
-    A flaw explains a violation if its finding lists the switch as a remedy.
+    They are returned only if they explain all violations. A flaw explains a violation if its
+    finding lists the switch as a remedy.
     """
     if result.target is None:
         return ()
     release = result.target.release
     set_here = result.plan.behaviours.items()
-    mended = {name for name, value in set_here if value != SWITCHES[name].value_in(release)}
+    repaired = {name for name, value in set_here if value != SWITCHES[name].value_in(release)}
     broken = [
-        mended.intersection(name for way in finding.prevented_by for name, _ in way.remedy.switches)
+        repaired.intersection(name for way in finding.prevented_by for name, _ in way.remedy.switches)
         for judged in result.verdict.rules.values()
         if judged.status == VIOLATED
         for finding in judged.findings
@@ -244,9 +245,9 @@ def difference_text(result: RunResult, difference: ReleaseDifference) -> str:
 
 
 def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
-    """Return what one of the two releases has and the other lacks.
+    """Describe what one of the two releases has and the other lacks.
 
-    That is a repair, or else the meaning of the switch, which describes its safe value.
+    This is a repair, or else the meaning of the switch, which describes its safe value.
     """
     switch, there = SWITCHES[difference.switch], difference.value
     here = switch.value_in(plan.kafka)
@@ -386,7 +387,7 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
 
 
 def _in_reach(runs: Sequence[Mapping[str, Any]]) -> Collection[str]:
-    """Return the probes that a run could reach; a record without that data counts as all."""
+    """Return the probes that the runs could reach; all, if a record lacks the necessary data."""
     reach = ProbeReach()
     for run in runs:
         if "metadata" not in run:

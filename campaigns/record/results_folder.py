@@ -1,4 +1,4 @@
-"""Writes the files of a run to ``results/``. Every visible file there is complete."""
+"""Writes the files of a run to ``results/``, where every visible file is complete."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache

@@ -1,7 +1,7 @@
-"""The events of a run in one sequence: its trace, merged with the history of its clients.
+"""Merges the trace of a run and the history of its clients into one sequence of events.
 
-Runs in memory and runs in ``results/`` have the same form here, so that code about runs needs only
-one.
+The result is the same for runs in memory and runs in ``results/``, so that later code need not
+distinguish them.
 """
 
 import json
@@ -38,11 +38,12 @@ HISTORY: Final = "history.jsonl"
 class RunEvents:
     """The events of a run.
 
-    ``events`` are those of the trace and of `harrow.cluster_model.events.HISTORY_EVENTS`, sorted by
-    time. In the same microsecond a client's event comes first, because a script may have waited for
-    it before it acted. ``numbers`` are their lines in ``trace.jsonl``, from 1; a client's event has
-    the line of the last trace event before it. ``plan`` is the plan that the seed drew, and
-    ``replicas`` the assignment of each partition.
+    ``events`` are the events of the trace and of the clients
+    (`harrow.cluster_model.events.HISTORY_EVENTS`), sorted by time. Clients' events come first in
+    the same microsecond, because a script may have waited for one before its next step. ``numbers``
+    are their lines in ``trace.jsonl``, from 1; a client's event has the line of the last trace
+    event before it. ``plan`` is the plan that the seed drew, and ``replicas`` has the assignment of
+    each partition.
     """
 
     plan: Plan
@@ -73,7 +74,7 @@ class RunEvents:
 def events_of_result(result: RunResult) -> RunEvents:
     evidence = result.evidence
     operations = (operation.as_mapping() for operation in evidence.operations)
-    return _merged(result.plan, evidence.trace, operations, evidence.process_names)
+    return _merge(result.plan, evidence.trace, operations, evidence.process_names)
 
 
 def events_of_recorded(recorded: RecordedRun) -> RunEvents:
@@ -90,7 +91,7 @@ def events_of_recorded(recorded: RecordedRun) -> RunEvents:
     trace = [_trace_event(recorded, number) for number in range(len(recorded.events))]
     operations = _read_operations(recorded.folder / HISTORY)
     plan = draw_for_seed(recorded.plan, recorded.seed).plan
-    return _merged(plan, trace, operations, recorded.processes)
+    return _merge(plan, trace, operations, recorded.processes)
 
 
 def named_fields(event: TraceEvent) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def named_fields(event: TraceEvent) -> dict[str, Any]:
     return dict(zip(event_fields(event[1]), event[2:], strict=True))
 
 
-def _merged(
+def _merge(
     plan: Plan,
     trace: Sequence[TraceEvent],
     operations: Iterable[Mapping[str, Any]],
@@ -131,22 +132,24 @@ def _client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, 
                 yield _send_event(at_us, client, operation, micro)
             elif len(micro) > 1:
                 for partition, pairs in micro[1].items():
-                    records = tuple((_is_a(int, offset), _is_a(str | int, value)) for offset, value in pairs)
+                    records = tuple(
+                        (_checked(int, offset), _checked(str | int, value)) for offset, value in pairs
+                    )
                     yield (at_us, ClientPolled.name, client, partition, records)
 
 
 def _send_event(at_us: int, client: str, operation: Mapping[str, Any], micro: Sequence[Any]) -> TraceEvent:
-    partition, written = _is_a(str, micro[1]), micro[2]
+    partition, written = _checked(str, micro[1]), micro[2]
     offset, value = written if isinstance(written, (list, tuple)) else (None, written)
-    value = _is_a(str | int, value)
+    value = _checked(str | int, value)
     if operation["type"] == INVOKE:
         return (at_us, ClientSent.name, client, partition, value)
     status = {OK: ACKED, FAIL: FAILED}.get(operation["type"], UNKNOWN)
-    error = _is_a(str | None, operation.get("error"))
-    return (at_us, ClientEnded.name, client, partition, value, status, _is_a(int | None, offset), error)
+    error = _checked(str | None, operation.get("error"))
+    return (at_us, ClientEnded.name, client, partition, value, status, _checked(int | None, offset), error)
 
 
-def _is_a(kind: type[Any] | UnionType, value: Any) -> Any:
+def _checked(kind: type[Any] | UnionType, value: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{type(value).__name__} is not {kind}")
     return value

@@ -1,4 +1,4 @@
-"""The service levels of a run, as JSON and in words."""
+"""Writes the service levels of a run, as JSON and in words."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -65,7 +65,7 @@ def sends_text(sends: Sends) -> str:
 
 
 def share_text(acked: int, sent: int) -> str:
-    """Return the percentage of acked sends in parentheses; empty for none or all."""
+    """Return the percentage of acked sends in parentheses; empty if none or all were acked."""
     return f" ({100 * acked / sent:.4g}%)" if acked not in (0, sent) else ""
 
 

@@ -85,7 +85,7 @@ def whole_folder(folder: Path, *, last: str) -> Iterator[Path]:
         files = sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name))
         _flush_all(files)
         _flush_names(temporary)
-        _put_in_place(temporary, files, folder)
+        _move_into_place(temporary, files, folder)
     except OSError as error:
         # The error of a full disk has no file name.
         raise OSError(error.errno, error.strerror, error.filename or str(folder)) from error
@@ -112,7 +112,7 @@ def is_left_over(path: Path) -> bool:
     return False
 
 
-def _put_in_place(temporary: Path, files: Iterable[Path], folder: Path) -> None:
+def _move_into_place(temporary: Path, files: Iterable[Path], folder: Path) -> None:
     if not folder.exists():
         try:
             temporary.rename(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.record.report import mended_flaws, run_name_of
+from harrow.campaigns.record.report import repaired_flaws, run_name_of
 from harrow.campaigns.record.results_folder import CLUSTER
 from harrow.campaigns.run.run_result import MissedExpectation, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run, RunStopped
@@ -120,7 +120,7 @@ class Brokers(ABC):
             target=target,
             wall_ms=round((time.monotonic() - began_s) * 1_000),
         )
-        if switches := mended_flaws(result):
+        if switches := repaired_flaws(result):
             written_for = f"brokers with {', '.join(switches)}"
             return replace(result, plan=replace(drawn.plan, written_for=written_for))
         return result

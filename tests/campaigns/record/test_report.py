@@ -20,9 +20,9 @@ from harrow.campaigns.record.report import (
     document,
     in_short,
     in_short_by,
-    mended_flaws,
     outcome,
     reason,
+    repaired_flaws,
     reproduce_command,
     run_as_mapping,
     run_id,
@@ -213,7 +213,7 @@ def test_an_anomaly_has_its_sentence(findings: tuple[Finding, ...], sentences: l
 
 def test_a_sentence_shortens_a_long_list_of_records() -> None:
     (anomaly,) = anomalies(run_result(*(lost(f"m{number}") for number in range(9))))
-    assert anomaly.what() == "lost m0, m1, m2, m3 and 5 more"
+    assert anomaly.anomaly_text() == "lost m0, m1, m2, m3 and 5 more"
 
 
 def test_an_anomaly_about_a_place_in_the_log_is_shown_with_the_place() -> None:
@@ -222,20 +222,22 @@ def test_an_anomaly_about_a_place_in_the_log_is_shown_with_the_place() -> None:
         "inconsistent-offsets": RuleResult(status=VIOLATED, promise="high watermark", findings=(finding,))
     }
     result = run_result(verdict=Verdict(status=VIOLATED, rules=rules))
-    assert [anomaly.what() for anomaly in anomalies(result)] == ["different records read at t-0 offset 1"]
+    assert [anomaly.anomaly_text() for anomaly in anomalies(result)] == [
+        "different records read at t-0 offset 1"
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_has_its_own_verb(rule: str) -> None:
     finding = Finding(partition="t-0", offset=1, value="m2", chain=())
-    what = FindingGroup(rule=rule, promise="", permitted_by=None, findings=(finding,)).what()
+    what = FindingGroup(rule=rule, promise="", permitted_by=None, findings=(finding,)).anomaly_text()
     assert not what.startswith((f"{rule} t-0", f"{rule} m2"))
 
 
 def test_an_unserved_partition_is_shown_as_the_place_of_an_unavailable_core() -> None:
     finding = Finding(partition="t-0", offset=1, value="m2", chain=())
     anomaly = FindingGroup(rule="unavailable", promise="", permitted_by=None, findings=(finding,))
-    assert anomaly.what() == "a healed core did not serve t-0 offset 1"
+    assert anomaly.anomaly_text() == "a healed core did not serve t-0 offset 1"
 
 
 def test_a_rule_without_a_verb_is_shown_by_its_name() -> None:
@@ -325,11 +327,11 @@ def test_a_violation_explained_by_a_flaw_that_the_campaign_mends_is_not_a_failur
     )
     broken = verdict(replace(lost("m1"), prevented_by=ways))
     result = failed_run(plan=MENDED, verdict=broken, target=BROKERS)
-    assert mended_flaws(result) == switches
+    assert repaired_flaws(result) == switches
     assert outcome(result) == expected
     other = verdict(replace(lost("m1"), prevented_by=ways), lost("m2"))
-    assert mended_flaws(failed_run(plan=MENDED, verdict=other, target=BROKERS)) == ()
-    assert mended_flaws(failed_run(plan=MENDED, verdict=broken)) == ()
+    assert repaired_flaws(failed_run(plan=MENDED, verdict=other, target=BROKERS)) == ()
+    assert repaired_flaws(failed_run(plan=MENDED, verdict=broken)) == ()
 
 
 @pytest.mark.parametrize(
