@@ -84,14 +84,14 @@ def test_the_example_fault_strikes(project: Path) -> None:
 
 
 def test_the_example_fault_is_explained(project: Path) -> None:
-    assert "How long until they are started." in harrow(project, "explain", "outage")
+    assert "How long the brokers stay down." in harrow(project, "explain", "outage")
 
 
 def test_the_example_key_and_setting_are_accepted(project: Path) -> None:
     options = ("--set", "cluster.disk.seek=2ms", "--set", "compression.level=3")
     assert runs(project, "outages.yaml", *options)[0]["expected"]
-    assert "How hard a producer compresses." in harrow(project, "explain", "compression.level")
-    assert "How long a head moves." in harrow(project, "schema")
+    assert "The compression level of a producer." in harrow(project, "explain", "compression.level")
+    assert "The seek time of a disk." in harrow(project, "schema")
 
 
 def test_the_example_rule_is_permitted_if_its_setting_is_enabled(project: Path) -> None:
