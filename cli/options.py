@@ -206,6 +206,16 @@ Jobs = Annotated[int | None, option("--jobs -j", "N", "Run N at a time; by defau
 Overrides = Annotated[
     list[str] | None, many("--set", "KEY=VALUE", "Set a Kafka setting or a campaign field.")
 ]
+Cluster = Annotated[
+    Path | None,
+    option(
+        "--cluster",
+        "FILE",
+        "Run on the cluster of this file: its release, brokers and settings replace those of the campaign, "
+        "and its topics if it has any.",
+        dir_okay=False,
+    ),
+]
 Then = Annotated[
     list[str] | None,
     many(

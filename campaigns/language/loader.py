@@ -1,5 +1,6 @@
 """Reads a campaign file into plans, and reports all mistakes at once."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
@@ -8,6 +9,14 @@ from typing import Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
+from harrow.campaigns.language.cluster_file import (
+    ClusterFileError,
+    ClusterFiles,
+    in_long_form,
+    is_cluster_file,
+    is_file_option,
+    names_file,
+)
 from harrow.campaigns.language.overlay import (
     Override,
     OverrideError,
@@ -16,7 +25,12 @@ from harrow.campaigns.language.overlay import (
     parse_override,
 )
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import CampaignError, Problem, UnsuitedError
+from harrow.campaigns.language.problem import (
+    CampaignError,
+    ClusterFileGivenError,
+    Problem,
+    UnsuitedError,
+)
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
 from harrow.campaigns.language.release_options import (
@@ -59,6 +73,8 @@ class Campaign:
     notes: tuple[Problem, ...] = ()
     brokers: BrokerRelease | None = None
     """The release that was used for plans that name no release."""
+    cluster_files: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the cluster files that the campaign and its options name."""
 
     def heading(self) -> str:
         """Return the comment lines above the first key."""
@@ -89,8 +105,12 @@ def load_text(
     overrides: Sequence[str] = (),
     variants: Collection[str] = (),
     brokers: BrokerRelease | None = None,
+    cluster_files: Mapping[str, str] | None = None,
 ) -> Campaign:
     """Load the campaign in *text*; messages call the file *file*.
+
+    Cluster files that it names are relative to *file*, or come from *cluster_files*
+    (`Campaign.cluster_files`).
 
     Options need not suit every variant. If *variants* are named (``base`` is the campaign itself),
     other variants that the options do not suit are left out: Kafka 0.10.2, for example, has no
@@ -108,11 +128,25 @@ def load_text(
 
     """
     report = Report()
-    campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report)
+    files = ClusterFiles(Path(file).parent, cluster_files)
+    campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report, files)
     if campaign is None or report.mistakes:
         raise CampaignError(_problems(text, file, report))
     notes = Report(mistakes={note: [None] for note in report.notes})
-    return replace(campaign, notes=(*campaign.notes, *_problems(text, file, notes)))
+    return replace(
+        campaign, notes=(*campaign.notes, *_problems(text, file, notes)), cluster_files=files.texts
+    )
+
+
+def check_cluster_file(path: Path) -> None:
+    """Check a cluster file as a campaign that runs on it does.
+
+    Raises:
+        CampaignError: it cannot be used.
+
+    """
+    text = f"name: any\ncluster: {json.dumps(path.name)}\n"
+    load_text(text, str(path.parent / "any.yaml"))
 
 
 def read_file(path: Path) -> str:
@@ -150,14 +184,26 @@ def _load(
     only: Collection[str],
     brokers: BrokerRelease | None,
     report: Report,
+    files: ClusterFiles,
 ) -> Campaign | None:
-    read = _root(text, report)
-    if read is None:
+    written = _root(text, report)
+    options = _options(overrides, report, files)
+    if written is None:
         return None
-    options = _options(overrides, report)
+    if is_cluster_file(written):
+        message = "this is a cluster file: run a campaign on it with --cluster"
+        raise ClusterFileGivenError([Problem(str(path), 1, 1, message)])
+    written = in_long_form(written)
+    variants = {name: in_long_form(over) for name, over in _variants(written, report).items()}
+    try:
+        read = files.with_file(written)
+        for over in variants.values():
+            files.with_file(over)
+    except ClusterFileError as error:
+        _note(error.mistakes, report)
+        return None
     root = _apply_options(read, options, None, report)
     name = _name(root, path, report)
-    variants = _variants(root, report)
     base = _without_names(root)
     if _has_too_many_nodes(base, variants, report):
         return None
@@ -166,10 +212,12 @@ def _load(
         names=_variant_names(root),
         base=base,
         read=read,
+        written=_without_names(written),
         options=options,
         only=only,
         report=report,
         brokers=brokers,
+        files=files,
     )
     plans.read_all(variants)
     # A variant that the user names is never left out silently.
@@ -195,10 +243,13 @@ class _Plans:
     base: nodes.MapNode
     read: nodes.MapNode
     """The campaign without options."""
+    written: nodes.MapNode
+    """The campaign without options and without its cluster file."""
     options: Sequence[Override]
     only: Collection[str]
     report: Report
     brokers: BrokerRelease | None
+    files: ClusterFiles
     plans: list[Plan] = field(default_factory=list)
     description: str = ""
     unsuited: Report = field(default_factory=Report)
@@ -251,7 +302,7 @@ class _Plans:
         tree = (
             self.base
             if over is None
-            else _apply_options(merge_variant(self.base, over), self.options, variant, attempt)
+            else _apply_options(self._with_variant(self.base, over), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
         plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
@@ -276,7 +327,7 @@ class _Plans:
         if self.brokers is None or written_release(tree).is_named:
             return None
         attempt = self.report.new_attempt()
-        options = _options(self.brokers.options(), attempt)
+        options = _options(self.brokers.options(), attempt, self.files)
         plan = read_plan(
             Draft(_apply_options(tree, options, variant, attempt), variant, attempt), self.name, self.names
         )
@@ -303,12 +354,18 @@ class _Plans:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
         base = _without_names(_apply_options(self.read, others, None, Report()))
-        return base if over is None else _apply_options(merge_variant(base, over), others, BASE, Report())
+        return base if over is None else _apply_options(self._with_variant(base, over), others, BASE, Report())
+
+    def _with_variant(self, base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
+        """Merge a variant over a campaign; its cluster file replaces that of the campaign."""
+        if not names_file(over):
+            return merge_variant(base, over)
+        return self.files.with_file(merge_variant(self.written, over))
 
     def _is_of_another_release(self, name: str, over: nodes.MapNode) -> bool:
         if not self._release_options() or name in self.only or release_mark(over) is None:
             return False
-        now = _apply_options(merge_variant(self.base, over), self.options, name, Report())
+        now = _apply_options(self._with_variant(self.base, over), self.options, name, Report())
         return written_release(self._written(over)).differs_from(written_release(now))
 
     def _is_counterpart(self, over: nodes.MapNode) -> bool:
@@ -395,14 +452,22 @@ def _note(mistakes: Sequence[nodes.Mistake], report: Report) -> None:
         report.add(mistake.mark, mistake.message, None)
 
 
-def _options(overrides: Sequence[str], report: Report) -> list[Override]:
+def _options(overrides: Sequence[str], report: Report, files: ClusterFiles) -> list[Override]:
+    """Return the options in order; a cluster file comes first, so that others may change it."""
+    clusters: list[Override] = []
     options: list[Override] = []
     for text in overrides:
         try:
-            options.append(parse_override(text))
+            option = parse_override(text)
+            if is_file_option(option):
+                clusters += files.as_options(option)
+            else:
+                options.append(option)
         except OverrideError as error:
             report.add(*error.mistake, None)
-    return options
+        except ClusterFileError as error:
+            _note(error.mistakes, report)
+    return [*clusters, *options]
 
 
 def _apply_options(
@@ -486,6 +551,9 @@ def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[P
         message = text
         if variants and None not in variants:
             message += f" (in variant {listed([printable(str(name)) for name in variants])})"
+        if mark.file is not None:
+            yield Problem(mark.file, mark.line, mark.column, message)
+            continue
         if mark.option is not None:
             yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
             continue

@@ -50,13 +50,14 @@ class Override:
     """One option ``--set key=value``: the path of its key, and the value.
 
     With ``everywhere``, a setting without a path (``acks=all``) is also removed from brokers,
-    topics and clients that have their own value of it.
+    topics and clients that have their own value of it. A mapping replaces the former one, except for the keys that it ``keeps``.
     """
 
     parts: tuple[str, ...]
     value: nodes.Node
     mark: nodes.Mark
     everywhere: bool = False
+    keeps: tuple[str, ...] = ()
 
 
 class OverrideError(Exception):
@@ -145,7 +146,7 @@ def apply_override(root: nodes.MapNode, override: Override) -> nodes.MapNode:
 
 def _set_value(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
     if not parts:
-        return override.value
+        return _kept(node, override)
     if isinstance(node, nodes.Scalar) and node.is_null():
         node = None
     if isinstance(node, nodes.ListNode) or (node is None and parts[0] == "0"):
@@ -154,6 +155,14 @@ def _set_value(node: nodes.Node | None, parts: Sequence[str], override: Override
         return _set_in_mapping(node or nodes.MapNode({}, override.mark), parts, override)
     where = ".".join(override.parts[: len(override.parts) - len(parts)])
     raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here, and has no `{parts[0]}`")
+
+
+def _kept(node: nodes.Node | None, override: Override) -> nodes.Node:
+    value = override.value
+    if not isinstance(node, nodes.MapNode) or not isinstance(value, nodes.MapNode):
+        return value
+    kept = {key: node.entries[key] for key in override.keeps if key in node.entries}
+    return nodes.MapNode({**kept, **value.entries}, value.mark)
 
 
 def _set_in_mapping(node: nodes.MapNode, parts: Sequence[str], override: Override) -> nodes.MapNode:

@@ -70,8 +70,10 @@ class Part:
 
     def place(self) -> str:
         """Return the position of this part, for a message about another part."""
-        option = self.key_mark.option
-        return f"line {self.key_mark.line}" if option is None else f"--set {printable(option)}"
+        mark = self.key_mark
+        if mark.file is not None:
+            return f"{printable(mark.file)}:{mark.line}"
+        return f"line {mark.line}" if mark.option is None else f"--set {printable(mark.option)}"
 
     def is_sound(self, *path: str | int) -> bool:
         """Return whether no mistake was reported at a path, below it, or on the way to it.

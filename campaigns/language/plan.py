@@ -27,6 +27,9 @@ from harrow.faults.condition import ConditionField
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection
 
+CLUSTER: Final = "cluster"
+"""The key of a campaign for its cluster, which may be the name of a file."""
+
 
 class ActionMarker(markers.Marker):
     """An action by its name, with its fields."""

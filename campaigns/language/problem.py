@@ -36,5 +36,9 @@ class CampaignError(FileError):
     """A campaign file that cannot be used."""
 
 
+class ClusterFileGivenError(CampaignError):
+    """A cluster file that was given as a campaign."""
+
+
 class UnsuitedError(CampaignError):
     """A correct campaign that does not suit the release or control plane that an option names."""

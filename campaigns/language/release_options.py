@@ -87,4 +87,4 @@ def _text(tree: nodes.Node, path: nodes.Path) -> str | None:
 
 def in_words(options: Sequence[Override]) -> str:
     """Return options as typed on the command line."""
-    return " ".join(f"--set {option.mark.option}" for option in options)
+    return " ".join(dict.fromkeys(f"--set {option.mark.option}" for option in options))

@@ -30,7 +30,7 @@ from harrow.checks.finding import STATUSES
 from harrow.cluster_model.fields import SettingsMarker, fields_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.registry import derived
-from harrow.cluster_model.topology import CLIENTS_MAX
+from harrow.cluster_model.topology import CLIENTS_MAX, ClusterSpec
 from harrow.faults.injection import TIMINGS, Injection
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -38,6 +38,8 @@ SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 ALL_INVARIANTS: Final = "all"
 NO_INVARIANTS: Final = "none"
 ALL_RULES: Final = "all"
+
+CLUSTER_FILE_KEY: Final = "file"
 
 
 # Script and faults
@@ -73,6 +75,32 @@ def _list_item_section(declared: type[Any], keys: Keys) -> SectionShape:
     }
     return SectionShape(
         title=f"{declared.__name__}Section", doc=declared.__doc__ or "", keys={**common, **keys}
+    )
+
+
+# The cluster
+
+
+@derived
+def cluster_section() -> SectionShape:
+    """Return the section of a cluster, which may be the name of a file (`cluster_file_section`)."""
+    file = Key(TEXT, "A cluster file, relative to this one; keys beside it replace those of the file.")
+    return SectionShape(
+        title="ClusterSection",
+        doc=ClusterSpec.__doc__ or "",
+        keys={**keys_of(ClusterSpec), CLUSTER_FILE_KEY: file},
+        short=CLUSTER_FILE_KEY,
+    )
+
+
+@derived
+def cluster_file_section() -> SectionShape:
+    """Return the keys of a cluster file: those of `cluster`, the release and the settings."""
+    body = body_section().keys
+    return SectionShape(
+        title="ClusterFile",
+        doc="A cluster for harrow, on which campaigns run (`cluster: FILE`, `--cluster FILE`).",
+        keys={"kafka": body["kafka"], "settings": body["settings"], **keys_of(ClusterSpec)},
     )
 
 
@@ -166,6 +194,7 @@ declared_shapes.SECTIONS.update(
         plan.BehavioursMarker: lambda _: catalogue_shapes.behaviours_section(),
         plan.OpenSettingsMarker: lambda _: catalogue_shapes.open_settings_section(),
         SettingsMarker: lambda item: catalogue_shapes.settings_section((item.options.scope,)),
+        ClusterSpec: lambda _: cluster_section(),
         Injection: lambda _: injection_section(),
         Step: lambda _: step_section(),
         Swarm: lambda _: swarm_section(),

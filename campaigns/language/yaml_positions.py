@@ -30,11 +30,16 @@ _Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Mark(NamedTuple):
-    """A position: line and column in the file from 1, or the ``--set`` option it came from."""
+    """A position: line and column in the file from 1, or the ``--set`` option it came from.
+
+    ``file`` is a cluster file that the campaign or the option names; without it the position is in
+    the campaign.
+    """
 
     line: int
     column: int
     option: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,24 @@ def marks(node: Node) -> Iterator[Mark]:
     elif isinstance(node, ListNode):
         for item in node.items:
             yield from marks(item)
+
+
+def located(node: N, file: str, option: str | None) -> N:
+    """Return the tree with positions in a cluster file, which an *option* names."""
+
+    def placed(mark: Mark) -> Mark:
+        return mark._replace(file=file, option=option)
+
+    if isinstance(node, MapNode):
+        entries = {
+            key: MapEntry(placed(entry.key_mark), located(entry.value, file, option))
+            for key, entry in node.entries.items()
+        }
+        return replace(node, entries=entries, mark=placed(node.mark))
+    if isinstance(node, ListNode):
+        items = tuple(located(item, file, option) for item in node.items)
+        return replace(node, items=items, mark=placed(node.mark))
+    return replace(node, mark=placed(node.mark))
 
 
 def without(root: N, paths: Sequence[Path]) -> N:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.language.seeds import SeedError, check_seed
 from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
 from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
-from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.record.results_folder import LATEST, RUN
 from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult

@@ -46,6 +46,8 @@ class SweepSource:
     argument: str
     text: str
     overrides: tuple[str, ...] = ()
+    cluster_files: dict[str, str] = field(default_factory=dict, compare=False)
+    """The texts of the cluster files that the campaign, the overrides and the grid name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,12 @@ class Definition:
             "seeds": [self.seeds.start, self.seeds.stop],
             "runs": self.runs(),
             "campaigns": [
-                {"campaign": s.campaign, "argument": s.argument, "set": list(s.overrides)}
+                {
+                    "campaign": s.campaign,
+                    "argument": s.argument,
+                    "set": list(s.overrides),
+                    **({"cluster_files": s.cluster_files} if s.cluster_files else {}),
+                }
                 for s in self.sources
             ],
             "cells": [
@@ -259,17 +266,25 @@ def _cells(
 def load_cell_plans(
     source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str] = ()
 ) -> tuple[Plan, ...]:
-    """Return the plans of a campaign, the base first, with settings of the grid.
+    """Return the plans of a stored campaign, the base first, with settings of the grid.
 
     Raises:
         CampaignError: The settings do not fit.
 
     """
-    return _load_cell(source, path, settings, variants).plans
+    return _load_cell(source, path, settings, variants, is_stored=True).plans
 
 
 def _load_cell(
-    source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str]
+    source: SweepSource,
+    path: str,
+    settings: Iterable[tuple[str, str]],
+    variants: Collection[str],
+    *,
+    is_stored: bool = False,
 ) -> Campaign:
     options = [*source.overrides, *(f"{key}={value}" for key, value in settings)]
-    return load_text(source.text, path, options, variants)
+    stored = source.cluster_files if is_stored else None
+    campaign = load_text(source.text, path, options, variants, cluster_files=stored)
+    source.cluster_files.update(campaign.cluster_files)
+    return campaign

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
-from harrow.campaigns.record.regular_file import regular_text
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.workers import Workers
@@ -88,7 +88,7 @@ def _original_text(definition: Definition, group: FailureGroup, workers: Workers
     example = group.earliest
     cell = _cell(definition, group.campaign, example)
     source = definition.source_of(group.campaign)
-    campaign = load_text(source.text, f"{source.campaign}.yaml")
+    campaign = load_text(source.text, f"{source.campaign}.yaml", cluster_files=source.cluster_files)
     notes: list[str] = []
     if group.rule not in _CANNOT_BE_SHRUNK:
         result = run_plan(cell.plan, example.seed)

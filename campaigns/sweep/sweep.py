@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.probes.probes import PROBES
-from harrow.campaigns.record.regular_file import open_regular
 from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
 from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError

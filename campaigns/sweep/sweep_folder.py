@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from harrow.campaigns.language.regular_file import open_regular, regular_text
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
-from harrow.campaigns.record.regular_file import open_regular, regular_text
 from harrow.campaigns.record.whole_file import whole_file, whole_path
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import without
@@ -287,6 +287,7 @@ def read_definition(path: Path) -> Definition:
             argument=entry["argument"],
             text=_campaign_text(path / CAMPAIGNS / f"{entry['campaign']}.yaml"),
             overrides=tuple(entry["set"]),
+            cluster_files=entry.get("cluster_files", {}),
         )
         for entry in state["campaigns"]
     }

@@ -24,6 +24,7 @@ class _Campaign(_StatePart):
     campaign: _CampaignName
     argument: str
     set: list[str]
+    cluster_files: dict[str, str] = {}
 
 
 class _Cell(_StatePart):

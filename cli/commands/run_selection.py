@@ -1,15 +1,15 @@
 """Loads the campaigns that a command line names, and selects their variants."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from harrow.campaigns.language.library_index import library_names, resolve
-from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
+from harrow.campaigns.language.loader import Campaign, CampaignError, check_cluster_file, load_campaign
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import Problem, UnsuitedError
+from harrow.campaigns.language.problem import ClusterFileGivenError, Problem, UnsuitedError
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
@@ -44,8 +44,10 @@ def select(
         CampaignError: with the problems of all files.
 
     """
+    arguments = list(arguments)
     files, missing = find_campaigns(arguments)
-    campaigns, mistakes, unsuited = _load_each(files, overrides or (), variants or (), brokers)
+    named = {Path(argument).resolve() for argument in arguments}
+    campaigns, mistakes, unsuited = _load_each(files, named, overrides or (), variants or (), brokers)
     has_plans = any(campaign.plans for campaign in campaigns)
     if problems := [*missing, *mistakes, *([] if has_plans else unsuited)]:
         raise CampaignError(dict.fromkeys(problems))
@@ -120,15 +122,29 @@ def _short_name(path: Path) -> str:
 
 
 def load_all(
-    paths: Iterable[Path], overrides: Sequence[str], variants: Sequence[str] = ()
-) -> tuple[list[Campaign], list[Problem]]:
-    """Return the valid campaigns, and the problems of the others."""
-    loaded, problems, unsuited = _load_each(paths, overrides, variants)
-    return [campaign for campaign in loaded if campaign.plans], [*problems, *unsuited]
+    files: Iterable[Path], overrides: Sequence[str]
+) -> tuple[list[Campaign], list[Path], list[Problem]]:
+    """Return the valid campaigns, the valid cluster files, and the problems of the others."""
+    campaigns: list[Campaign] = []
+    clusters: list[Path] = []
+    problems: list[Problem] = []
+    for path in files:
+        try:
+            campaigns.append(load_campaign(path, overrides))
+        except ClusterFileGivenError:
+            try:
+                check_cluster_file(path)
+                clusters.append(path)
+            except CampaignError as error:
+                problems += error.problems
+        except CampaignError as error:
+            problems += error.problems
+    return campaigns, clusters, list(dict.fromkeys(problems))
 
 
 def _load_each(
-    paths: Iterable[Path],
+    files: Iterable[Path],
+    named: Collection[Path],
     overrides: Sequence[str],
     variants: Sequence[str],
     brokers: BrokerRelease | None = None,
@@ -137,9 +153,14 @@ def _load_each(
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     unsuited: list[Problem] = []
-    for path in paths:
+    for path in files:
         try:
             loaded.append(load_campaign(path, overrides, variants, brokers))
+        except ClusterFileGivenError as error:
+            if path.resolve() in named:
+                problems += error.problems
+            # The campaigns of a folder may have their cluster files beside them.
+            loaded.append(Campaign(name=path.stem, description="", path=path, plans=()))
         except UnsuitedError as error:
             unsuited += error.problems
             notes = tuple(

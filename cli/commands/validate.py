@@ -16,12 +16,13 @@ from harrow.cli.session import publish
 
 def session(request: ValidateRequest) -> int:
     files, missing = find_campaigns(request.paths)
-    campaigns, mistakes = load_all(files, request.overrides or ())
+    campaigns, clusters, mistakes = load_all(files, request.overrides or ())
     problems = [*missing, *mistakes]
 
     def document() -> dict[str, object]:
         lines = [asdict(problem) for problem in problems]
-        return {"schema": "harrow.validate/1", "valid": len(campaigns), "problems": lines}
+        valid = len(campaigns) + len(clusters)
+        return {"schema": "harrow.validate/1", "valid": valid, "problems": lines}
 
     def suites() -> list[Suite]:
         valid = [str(path) for path in files if str(path) not in {problem.file for problem in problems}]
@@ -33,9 +34,14 @@ def session(request: ValidateRequest) -> int:
     def show(console: Console) -> None:
         show_problems(console, problems)
         if not problems and not request.quiet:
-            verb = "is" if len(campaigns) == 1 else "are"
-            typer.echo(f"{counted(len(campaigns), 'campaign')} {verb} valid")
+            typer.echo(_valid(len(campaigns), len(clusters)))
             print_notes(request, campaigns)
 
     publish(request, document=document, suites=suites, noun="file", show=show)
     return exit_code.USAGE if problems else exit_code.OK
+
+
+def _valid(campaigns: int, clusters: int) -> str:
+    counts = ((campaigns, "campaign"), (clusters, "cluster file"))
+    nouns = [counted(number, noun) for number, noun in counts if number] or ["0 campaigns"]
+    return f"{' and '.join(nouns)} {'is' if campaigns + clusters == 1 else 'are'} valid"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from harrow.cli import completion, options
 from harrow.cli.options import argument, flag, option
-from harrow.cli.requests.request import CommandRequest
+from harrow.cli.requests.request import CommandRequest, OnCluster
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
@@ -24,12 +24,13 @@ class NewRequest(CommandRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateRequest(CommandRequest):
-    """Check campaign files, and report all mistakes at once."""
+class ValidateRequest(OnCluster):
+    """Check campaigns and cluster files, and report all mistakes."""
 
     paths: Annotated[
         list[str], argument("PATH", "Files, folders, or names of library campaigns.", completion.campaigns)
     ]
+    cluster: options.Cluster = None
     overrides: options.Overrides = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
     quiet: options.Quiet = False

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from harrow.cli import completion, options
 from harrow.cli.options import argument, option
-from harrow.cli.requests.request import CommandRequest, WrittenRequest
+from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressRequest(WrittenRequest):
+class RegressRequest(OnCluster, WrittenRequest):
     """Run the corpus of campaigns that failed once.
 
     Each entry is STILL FAILING, FIXED, CHANGED or ERROR. Exits with 0 if each entry matches its
@@ -34,6 +34,7 @@ class RegressRequest(WrittenRequest):
     seed: Annotated[int | None, options.seed("With --add: the seed that fails; 0 by default.")] = None
     variant: Annotated[str | None, options.variant("With --add: the variant that fails.")] = None
     name: Annotated[str | None, option("--name", "NAME", "With --add: the name of the entry.")] = None
+    cluster: options.Cluster = None
     overrides: options.Overrides = None
     jobs: options.Jobs = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
@@ -41,7 +42,7 @@ class RegressRequest(WrittenRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShrinkRequest(CommandRequest):
+class ShrinkRequest(OnCluster):
     """Find the smallest campaign that fails like a run.
 
     It breaks the same promise for the same cause. harrow removes faults, records, brokers and
@@ -55,6 +56,7 @@ class ShrinkRequest(CommandRequest):
         str, argument("CAMPAIGN", "A file, or the name of a library campaign.", completion.campaigns)
     ]
     seed: Annotated[int, options.seed("The seed that fails.")]
+    cluster: options.Cluster = None
     overrides: options.Overrides = None
     variant: Annotated[
         str | None, options.variant("The variant that fails; `base`, the default, is the campaign itself.")

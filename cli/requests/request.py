@@ -3,6 +3,7 @@
 from dataclasses import field
 from pathlib import Path
 
+from harrow.campaigns.language.plan import CLUSTER
 from harrow.cli import options
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -17,6 +18,19 @@ class CommandRequest:
     quiet: bool = field(init=False, default=False)
     verbose: bool = field(init=False, default=False)
     no_color: bool = field(init=False, default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnCluster(CommandRequest):
+    """The request of a command with campaigns that can run on a cluster file (``--cluster``)."""
+
+    overrides: list[str] | None = field(init=False, default=None)
+    cluster: Path | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Make the cluster file one of the options ``--set``, which the language reads."""
+        if self.cluster is not None:
+            object.__setattr__(self, "overrides", [f"{CLUSTER}={self.cluster}", *(self.overrides or ())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

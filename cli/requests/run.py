@@ -7,12 +7,12 @@ import typer
 
 from harrow.cli import options
 from harrow.cli.options import flag, option
-from harrow.cli.requests.request import WrittenRequest
+from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest(WrittenRequest):
+class RunRequest(OnCluster, WrittenRequest):
     """Run campaigns and judge what clients saw.
 
     Each variant of a campaign runs with each seed. A run fails when it breaks a promise or
@@ -23,6 +23,7 @@ class RunRequest(WrittenRequest):
     seed: options.Seed = None
     seeds: options.Seeds = None
     jobs: options.Jobs = None
+    cluster: options.Cluster = None
     overrides: options.Overrides = None
     then: options.Then = None
     variants: options.Variants = None

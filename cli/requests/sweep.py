@@ -7,12 +7,12 @@ import typer
 
 from harrow.cli import options
 from harrow.cli.options import flag, folder, many, option
-from harrow.cli.requests.request import WrittenRequest
+from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRequest(WrittenRequest):
+class SweepRequest(OnCluster, WrittenRequest):
     """Run campaigns for many seeds and settings.
 
     A sweep runs on Spark, or on all cores of this machine. Each run writes a row to Parquet files.
@@ -31,6 +31,7 @@ class SweepRequest(WrittenRequest):
     cells_max: Annotated[
         int, option("--max-cells", "N", "Refuse a grid with more combinations of values.", min=1)
     ] = 10_000
+    cluster: options.Cluster = None
     overrides: options.Overrides = None
     variants: options.Variants = None
     engine: Annotated[

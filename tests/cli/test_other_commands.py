@@ -183,3 +183,36 @@ def test_a_former_name_of_a_setting_suggests_the_current_one(
     file.write_text("name: former\nsettings: {request.required.acks: 1}\n", encoding="utf-8")
     assert "former.yaml:2:12" in (output := harrow("validate", "former.yaml").stdout)
     assert "it is called `acks` now" in output
+
+
+def test_every_command_that_runs_a_campaign_takes_a_cluster_file(harrow: Harrow, folder: Path) -> None:
+    (folder / "shop.yaml").write_text("brokers: [{id: 7}, {id: 8}]\n", encoding="utf-8")
+    on_file = ("calm.yaml", "--cluster", "shop.yaml")
+    assert harrow("validate", "shop.yaml").stdout == "1 cluster file is valid\n"
+    assert harrow("validate", *on_file).returncode == 0
+    ended = harrow("run", *on_file, "--format", "json")
+    assert ended.returncode == 0
+    assert "--cluster shop.yaml" in json.loads(ended.stdout)["runs"][0]["reproduce"]
+    ended = harrow("sweep", *on_file, "--seeds", "0..2", "--engine", "process", "--out", "rows")
+    assert ended.returncode == 0, ended.stderr
+    # The folder of a sweep does not need the file any more.
+    (folder / "shop.yaml").write_text("brokers: [", encoding="utf-8")
+    assert harrow("sweep", "--report", "rows").returncode == 0
+    ended = harrow("shrink", *on_file, "--seed", "0")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "shop.yaml:" in ended.stderr
+
+
+def test_a_cluster_file_is_no_campaign_but_may_lie_beside_one(harrow: Harrow, folder: Path) -> None:
+    (folder / "clusters").mkdir()
+    (folder / "clusters" / "shop.yaml").write_text("brokers: 1\n", encoding="utf-8")
+    text = "cluster: shop.yaml\nworkload: {duration: 1s}\n"
+    (folder / "clusters" / "first.yaml").write_text(text, encoding="utf-8")
+    ended = harrow("run", "clusters/shop.yaml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert (
+        ended.stderr
+        == "clusters/shop.yaml:1:1: this is a cluster file: run a campaign on it with --cluster\n"
+    )
+    assert harrow("validate", "clusters").stdout == "1 campaign and 1 cluster file are valid\n"
+    assert "1 run of 1 campaign" in harrow("run", "clusters").stdout

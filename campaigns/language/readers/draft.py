@@ -89,10 +89,17 @@ class Draft:
             self.problem(section / "stop", f"the {noun} stops {times}")
 
     def unknown(
-        self, part: Part, noun: str, word: str, names: Collection[str], *, at_key: bool = False
+        self,
+        part: Part,
+        noun: str,
+        word: str,
+        names: Collection[str],
+        *,
+        at_key: bool = False,
+        defined: str = "",
     ) -> None:
-        """Report a name that does not exist."""
-        message = f"unknown {noun} {quoted(word)}{self.report.suggestion(word, names)}"
+        """Report a name that does not exist; *defined* is the place of those that do."""
+        message = f"unknown {noun} {quoted(word)}{self.report.suggestion(word, names)}{defined}"
         self.problem(part, message, at_key=at_key)
 
     def is_duplicate(self, noun: str, name: Any, part: Part, places: dict[Any, Part]) -> bool:

@@ -54,6 +54,8 @@ class References:
         self._internal: dict[str, int] = {}
         self._producers: tuple[str, ...] = ()
         self._clients: frozenset[str] = frozenset()
+        self._brokers_place = _place_elsewhere(draft.body.at("cluster", "brokers"))
+        self._topics_place = _place_elsewhere(draft.body.at("cluster", "topics"))
         self._checks_brokers = has_all and draft.body.is_sound("cluster", "brokers")
         self._checks_partitions = self._checks_brokers and draft.body.is_sound("cluster", "topics")
         self._checks_clients = draft.body.is_sound("workload", "producers") and draft.body.is_sound(
@@ -101,9 +103,10 @@ class References:
             return True
         if broker >= FIRST_ZOOKEEPER_ID:
             return self._server(part, broker)
-        self._draft.problem(
-            part, f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}", at_key=at_key
+        message = (
+            f"unknown broker {broker}; the brokers are {listed(sorted(self._brokers))}{self._brokers_place}"
         )
+        self._draft.problem(part, message, at_key=at_key)
         return False
 
     def _server(self, part: Part, server: int) -> bool:
@@ -127,9 +130,12 @@ class References:
         if name in self._topics:
             message = f"{quoted(name)} is a topic; write a partition of it such as `{name}-0`"
         elif topic in self._topics and number.isdigit():
-            message = f"unknown partition {quoted(name)}; topic {topic} has {_partition_range(topic, self._topics[topic])}"
+            partitions = _partition_range(topic, self._topics[topic])
+            message = f"unknown partition {quoted(name)}; topic {topic} has {partitions}{self._topics_place}"
         else:
-            self._draft.unknown(part, "partition", name, self.partitions, at_key=at_key)
+            self._draft.unknown(
+                part, "partition", name, self.partitions, at_key=at_key, defined=self._topics_place
+            )
             return False
         self._draft.problem(part, message, at_key=at_key)
         return False
@@ -149,7 +155,7 @@ class References:
         """Check a topic's name; return whether it may be valid."""
         if name in self._topics or not self._checks_partitions:
             return True
-        self._draft.unknown(part, "topic", name, self._topics)
+        self._draft.unknown(part, "topic", name, self._topics, defined=self._topics_place)
         return False
 
     def replica(self, part: Part, partition: str, broker: int, *, at_key: bool = False) -> None:
@@ -174,9 +180,9 @@ class References:
         if noun == "partition":
             self.partition(part, name)
         elif noun == "topic" and name not in self._topics and self._checks_partitions:
-            self._draft.unknown(part, noun, name, self._topics)
+            self._draft.unknown(part, noun, name, self._topics, defined=self._topics_place)
         elif noun == "rack" and name not in self._racks and self._checks_brokers:
-            self._draft.unknown(part, noun, name, self._racks)
+            self._draft.unknown(part, noun, name, self._racks, defined=self._brokers_place)
 
     def endpoint(self, part: Part, endpoint: int | str) -> None:
         if isinstance(endpoint, int):
@@ -214,6 +220,11 @@ class References:
                 message = f"name the `producer`: {listed(self._producers)}"
             self._draft.problem(part, message)
         return self._producers[0] if self._producers else ""
+
+
+def _place_elsewhere(definitions: Part) -> str:
+    """Return the place of definitions in a cluster file, for a message; empty in a campaign."""
+    return f" ({definitions.place()})" if definitions.key_mark.file is not None else ""
 
 
 def _partitions_after_script(draft: Draft, topic: str) -> int:

@@ -53,11 +53,11 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "no value": ("kafka:\ncluster:\n", [("1:1", "kafka: there is no value"), ("2:1", "there is no value")]),
     "wrong shapes": (
-        "name: [x]\ndescription: {a: b}\ncluster: 3\nscript: {}\nworkload: []\n",
+        "name: [x]\ndescription: {a: b}\ncluster: [3]\nscript: {}\nworkload: []\n",
         [
             ("1:7", "name: expected text"),
             ("2:14", "description: expected a single value, not a mapping"),
-            ("3:10", "cluster: expected a mapping (`key: value`), not a single value"),
+            ("3:10", "cluster: expected a mapping (`key: value`), not a list"),
             ("4:9", "script: expected a list"),
             ("5:11", "workload: expected a mapping (`key: value`), not a list"),
         ],

@@ -1,0 +1,229 @@
+"""Cluster files: brokers, topics and settings of a cluster, which any campaign can run on.
+
+A campaign names one (``cluster: shop.yaml``), and its own keys are merged over it. An option names
+one (``--cluster shop.yaml``, which is ``--set cluster=shop.yaml``), and it replaces what the
+campaign says. Either way the loader sees one tree, whose nodes know the file that they are from.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from harrow.campaigns.language import yaml_positions as nodes
+from harrow.campaigns.language.overlay import Override, merge_variant
+from harrow.campaigns.language.plan import CLUSTER
+from harrow.campaigns.language.regular_file import open_regular
+from harrow.campaigns.language.schema import (
+    CLUSTER_FILE_KEY,
+    cluster_file_section,
+    cluster_section,
+    file_section,
+)
+from harrow.campaigns.language.spelling import printable, quoted, suggestion
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+_KAFKA: Final = "kafka"
+_SETTINGS: Final = "settings"
+_TOPICS: Final = "topics"
+_OF_TARGETS: Final = ("bootstrap", "commands", "security", "allow")
+"""Keys of a target file, which says how to reach and break real brokers."""
+
+
+_FILE: Final[nodes.Path] = (CLUSTER, CLUSTER_FILE_KEY)
+
+
+def is_file_option(option: Override) -> bool:
+    """Return whether an option names a cluster file."""
+    return option.parts == (CLUSTER,) and isinstance(option.value, nodes.Scalar)
+
+
+def names_file(root: nodes.MapNode) -> bool:
+    """Return whether a campaign or a variant in long form names a cluster file."""
+    return nodes.lookup(root, _FILE)[0] == _FILE
+
+
+def in_long_form(root: nodes.MapNode) -> nodes.MapNode:
+    """Return a campaign or a variant with ``cluster: FILE`` as ``cluster: {file: FILE}``."""
+    entry = root.entries.get(CLUSTER)
+    if entry is None or not isinstance(entry.value, nodes.Scalar) or entry.value.is_null():
+        return root
+    section = nodes.MapNode({CLUSTER_FILE_KEY: entry}, entry.value.mark)
+    return nodes.MapNode({**root.entries, CLUSTER: nodes.MapEntry(entry.key_mark, section)}, root.mark)
+
+
+def is_cluster_file(root: nodes.Node) -> bool:
+    """Return whether a file is a cluster file, although some of its keys may be wrong."""
+    if not isinstance(root, nodes.MapNode):
+        return False
+    keys, ours, campaigns = (
+        root.entries.keys(),
+        cluster_file_section().keys.keys(),
+        file_section().keys.keys(),
+    )
+    has_own = bool(keys & (ours - campaigns)) and not keys & (campaigns - ours)
+    return has_own and len(keys & ours) > len(keys - ours)
+
+
+class ClusterFileError(Exception):
+    """A cluster file that cannot be used, with its mistakes."""
+
+    def __init__(self, mistakes: Sequence[nodes.Mistake]) -> None:
+        super().__init__(mistakes)
+        self.mistakes = tuple(mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterFile:
+    """The parts of a cluster file as nodes: for the campaign's top, and for its ``cluster``."""
+
+    top: nodes.MapNode
+    cluster: nodes.MapNode
+
+
+class ClusterFiles:
+    """Reads the cluster files that a campaign and its options name.
+
+    Names in a campaign are relative to the *folder* of the campaign, names in options to the
+    current folder. ``texts`` are the files read so far, by name. A campaign that was stored with
+    them is loaded with these *texts*, and then no file is opened.
+    """
+
+    def __init__(self, folder: Path, texts: Mapping[str, str] | None = None) -> None:
+        self.texts: dict[str, str] = {}
+        self._folder = folder
+        self._stored = texts
+        self._files: dict[str, _ClusterFile] = {}
+
+    def with_file(self, root: nodes.MapNode) -> nodes.MapNode:
+        """Return a campaign merged over the cluster file that it names, if it names one.
+
+        Raises:
+            ClusterFileError: the file cannot be used.
+
+        """
+        if not names_file(root):
+            return root
+        named = nodes.lookup(root, _FILE)[2]
+        if not isinstance(named, nodes.Scalar) or named.is_null():
+            raise _unusable(named.mark, "cluster: expected the name of a file")
+        file = self._read(named)
+        below = {**file.top.entries, CLUSTER: nodes.MapEntry(file.cluster.mark, file.cluster)}
+        above = nodes.without(root, [_FILE])
+        return merge_variant(nodes.MapNode(below, root.mark), above)
+
+    def as_options(self, option: Override) -> Iterator[Override]:
+        """Yield options that give a campaign the cluster of the file that *option* names.
+
+        Topics stay as they are in the campaign, unless the file has some.
+
+        Raises:
+            ClusterFileError: the file cannot be used.
+
+        """
+        assert isinstance(option.value, nodes.Scalar), "the option names a file"
+        file = self._read(option.value)
+        for name, entry in file.top.entries.items():
+            if name != _SETTINGS:
+                yield Override((name,), entry.value, entry.key_mark)
+            elif isinstance(entry.value, nodes.MapNode):
+                for setting, inner in entry.value.entries.items():
+                    yield Override((_SETTINGS, setting), inner.value, inner.key_mark, everywhere=True)
+        empty = nodes.MapNode({}, file.cluster.mark)
+        yield Override((CLUSTER,), empty, option.mark, keeps=(_TOPICS,))
+        for name, entry in file.cluster.entries.items():
+            yield Override((CLUSTER, name), entry.value, entry.key_mark)
+
+    def _read(self, named: nodes.Scalar) -> _ClusterFile:
+        mark, name = named.mark, named.text
+        path = Path(name) if mark.option is not None else self._folder / name
+        key = mark.option or name
+        if key in self._files:
+            return self._files[key]
+        try:
+            if self._stored is not None:
+                text = self._stored[key]
+            else:
+                if mark.option is None:
+                    self._check_links(name)
+                text = _text(path)
+        except KeyError:
+            raise _unusable(mark, f"cluster: {quoted(name)} is not stored with this campaign") from None
+        except (OSError, ValueError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or str(error)
+            raise _unusable(mark, f"cluster: {quoted(name)} cannot be read: {reason}") from None
+        self.texts[key] = text
+        self._files[key] = _parsed(text, str(path), mark.option)
+        return self._files[key]
+
+    def _check_links(self, name: str) -> None:
+        """Raise `ValueError` if a symbolic link leads out of the campaign's folder.
+
+        An author who means a file elsewhere writes its path.
+        """
+        folder = os.path.realpath(self._folder)
+        real, written = os.path.realpath(self._folder / name), os.path.normpath(Path(folder, name))
+        if real != written and not Path(real).is_relative_to(folder):
+            raise ValueError("a link leads out of the campaign's folder; name the file itself")
+
+
+def _unusable(mark: nodes.Mark, message: str) -> ClusterFileError:
+    return ClusterFileError([nodes.Mistake(mark, message)])
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is too large, or not UTF-8.
+
+    """
+    with open_regular(path) as file:
+        content = file.read(nodes.MAX_BYTES + 1)
+    if len(content) > nodes.MAX_BYTES:
+        raise ValueError("it is larger than 1 MiB")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8: the byte 0x{content[error.start]:02x}") from None
+
+
+def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
+    """Return the parts of a cluster file, whose marks name the file and the option."""
+
+    def mistakes(listed: Sequence[nodes.Mistake]) -> list[nodes.Mistake]:
+        return [nodes.Mistake(mark._replace(file=file, option=option), message) for mark, message in listed]
+
+    try:
+        document = nodes.compose(text)
+    except nodes.YamlError as error:
+        raise ClusterFileError(mistakes(error.mistakes)) from None
+    root = document.root
+    if not isinstance(root, nodes.MapNode):
+        wrong = [*document.mistakes, nodes.Mistake(root.mark, "a cluster file is a mapping (`key: value`)")]
+        raise ClusterFileError(mistakes(wrong))
+    known = cluster_file_section().keys
+    unknown = [
+        nodes.Mistake(entry.key_mark, _unknown_key(key, root))
+        for key, entry in root.entries.items()
+        if key not in known
+    ]
+    if wrong := [*document.mistakes, *unknown]:
+        raise ClusterFileError(mistakes(wrong))
+    root = nodes.located(root, file, option)
+    ours = cluster_section().keys
+    return _ClusterFile(
+        nodes.MapNode({key: entry for key, entry in root.entries.items() if key not in ours}, root.mark),
+        nodes.MapNode({key: entry for key, entry in root.entries.items() if key in ours}, root.mark),
+    )
+
+
+def _unknown_key(key: str, root: nodes.MapNode) -> str:
+    if key in _OF_TARGETS and key in root.entries:
+        return f"`{key}` belongs to a target file, which says how to reach real brokers (--target)"
+    if key == CLUSTER:
+        return "a cluster file names no other file: its keys are those of `cluster`"
+    if key in file_section().keys:
+        return f"`{printable(key)}` belongs to a campaign, not to a cluster file"
+    return f"unknown key {quoted(key)}{suggestion(key, cluster_file_section().keys)}"
