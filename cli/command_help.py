@@ -8,7 +8,7 @@ EXAMPLES: Final = {
         ("harrow run unclean-election --watch", "watch the cluster while the run is played back"),
         ("harrow run mine.yaml --seeds 0..200", "run your own campaign with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "change a setting, the release or a field"),
-        ("harrow run standard --cluster shop.yaml", "run on a cluster file: your brokers and settings"),
+        ("harrow run mine.yaml --cluster shop.yaml", "run on a cluster file: your brokers and settings"),
         ("harrow run ack-lost --target kafka:2.4.1", "run on real brokers, which harrow starts"),
         (
             "harrow run mine.yaml --target cluster.yaml",

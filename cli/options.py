@@ -235,7 +235,7 @@ KafkaHome = Annotated[
 ]
 Consent = Annotated[
     bool,
-    flag("--yes", "On your own cluster: also do what the campaigns ask and the cluster file does not allow."),
+    flag("--yes", "On your own cluster: also do what the campaigns ask and the target file does not allow."),
 ]
 FailuresMax = Annotated[int | None, option("--max-failures", "N", "Stop after N failed runs.", min=1)]
 TimeMax = Annotated[

@@ -42,16 +42,16 @@ def real_brokers(
     """
     target = request.target
     interrupts.heed(*TERMINATION_SIGNALS)
-    if not is_cluster_file(target):
+    if not is_target_file(target):
         yield started_brokers(request)
         return
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.users.cluster_file import load_cluster_file
     from harrow.live_cluster.users.journal import JournalError
+    from harrow.live_cluster.users.target_file import load_target_file
     from harrow.live_cluster.users.users_brokers import user_brokers
 
-    file = load_cluster_file(Path(target))
+    file = load_target_file(Path(target))
     try:
         with user_brokers(file, everything=request.consent, say=partial(note, request)) as brokers:
             _need_consent(brokers, plans, target)
@@ -79,14 +79,14 @@ def broker_release(target: str) -> BrokerRelease | None:
         need("live")
         release, metadata = _release_of(target)
         return BrokerRelease(release.model_release, metadata)
-    if target == MODEL or not is_cluster_file(target):
+    if target == MODEL or not is_target_file(target):
         return None
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.users.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.target_file import load_target_file
     from harrow.live_cluster.users.users_brokers import survey_of
 
-    file = load_cluster_file(Path(target))
+    file = load_target_file(Path(target))
     try:
         survey = survey_of(file)
     except LiveError as error:
@@ -94,12 +94,12 @@ def broker_release(target: str) -> BrokerRelease | None:
     return BrokerRelease(survey.release.model_release, survey.metadata)
 
 
-def is_cluster_file(target: str) -> bool:
+def is_target_file(target: str) -> bool:
     return target.endswith(_FILES) or (not target.startswith(_KAFKA) and Path(target).is_file())
 
 
 def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) -> None:
-    from harrow.live_cluster.users.cluster_file import described_permissions
+    from harrow.live_cluster.users.target_file import described_permissions
     from harrow.live_cluster.users.users_brokers import missing_permissions
 
     missing = missing_permissions(brokers, plans)
@@ -116,7 +116,7 @@ def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
         raise typer.BadParameter(
-            f"{target!r} is not a target: give model, a release such as kafka:2.4.1, or a cluster file",
+            f"{target!r} is not a target: give model, a release such as kafka:2.4.1, or a target file",
             param_hint="--target",
         )
     need("live")

@@ -13,7 +13,7 @@ from harrow.campaigns.record.markdown import table, text
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.campaigns.version import version
 from harrow.cli import exit_code
-from harrow.cli.commands.brokers import TERMINATION_SIGNALS, is_cluster_file, started_brokers
+from harrow.cli.commands.brokers import TERMINATION_SIGNALS, is_target_file, started_brokers
 from harrow.cli.console import message_console, say, show
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
@@ -37,7 +37,7 @@ _INDENT: Final = 2
 def requests_session(request: ConformRequest) -> int:
     """Compare ``--requests`` requests, print the differences, and return the exit code."""
     assert request.requests is not None
-    if is_cluster_file(request.target):
+    if is_target_file(request.target):
         raise typer.BadParameter(
             "single requests go to a broker that harrow starts: give a release such as kafka:2.4.1",
             param_hint="--target",

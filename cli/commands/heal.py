@@ -16,7 +16,7 @@ from harrow.cli.requests.real_brokers import HealRequest
 from harrow.cli.session import Refusal, note
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.users.cluster_file import ClusterFile
+    from harrow.live_cluster.users.target_file import TargetFile
 
 
 def session(request: HealRequest) -> int:
@@ -56,12 +56,12 @@ def _heal(path: Path, request: HealRequest) -> int | None:
     return exit_code.OK
 
 
-def _file(path: Path, messages: Console) -> "ClusterFile | None":
-    """Return the cluster file; None if it is unreadable, because the journal suffices."""
-    from harrow.live_cluster.users.cluster_file import load_cluster_file
+def _file(path: Path, messages: Console) -> "TargetFile | None":
+    """Return the target file; None if it is unreadable, because the journal suffices."""
+    from harrow.live_cluster.users.target_file import load_target_file
 
     try:
-        return load_cluster_file(path)
+        return load_target_file(path)
     except FileError as error:
         say(messages, f"{error}; continuing without it", style="yellow")
         return None

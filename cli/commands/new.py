@@ -32,11 +32,11 @@ def _about(cluster: Path, name: str) -> str:
     """Return a campaign that describes the user's cluster."""
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.users.cluster_file import load_cluster_file
+    from harrow.live_cluster.users.target_file import load_target_file
     from harrow.live_cluster.users.users_brokers import settings_of_brokers, settings_of_topics, survey_of
     from harrow.live_cluster.users.users_campaign import UnwritablePlanError, users_campaign
 
-    file = load_cluster_file(cluster)
+    file = load_target_file(cluster)
     try:
         survey = survey_of(file)
         return users_campaign(

@@ -24,7 +24,7 @@ from harrow.cli.session import Refusal, write_json
 from harrow.cli.text import Text
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.users.cluster_file import ClusterFile
+    from harrow.live_cluster.users.target_file import TargetFile
     from harrow.live_cluster.wire.survey import Survey
 
 _REASONS_SHOWN: Final = 8
@@ -33,17 +33,17 @@ _REASONS_SHOWN: Final = 8
 def session(request: TargetRequest) -> int:
     need("live")
     from harrow.live_cluster.errors import LiveError
-    from harrow.live_cluster.users.cluster_file import cluster_file_schema, load_cluster_file
+    from harrow.live_cluster.users.target_file import load_target_file, target_file_schema
     from harrow.live_cluster.users.users_brokers import settings_of_brokers, survey_of
     from harrow.live_cluster.users.users_reach import obstacles_on
 
     console = data_console(no_color=request.no_color)
     if request.action == "schema":
-        write_json(console, cluster_file_schema())
+        write_json(console, target_file_schema())
         return exit_code.OK
     if request.file is None:
-        raise typer.BadParameter("name the cluster file", param_hint="FILE")
-    file = load_cluster_file(request.file)
+        raise typer.BadParameter("name the target file", param_hint="FILE")
+    file = load_target_file(request.file)
     with Interrupts():
         try:
             survey = survey_of(file)
@@ -91,7 +91,7 @@ def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = No
     return selections
 
 
-def _responses(file: "ClusterFile", survey: "Survey") -> Iterator[tuple[int, bool]]:
+def _responses(file: "TargetFile", survey: "Survey") -> Iterator[tuple[int, bool]]:
     """Yield for each broker whether it responds."""
     from harrow.live_cluster.wire.connection import BrokerConnection
 
@@ -111,8 +111,8 @@ def _show_cluster(console: Console, survey: "Survey", responses: Mapping[int, bo
     show(console, indented(table, 2))
 
 
-def _show_commands(console: Console, file: "ClusterFile") -> None:
-    from harrow.live_cluster.users.cluster_file import HEALED_BY, TOPICS
+def _show_commands(console: Console, file: "TargetFile") -> None:
+    from harrow.live_cluster.users.target_file import HEALED_BY, TOPICS
 
     available = {*file.commands, *(name for broker in file.brokers.values() for name in broker.commands)}
     table = columns("", "command", "allowed")

@@ -29,7 +29,7 @@ class ConformRequest(WrittenRequest):
     target: Annotated[
         str,
         option(
-            "--target", "kafka:RELEASE|FILE", "The brokers to start, such as kafka:2.4.1, or a cluster file."
+            "--target", "kafka:RELEASE|FILE", "The brokers to start, such as kafka:2.4.1, or a target file."
         ),
     ]
     requests: Annotated[
@@ -62,7 +62,7 @@ class TargetRequest(CommandRequest):
 
     `check` connects and asks, and changes nothing. It shows the brokers and whether each responds,
     the faults that have a command, the campaigns that can run there, and what keeps the others from
-    running (with -v for each of them). `schema` prints the JSON Schema of cluster files.
+    running (with -v for each of them). `schema` prints the JSON Schema of target files.
     """
 
     action: Annotated[Literal["check", "schema"], argument("ACTION", "check or schema.")]

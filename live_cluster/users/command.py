@@ -32,7 +32,7 @@ _own: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
 
 
 class CommandName(StrEnum):
-    """The name of a command in a cluster file; it acts on a broker, or on its link from a peer."""
+    """The name of a command in a target file; it acts on a broker, or on its link from a peer."""
 
     KILL = "kill"
     STOP = "stop"

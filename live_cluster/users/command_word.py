@@ -38,7 +38,7 @@ class CommandWord(str):
 
     @classmethod
     def of_file(cls, text: str) -> Self:
-        """Check a value of the cluster file; paths (`/`) and systemd units (`@`) are allowed."""
+        """Check a value of the target file; paths (`/`) and systemd units (`@`) are allowed."""
         return super().__new__(cls, _checked(text, _FILE_WORD, "._:/@-"))
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.releases.kafka_release import KRAFT
-from harrow.live_cluster.users.cluster_file import ClusterFile, Notify
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, is_running
 from harrow.live_cluster.users.journal import Journal, JournalledFault
+from harrow.live_cluster.users.target_file import Notify, TargetFile
 from harrow.live_cluster.waiting import wait_until
 from harrow.live_cluster.wire.administration import delete_topics
 from harrow.live_cluster.wire.connection import BrokerConnection
@@ -37,7 +37,7 @@ class Healing:
     *file* is the cluster's, None if it is no longer readable.
     """
 
-    def __init__(self, journal: Journal, file: ClusterFile | None, log: Path, say: Notify) -> None:
+    def __init__(self, journal: Journal, file: TargetFile | None, log: Path, say: Notify) -> None:
         self._journal = journal
         self._file = file
         self._security = PLAINTEXT if file is None else file.security

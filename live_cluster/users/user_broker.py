@@ -10,10 +10,10 @@ from typing import Final
 
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.target.real_cluster import Links
-from harrow.live_cluster.users.cluster_file import HEALED_BY, ClusterFile
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand, RunningCommand
 from harrow.live_cluster.users.command_word import broker_words
 from harrow.live_cluster.users.journal import Journal, JournalledFault
+from harrow.live_cluster.users.target_file import HEALED_BY, TargetFile
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.survey import BrokerNode
 
@@ -31,7 +31,7 @@ class FaultCommands:
 
     def __init__(
         self,
-        file: ClusterFile,
+        file: TargetFile,
         brokers: Mapping[int, BrokerNode],
         journal: Journal,
         log: Path,

@@ -19,10 +19,10 @@ from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
 from harrow.live_cluster.target.control_plane import CannotBeDoneError, ControlPlaneAccess
 from harrow.live_cluster.target.real_cluster import Links, ReplicaLogs, Surroundings
-from harrow.live_cluster.users.cluster_file import TOPICS, ClusterFile, Notify
 from harrow.live_cluster.users.fetched_logs import FetchedLogs
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.target_file import TOPICS, Notify, TargetFile
 from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
 from harrow.live_cluster.waiting import wait_until
 from harrow.live_cluster.watches.metadata_seen import MetadataSeen
@@ -99,7 +99,7 @@ class UserCluster:
     def __init__(
         self,
         surroundings: Surroundings,
-        file: ClusterFile,
+        file: TargetFile,
         survey: Survey,
         journal: Journal,
         permitted: frozenset[str],

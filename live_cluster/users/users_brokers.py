@@ -8,9 +8,9 @@ from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.target.live_run import Brokers
 from harrow.live_cluster.target.real_cluster import Surroundings
-from harrow.live_cluster.users.cluster_file import ALLOWED, ClusterFile, Notify
 from harrow.live_cluster.users.command_word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.users.journal import Journal, JournalError, state_folder
+from harrow.live_cluster.users.target_file import ALLOWED, Notify, TargetFile
 from harrow.live_cluster.users.user_cluster import UserCluster
 from harrow.live_cluster.users.users_reach import USERS, Settings, obstacles_on, permissions_for
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -22,11 +22,11 @@ _TIMEOUT_S: Final = 10.0
 EVERYTHING: Final = frozenset(map(str, ALLOWED))
 
 
-def _connect(file: ClusterFile, address: tuple[str, int]) -> BrokerConnection:
+def _connect(file: TargetFile, address: tuple[str, int]) -> BrokerConnection:
     return BrokerConnection(address, timeout_s=_TIMEOUT_S, security=file.security)
 
 
-def survey_of(file: ClusterFile) -> Survey:
+def survey_of(file: TargetFile) -> Survey:
     """Return the survey of the first bootstrap server that answers.
 
     Raise `ConnectionLostError` if none answers, `UnsafeWordError` if a value is unsafe in a
@@ -45,7 +45,7 @@ def survey_of(file: ClusterFile) -> Survey:
     raise ConnectionLostError("; ".join(reasons))
 
 
-def _check_words(file: ClusterFile, survey: Survey) -> None:
+def _check_words(file: TargetFile, survey: Survey) -> None:
     """Refuse values that are unsafe in a command, before a command needs them."""
     brokers = [node for node in survey.brokers if file.has_broker(node.id)]
     placeholders = frozenset().union(*(file.placeholders(node.id) for node in brokers))
@@ -55,7 +55,7 @@ def _check_words(file: ClusterFile, survey: Survey) -> None:
         broker_words(node, node, file.placeholders(node.id) | of_peers)
 
 
-def settings_of_brokers(file: ClusterFile, survey: Survey) -> Settings:
+def settings_of_brokers(file: TargetFile, survey: Survey) -> Settings:
     """Return the settings of each broker, from the broker itself."""
     settings = {}
     for node in survey.brokers:
@@ -64,7 +64,7 @@ def settings_of_brokers(file: ClusterFile, survey: Survey) -> Settings:
     return settings
 
 
-def settings_of_topics(file: ClusterFile, survey: Survey) -> dict[str, dict[str, str]]:
+def settings_of_topics(file: TargetFile, survey: Survey) -> dict[str, dict[str, str]]:
     """Return the settings made for each topic."""
     if not survey.brokers:
         return {}
@@ -77,7 +77,7 @@ def settings_of_topics(file: ClusterFile, survey: Survey) -> dict[str, dict[str,
 class UserBrokers(Brokers):
     """The cluster of a *file*, with its *survey* and the permissions that it grants."""
 
-    file: ClusterFile
+    file: TargetFile
     survey: Survey
     settings: Settings
     permitted: frozenset[str]
@@ -99,7 +99,7 @@ class UserBrokers(Brokers):
 
 
 @contextmanager
-def user_brokers(file: ClusterFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
+def user_brokers(file: TargetFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
     """Open a user's cluster for one process.
 
     *everything* permits all commands, whatever its file allows. Raise `ConnectionLostError` if it

@@ -21,8 +21,8 @@ from harrow.live_cluster.reach.rehearsal import applications_of, faults_of, rehe
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
 from harrow.live_cluster.target.live_effects import LIVE_EFFECTS
 from harrow.live_cluster.target.live_environment import LiveEnvironment
-from harrow.live_cluster.users.cluster_file import HEALED_BY, TOPICS, ClusterFile
 from harrow.live_cluster.users.command import CommandName
+from harrow.live_cluster.users.target_file import HEALED_BY, TOPICS, TargetFile
 from harrow.live_cluster.users.user_cluster import OF_TOPICS, mapped_brokers
 from harrow.live_cluster.wire.survey import Survey
 
@@ -76,7 +76,7 @@ USERS.register_impossible(
 )
 
 
-def obstacles_on(plan: Plan, file: ClusterFile, survey: Survey, settings: Settings) -> Iterator[str]:
+def obstacles_on(plan: Plan, file: TargetFile, survey: Survey, settings: Settings) -> Iterator[str]:
     """Yield the reasons why a campaign cannot run on a cluster."""
     release = survey.release
     if version_of(release.name) < OLDEST:
@@ -121,7 +121,7 @@ def permissions_for(plan: Plan) -> frozenset[str]:
     return frozenset({TOPICS, *(command for command in HEALED_BY if command in commands)})
 
 
-def _lack(file: ClusterFile, brokers: Mapping[int, int], effect: FaultEffect) -> str | None:
+def _lack(file: TargetFile, brokers: Mapping[int, int], effect: FaultEffect) -> str | None:
     reason = USERS.lack(effect)
     command = _COMMANDS.get(type(effect))
     if reason is not None or command is None:

@@ -97,7 +97,7 @@ class HandStarted:
         self._held.close()
 
     def start(self) -> None:
-        """Start the control plane and the brokers, and write the cluster file."""
+        """Start the control plane and the brokers, and write the target file."""
         folder, metadata, protection, control = (
             self.folder,
             self._metadata,

@@ -20,7 +20,7 @@ _FIRST_HOST: Final = 10
 
 
 class Network(Protocol):
-    """Hosts by name, with the commands of a cluster file that cut one host off from another."""
+    """Hosts by name, with the commands of a target file that cut one host off from another."""
 
     really_cuts: bool
 

@@ -72,7 +72,7 @@ class Protection:
         return ["--add-scram", f'{self.mechanism}=[name={USER},password="{PASSWORD}"]']
 
     def lines(self) -> str:
-        """Return the lines for the cluster file."""
+        """Return the lines for the target file."""
         return "\n".join(
             (
                 "security:",

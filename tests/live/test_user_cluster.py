@@ -16,8 +16,8 @@ import pytest
 
 from harrow.cluster_model.release.switch import version_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
-from harrow.live_cluster.users.cluster_file import load_cluster_file
 from harrow.live_cluster.users.journal import STATE_VARIABLE, journals
+from harrow.live_cluster.users.target_file import load_target_file
 from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.users.users_reach import OLDEST
 from harrow.live_cluster.wire.connection import ConnectionLostError
@@ -85,7 +85,7 @@ def is_up(cluster: HandStarted) -> bool:
     A broker is registered before it answers.
     """
     cluster.start_missing()
-    file = load_cluster_file(cluster.file)
+    file = load_target_file(cluster.file)
     try:
         broker_lists = [survey_of(replace(file, bootstrap=(server,))).brokers for server in file.bootstrap]
     except ConnectionLostError:
@@ -148,7 +148,7 @@ def campaign(folder: Path, brokers: StartedBrokers, duration: str) -> Path:
 
 
 def topics_of_harrow(cluster: HandStarted) -> list[str]:
-    survey = survey_of(load_cluster_file(cluster.file))
+    survey = survey_of(load_target_file(cluster.file))
     return [name for name in survey.assignments if name.startswith("harrow-")]
 
 

@@ -16,7 +16,6 @@ import pytest
 
 from harrow.live_cluster.releases.kafka_release import KRAFT, release_of
 from harrow.live_cluster.users import users_brokers
-from harrow.live_cluster.users.cluster_file import ALLOWED, HEALED_BY, ClusterFile, load_cluster_file
 from harrow.live_cluster.users.command import Command, CommandName
 from harrow.live_cluster.users.command_word import (
     BROKER_PLACEHOLDERS,
@@ -25,10 +24,11 @@ from harrow.live_cluster.users.command_word import (
     UnsafeWordError,
 )
 from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.target_file import ALLOWED, HEALED_BY, TargetFile, load_target_file
 from harrow.live_cluster.users.user_broker import FaultCommands
 from harrow.live_cluster.users.users_brokers import survey_of
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
-from tests.live_cluster.users.user_cluster_files import write_cluster_file
+from tests.live_cluster.users.target_files import write_target_file
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "how-to" / "your-cluster.md"
 SSH: Final = r"""#!/bin/sh
@@ -92,25 +92,25 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def examples() -> list[str]:
-    """Return the cluster files of the page; partial examples are completed."""
+    """Return the target files of the page; partial examples are completed."""
     blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [
         text if "bootstrap:" in text else f"bootstrap: a:1\n{text}" for text in blocks if "commands:" in text
     ]
 
 
-def cluster_file(folder: Path, text: str) -> ClusterFile:
-    return load_cluster_file(write_cluster_file(folder, text), {"KAFKA_PASSWORD": "secret"})
+def cluster_file(folder: Path, text: str) -> TargetFile:
+    return load_target_file(write_target_file(folder, text), {"KAFKA_PASSWORD": "secret"})
 
 
 def with_command(run: str | list[str], placeholder: str) -> str:
-    """Return a cluster file whose command for a cut has a placeholder where *run* has ``{0}``."""
+    """Return a target file whose command for a cut has a placeholder where *run* has ``{0}``."""
     command = json.dumps(run).replace("{0}", f"{{{placeholder}}}")
     return f'bootstrap: a:1\ncommands: {{cut: {command}, restore: "true"}}'
 
 
 def do_everything(
-    file: ClusterFile, folder: Path, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch
+    file: TargetFile, folder: Path, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Survey the cluster, then do and undo every fault with commands in the file, like a run.
 
@@ -130,7 +130,7 @@ def do_everything(
                 commands.undo(name, broker, other)
 
 
-def look_at(file: ClusterFile, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch) -> Survey:
+def look_at(file: TargetFile, nodes: tuple[BrokerNode, ...], monkeypatch: pytest.MonkeyPatch) -> Survey:
     survey = Survey(
         cluster_id="c",
         release=release_of("3.9.2"),

@@ -12,13 +12,13 @@ import pytest
 from harrow.live_cluster.processes.ports import LOOPBACK
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.users import healing, user_broker
-from harrow.live_cluster.users.cluster_file import ALLOWED, load_cluster_file
 from harrow.live_cluster.users.command import CommandError, CommandName, FilledCommand
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal, JournalError, JournalledFault, journals
+from harrow.live_cluster.users.target_file import ALLOWED, load_target_file
 from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
 from harrow.live_cluster.wire.survey import BrokerNode
-from tests.live_cluster.users.user_cluster_files import TEXT, notes, write_cluster_file
+from tests.live_cluster.users.target_files import TEXT, notes, write_target_file
 from tests.plain_environment import PYTHONPATH, plain_environment
 
 BROKERS = {broker: BrokerNode(id=broker, host=LOOPBACK, port=1, rack=None) for broker in (1, 2)}
@@ -32,12 +32,12 @@ def journal_in(folder: Path) -> Journal:
 def commands_in(
     folder: Path, journal: Journal, text: str = TEXT, permitted: frozenset[str] = EVERYTHING
 ) -> FaultCommands:
-    file = load_cluster_file(write_cluster_file(folder, text))
+    file = load_target_file(write_target_file(folder, text))
     return FaultCommands(file, BROKERS, journal, folder / "log", permitted)
 
 
 def heal(folder: Path, journal: Journal) -> None:
-    file = load_cluster_file(folder / "cluster.yaml")
+    file = load_target_file(folder / "cluster.yaml")
     Healing(journal, file, folder / "log", lambda _: None).heal()
 
 
@@ -430,7 +430,7 @@ def test_a_journal_finds_the_cluster_file_after_the_working_folder_is_deleted(
 ) -> None:
     start_folder = tmp_path / "working-folder"
     start_folder.mkdir()
-    write_cluster_file(tmp_path)
+    write_target_file(tmp_path)
     with Journal.of(tmp_path / "state", "some cluster", start_folder / ".." / "cluster.yaml") as journal:
         UserBroker(0, 1, commands_in(tmp_path, journal)).pause()
     start_folder.rmdir()

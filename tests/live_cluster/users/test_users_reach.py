@@ -8,14 +8,14 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
-from harrow.live_cluster.users.cluster_file import load_cluster_file
 from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.target_file import load_target_file
 from harrow.live_cluster.users.user_cluster import mapped_brokers, settings_of_topic
 from harrow.live_cluster.users.users_brokers import UserBrokers
 from harrow.live_cluster.users.users_campaign import users_campaign
 from harrow.live_cluster.users.users_reach import obstacles_on, permissions_for
 from harrow.live_cluster.wire.survey import BrokerNode, Survey
-from tests.live_cluster.users.user_cluster_files import TEXT, write_cluster_file
+from tests.live_cluster.users.target_files import TEXT, write_target_file
 from tests.scenarios.library_plans import each_plan, library_plans
 
 PLANS = library_plans()
@@ -42,9 +42,7 @@ def survey_of(release: str = "2.4.1", metadata: str = ZOOKEEPER, brokers: int = 
 
 def obstacles(folder: Path, text: str, survey: Survey, file: str = TEXT) -> list[str]:
     settings = {broker.id: SETTINGS for broker in survey.brokers}
-    return list(
-        obstacles_on(plan(text), load_cluster_file(write_cluster_file(folder, file)), survey, settings)
-    )
+    return list(obstacles_on(plan(text), load_target_file(write_target_file(folder, file)), survey, settings))
 
 
 PLAIN = """
@@ -130,7 +128,7 @@ def test_the_modelled_plan_has_the_behaviours_of_the_clusters_release(
     tmp_path: Path, release: str, model_release: str, modelled: dict[str, bool]
 ) -> None:
     brokers = UserBrokers(
-        file=load_cluster_file(write_cluster_file(tmp_path)),
+        file=load_target_file(write_target_file(tmp_path)),
         survey=survey_of(release),
         release=survey_of(release).release,
         metadata=survey_of(release).metadata,
@@ -187,7 +185,7 @@ def test_every_campaign_of_the_library_can_be_checked_for_obstacles(
     library_plan = PLANS[name]
     survey = survey_of(f"{library_plan.kafka}.1", metadata, brokers=max(3, len(library_plan.cluster.brokers)))
     settings = {broker.id: SETTINGS for broker in survey.brokers}
-    file = load_cluster_file(write_cluster_file(tmp_path, TEXT))
+    file = load_target_file(write_target_file(tmp_path, TEXT))
     assert all(obstacles_on(library_plan, file, survey, settings))
     assert "topics" in permissions_for(library_plan)
 

@@ -18,7 +18,7 @@ timeout: 30s
 """
 
 
-def write_cluster_file(folder: Path, text: str = TEXT) -> Path:
+def write_target_file(folder: Path, text: str = TEXT) -> Path:
     file = folder / "cluster.yaml"
     file.write_text(text, encoding="utf-8")
     return file

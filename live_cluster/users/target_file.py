@@ -12,6 +12,7 @@ from harrow.campaigns.language.literals import LiteralError
 from harrow.campaigns.language.loader import read_file
 from harrow.campaigns.language.part import Part, Section
 from harrow.campaigns.language.problem import FileError, Problem
+from harrow.campaigns.language.schema import cluster_file_section
 from harrow.campaigns.language.shapes import (
     NAME,
     TEXT,
@@ -61,8 +62,8 @@ _PORT_MAX: Final = 65_535
 _FOR_CLIENTS: Final = ("security.", "sasl.", "ssl.", "enable.ssl.")
 
 
-class ClusterFileError(FileError):
-    """A cluster file has mistakes."""
+class TargetFileError(FileError):
+    """A target file has mistakes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +76,8 @@ class ListedBroker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFile:
-    """A cluster file. ``brokers`` are listed in the order of the file.
+class TargetFile:
+    """A target file. ``brokers`` are listed in the order of the file.
 
     None stands for all brokers.
     """
@@ -196,7 +197,7 @@ _BROKER: Final = SectionShape(
     },
 )
 _FILE: Final = SectionShape(
-    title="ClusterFileSection",
+    title="TargetFileSection",
     doc="A cluster of your own.",
     keys={
         "bootstrap": Key(
@@ -222,7 +223,7 @@ _FILE: Final = SectionShape(
 )
 
 
-def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> ClusterFile:
+def load_target_file(path: Path, environ: Mapping[str, str] = os.environ) -> TargetFile:
     """Return the cluster that a file describes; *environ* has the variables for ``${NAME}``.
 
     Raise `FileError` if the file cannot be read or has mistakes.
@@ -240,27 +241,29 @@ def load_cluster_file(path: Path, environ: Mapping[str, str] = os.environ) -> Cl
     body = _FILE.read(document.root, "", document.root.mark, reading)
     if body is None or len(mistakes) > len(document.mistakes):
         raise _refused(path, mistakes)
-    file = _ClusterFileReader(path, body, environ, reading).read()
+    file = _TargetFileReader(path, body, environ, reading).read()
     if mistakes:
         raise _refused(path, mistakes)
     return file
 
 
-def cluster_file_schema() -> dict[str, Any]:
-    """Return the JSON Schema of cluster files."""
+def target_file_schema() -> dict[str, Any]:
+    """Return the JSON Schema of target files."""
     return schema_of(_FILE)
 
 
-def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> ClusterFileError:
+def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> TargetFileError:
     places = sorted({(mistake.mark.line, mistake.mark.column, mistake.message) for mistake in mistakes})
-    return ClusterFileError([Problem(str(path), *place) for place in places])
+    return TargetFileError([Problem(str(path), *place) for place in places])
 
 
 def _unknown_key(section: SectionShape, key: str) -> str:
+    if section is _FILE and key in cluster_file_section().keys:
+        return f"`{key}` belongs to a cluster file, which describes a cluster for the model (--cluster)"
     return f"unknown key {quoted(key)}{suggestion(key, section.keys)}"
 
 
-class _ClusterFileReader:
+class _TargetFileReader:
     """Turns a file of the right shape into a cluster, and reports what does not fit together."""
 
     def __init__(self, path: Path, body: Section, environ: Mapping[str, str], reading: Reading) -> None:
@@ -270,7 +273,7 @@ class _ClusterFileReader:
         self._limit_us = body.get("timeout") or _LIMIT_US
         self._problem = reading.problem
 
-    def read(self) -> ClusterFile:
+    def read(self) -> TargetFile:
         body = self._body
         listed = tuple(body / "brokers")
         self._check_ids(listed)
@@ -285,7 +288,7 @@ class _ClusterFileReader:
             for broker, own in zip(listed, variables, strict=True)
         }
         self._check_healing(commands, brokers)
-        return ClusterFile(
+        return TargetFile(
             path=self._path,
             bootstrap=tuple(body.get("bootstrap")),
             release=body.get("kafka"),
@@ -362,7 +365,7 @@ Notify = Callable[[str], None]
 """Takes a line for the user."""
 
 
-def described_permissions(file: ClusterFile, permissions: Sequence[str]) -> Iterator[str]:
+def described_permissions(file: TargetFile, permissions: Sequence[str]) -> Iterator[str]:
     """Yield a line for each permission, with the commands of the file."""
     for permission in permissions:
         if permission == TOPICS:

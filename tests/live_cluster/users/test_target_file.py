@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 from harrow.campaigns.language.problem import FileError
-from harrow.live_cluster.users.cluster_file import (
-    ClusterFile,
-    cluster_file_schema,
-    load_cluster_file,
-)
 from harrow.live_cluster.users.command import CommandName
 from harrow.live_cluster.users.command_word import CommandWord
-from tests.live_cluster.users.user_cluster_files import TEXT, write_cluster_file
+from harrow.live_cluster.users.target_file import (
+    TargetFile,
+    load_target_file,
+    target_file_schema,
+)
+from tests.live_cluster.users.target_files import TEXT, write_target_file
 
 FULL = """\
 bootstrap: [kafka-1:9092, "[::1]:9093"]
@@ -31,8 +31,8 @@ timeout: 20s
 """
 
 
-def load(folder: Path, text: str) -> ClusterFile:
-    return load_cluster_file(write_cluster_file(folder, text), {"SECRET": "hidden"})
+def load(folder: Path, text: str) -> TargetFile:
+    return load_target_file(write_target_file(folder, text), {"SECRET": "hidden"})
 
 
 def test_a_cluster_file_has_addresses_and_commands(tmp_path: Path) -> None:
@@ -126,11 +126,17 @@ def test_braces_of_the_shell_are_not_placeholders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [FULL, TEXT])
 def test_the_schema_accepts_a_valid_cluster_file(text: str) -> None:
-    schema = cluster_file_schema()
+    schema = target_file_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(yaml.safe_load(text), schema)
 
 
 def test_the_schema_refuses_an_unknown_command() -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"bootstrap": "a:1", "commands": {"puse": "x"}}, cluster_file_schema())
+        jsonschema.validate({"bootstrap": "a:1", "commands": {"puse": "x"}}, target_file_schema())
+
+
+def test_a_cluster_file_for_the_model_is_no_target_file(tmp_path: Path) -> None:
+    with pytest.raises(FileError) as refused:
+        load(tmp_path, f"{TEXT}topics: [{{name: orders}}]\n")
+    assert "`topics` belongs to a cluster file" in str(refused.value)
