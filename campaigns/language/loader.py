@@ -354,7 +354,9 @@ class _Plans:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
         base = _without_names(_apply_options(self.read, others, None, Report()))
-        return base if over is None else _apply_options(self._with_variant(base, over), others, BASE, Report())
+        return (
+            base if over is None else _apply_options(self._with_variant(base, over), others, BASE, Report())
+        )
 
     def _with_variant(self, base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
         """Merge a variant over a campaign; its cluster file replaces that of the campaign."""

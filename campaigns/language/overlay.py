@@ -50,7 +50,8 @@ class Override:
     """One option ``--set key=value``: the path of its key, and the value.
 
     With ``everywhere``, a setting without a path (``acks=all``) is also removed from brokers,
-    topics and clients that have their own value of it. A mapping replaces the former one, except for the keys that it ``keeps``.
+    topics and clients that have their own value of it. A mapping replaces the former one, except
+    for the keys that it ``keeps``.
     """
 
     parts: tuple[str, ...]
