@@ -1,4 +1,4 @@
-"""Marks for tests that need plain Python."""
+"""A mark for tests that need the plain Python of the model."""
 
 from typing import Final
 
@@ -9,4 +9,3 @@ from harrow.compilation import COMPILED, compilation
 _IS_COMPILED: Final = compilation()[0] == COMPILED
 
 patches_the_model: Final = pytest.mark.skipif(_IS_COMPILED, reason="compiled code ignores patched methods")
-needs_annotations: Final = pytest.mark.skipif(_IS_COMPILED, reason="compiled functions have no annotations")

@@ -50,9 +50,11 @@ def search(
 ) -> Search:
     """Run drawn campaigns until one misses its expectations, then look for the smallest like it.
 
-    A search is repeatable: Hypothesis draws from *seed*, which is also the seed of every run, and
-    no search uses the results of another. *base* is the plan that all campaigns come from. *on_run*
-    is called after each run with the numbers of examples and shrinks.
+    A search with the same modules loaded is repeatable: Hypothesis draws from *seed*, which is also
+    the seed of every run, and no search uses the results of another. Hypothesis also tries
+    constants that it finds in local modules, so a change of code may lead to other campaigns.
+    *base* is the plan that all campaigns come from. *on_run* is called after each run with the
+    numbers of examples and shrinks.
     """
     searcher = _Searcher(seed, base, on_run)
     chosen = hypothesis.settings(

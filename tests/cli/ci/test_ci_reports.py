@@ -1,6 +1,9 @@
 """JUnit XML and workflow commands stay valid for hostile texts."""
 
+from io import StringIO
+
 from junitparser import JUnitXml
+from rich.console import Console
 
 from harrow.campaigns.record import markdown
 from harrow.cli.ci.github import annotations, step_summary
@@ -8,6 +11,8 @@ from harrow.cli.ci.junit import junit_xml
 from harrow.cli.ci.run_suites import RunSuites
 from harrow.cli.ci.suite import EXPECTATIONS, Case, Status, Suite, in_total, note_suite
 from harrow.cli.commands.run_tally import Tally
+from harrow.cli.requests.run import RunRequest
+from harrow.cli.session import write_suites
 
 ODD = "50% of a,b: c\r\n::error::<&>\x00\x1b[31m\ud800|`x`"
 
@@ -80,9 +85,12 @@ def test_text_in_markdown_is_shown_literally() -> None:
 
 
 def test_an_interrupted_report_is_marked_incomplete() -> None:
-    written: list[Suite] = []
-    RunSuites(lambda suites, _: written.extend(suites)).finish(Tally(planned=3, interrupted=True))
-    (suite,) = JUnitXml.fromstring(junit_xml(written).encode())
+    printed = StringIO()
+    request = RunRequest(campaigns=[], output_format="junit")
+    console = Console(file=printed)
+    printer = RunSuites(lambda suites, total: write_suites(console, request, suites, "campaign", total))
+    printer.finish(Tally(planned=3, interrupted=True))
+    (suite,) = JUnitXml.fromstring(printed.getvalue().encode())
     (case,) = suite
     assert (suite.name, case.name, case.is_skipped) == ("harrow", "complete", True)
     assert case.result[0].message == "interrupted: 0 of 3 runs finished"
